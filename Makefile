@@ -1,0 +1,44 @@
+# make demo: run the main job on generated data and leave an HTML report.   make test: run the tests.
+# Both set everything up by themselves (uv when present, else venv and pip); a second call starts at once.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+TESTS ?=
+
+.PHONY: demo test slow lint types check bench clean
+.DEFAULT_GOAL := help
+
+help:
+	@sed -n '1,2s/^# //p' Makefile
+
+$(VENV)/.run: pyproject.toml constraints.txt
+	@./.ci/setup $(PYTHON) $(VENV) .
+	@touch $@
+
+$(VENV)/.develop: $(VENV)/.run
+	@./.ci/setup $(PYTHON) $(VENV) '.[test,test-oracles,dev]'
+	@touch $@
+
+demo: $(VENV)/.run
+	@$(BIN)/tailrace demo --to demo
+
+test: $(VENV)/.develop
+	@$(BIN)/python -m pytest -n 2 --dist worksteal $(TESTS)
+
+slow: $(VENV)/.develop
+	@$(BIN)/python -m pytest -n 2 --dist worksteal -m slow $(TESTS)
+
+lint: $(VENV)/.develop
+	@$(BIN)/ruff check . && $(BIN)/ruff format --check .
+
+types: $(VENV)/.develop
+	@$(BIN)/pyright
+
+check: lint types test slow
+
+bench: $(VENV)/.develop
+	@for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+
+clean:
+	rm -rf $(VENV) demo

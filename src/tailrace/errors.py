@@ -1,0 +1,56 @@
+"""Every error that Tailrace raises.
+
+    Error
+    ├── ConfigError          a parameter cannot be used as given
+    ├── DataError            data of the wrong shape: a type, a column, a length (never their content)
+    ├── BudgetExceeded       a ledger's cap does not allow the charge
+    ├── HorizonReached       a step beyond the horizon the guarantee covers
+    └── StateError           a state, key or path cannot be used as it is
+        ├── NoiseReused      a second draw from one noise path
+        ├── Mismatch         a saved state belongs to another configuration
+        ├── BehindLedger     a directory stands behind, or beside, its ledger's mark
+        └── Corrupt          a saved state is damaged
+
+A message says what was expected, what was found and what to do. It names parameters, columns and limits, never a data
+value.
+"""
+
+
+class Error(Exception):
+    """Any error raised by Tailrace."""
+
+
+class ConfigError(Error, ValueError):
+    """A parameter cannot be used as given."""
+
+
+class DataError(Error, ValueError):
+    """Data of the wrong shape: a type, a column, a length. Content never raises."""
+
+
+class BudgetExceeded(Error):
+    """A ledger's cap does not allow the charge."""
+
+
+class HorizonReached(Error):
+    """A step beyond the horizon that the guarantee covers; raised before any noise is drawn."""
+
+
+class StateError(Error):
+    """A state, key or path cannot be used as it is."""
+
+
+class NoiseReused(StateError):
+    """A second draw from one noise path: the same noise on two data sets reveals their difference."""
+
+
+class Mismatch(StateError):
+    """A saved state belongs to another configuration."""
+
+
+class BehindLedger(StateError):
+    """A directory stands behind, or beside, its ledger's mark."""
+
+
+class Corrupt(StateError):
+    """A saved state is damaged."""
