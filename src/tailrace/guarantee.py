@@ -1,0 +1,222 @@
+"""What is promised, to whom, over how long: a `Guarantee`, printed as one sentence.
+
+The sentence is made from the loss that the noise proves, never from a wish: mechanisms build their guarantee from
+`counter.loss(...)`, and nobody adds up budgets by hand.
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from tailrace.errors import ConfigError
+from tailrace.loss import ZCDP, Loss, PureDP, number_text, whole
+
+_ILLUSTRATION = Fraction(1, 10**6)  # the delta at which the sentence also states a zCDP loss
+
+
+class Neighbours(enum.Enum):
+    """Which two data sets must look alike."""
+
+    AddRemove = "whether {unit} is in the data or not"
+    Replace = "{unit} from anything else that could stand in its place (how many people there are is public)"
+    Null = "{unit} from data that count nowhere (how many people there are is public)"
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+AddRemove, Replace, Null = Neighbours
+
+
+@dataclass(frozen=True)
+class Event:
+    """One insertion or one deletion of one record, at one step."""
+
+    def words(self) -> str:
+        return "any one insertion or deletion of a record"
+
+
+@dataclass(frozen=True, kw_only=True)
+class User:
+    """One person, found by `column`: at most `events` insertions over the horizon (each deleted at most once), or at
+    most `records` live at once; neither: the person's whole history, as in a panel.
+
+    >>> User(column="id", events=3)
+    User(column='id', events=3, records=None)
+    """
+
+    column: str
+    events: int | None = None
+    records: int | None = None
+
+    def __post_init__(self) -> None:
+        _column(self.column)
+        if self.events is not None and self.records is not None:
+            raise ConfigError(
+                "User takes events= or records=, not both: a bound over the horizon, or a bound at any one time."
+            )
+        for name in ("events", "records"):
+            if getattr(self, name) is not None:
+                whole(name, getattr(self, name))
+
+    def words(self) -> str:
+        who = f"everything that one person (column '{self.column}') contributes"
+        if self.events is not None:
+            return f"{who}, at most {_plural(self.events, 'inserted record')} and their deletions"
+        if self.records is not None:
+            return f"{who}, at most {_plural(self.records, 'record')} at any one time"
+        return f"{who}, the whole history"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Window:
+    """One person, found by `column`, inside any `steps` consecutive steps (w-event privacy), with at most `records` live at once."""
+
+    steps: int
+    column: str
+    records: int
+
+    def __post_init__(self) -> None:
+        whole("steps", self.steps)
+        _column(self.column)
+        whole("records", self.records)
+
+    def words(self) -> str:
+        within = f"any {self.steps} consecutive steps" if self.steps > 1 else "any one step"
+        who = f"everything that one person (column '{self.column}') contributes within {within}"
+        return f"{who}, at most {_plural(self.records, 'record')} at any one time"
+
+
+Unit = Event | User | Window
+
+
+@dataclass(frozen=True)
+class Guarantee:
+    """The promise of a whole stream.
+
+    `life` is the proved loss of a record that is inserted and later deleted, where it is less than two events'
+    (`Event` only); `retention` says that records leave by a public rule after so many steps, so that a whole life
+    costs one event.
+
+    >>> print(Guarantee(PureDP(epsilon=1), User(column="id", events=1), AddRemove, 12).short)
+    epsilon = 1 for one person (column 'id') over 12 steps
+    """
+
+    loss: Loss
+    unit: Unit
+    neighbours: Neighbours
+    horizon: int | None
+    life: Loss | None = None
+    retention: int | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.loss, Loss):
+            raise ConfigError("loss must be PureDP(epsilon=...), ZCDP(rho=...) or ApproxDP(epsilon=..., delta=...).")
+        if not isinstance(self.unit, Unit):
+            raise ConfigError("unit must be Event(), User(column=...) or Window(steps=..., column=..., records=...).")
+        if not isinstance(self.neighbours, Neighbours):
+            raise ConfigError("neighbours must be AddRemove, Replace or Null.")
+        for name in ("horizon", "retention"):
+            if getattr(self, name) is not None:
+                whole(name, getattr(self, name))
+        if not isinstance(self.unit, Event) and (self.life is not None or self.retention is not None):
+            raise ConfigError(
+                "life and retention belong to the unit Event(); another unit already covers whole records."
+            )
+
+    def of_life(self) -> Loss:
+        """The loss of one record's insertion and deletion together."""
+        if self.retention is not None:
+            return self.loss
+        return self.life if self.life is not None else self.loss.group(2)
+
+    def of_person(self, records: int) -> Loss:
+        """The loss of a person with so many records, each inserted and later deleted."""
+        return self.of_life().group(records)
+
+    def __and__(self, other: Guarantee) -> Guarantee:
+        """Both together: the same unit and neighbours, or an error."""
+        if self.unit != other.unit or self.neighbours != other.neighbours:
+            raise ConfigError(
+                "Two guarantees compose only for the same unit and the same neighbours; state both for one unit first."
+            )
+        horizon = None if self.horizon is None or other.horizon is None else max(self.horizon, other.horizon)
+        both = Guarantee(self.loss & other.loss, self.unit, self.neighbours, horizon)
+        if not isinstance(self.unit, Event):
+            return both
+        if self.retention is not None and self.retention == other.retention:
+            return replace(both, retention=self.retention)
+        return replace(both, life=self.of_life() & other.of_life())
+
+    @property
+    def short(self) -> str:
+        """The promise in a line."""
+        who = "one event" if isinstance(self.unit, Event) else f"one person (column '{self.unit.column}')"
+        if isinstance(self.unit, Window):
+            who += f" within any {_plural(self.unit.steps, 'step')}"
+        return f"{self.loss} for {who} over {_span(self.horizon)}"
+
+    def __str__(self) -> str:
+        return (
+            f"Whoever sees everything published over {_span(self.horizon)}, whatever else they know, can hardly tell "
+            f"{self.neighbours.value.format(unit=self.unit.words())}: {_bound(self.loss)}{self._records()}."
+        )
+
+    def _records(self) -> str:
+        """What the event-level promise means for a record's life and for a person."""
+        if not isinstance(self.unit, Event):
+            return ""
+        life = self.of_life()
+        if self.retention is not None:
+            first = f"a record leaves by a public rule {_plural(self.retention, 'step')} after it came, so its whole life gets {life}"
+        else:
+            first = f"a record that is inserted and later deleted gets {life}"
+        return f"; {first}, and a person with m such records gets {_person(life)}"
+
+
+def _bound(loss: Loss) -> str:
+    if isinstance(loss, PureDP):
+        factor = number_text(Fraction(math.exp(min(float(loss.epsilon), 700.0))), 3)
+        return (
+            f"it makes no outcome more than {factor} times as likely or as unlikely (pure differential privacy, {loss})"
+        )
+    if isinstance(loss, ZCDP):
+        also = f"which at delta = {number_text(_ILLUSTRATION, 6)} is epsilon = {_epsilon(loss)}"
+        return f"it changes the probabilities of the outcomes little (zero-concentrated differential privacy, {loss}, {also})"
+    return f"it changes the probabilities of the outcomes little (differential privacy with {loss})"
+
+
+def _person(life: Loss) -> str:
+    if isinstance(life, PureDP):
+        return f"m times that: epsilon = {_times(life.epsilon)}m"
+    if isinstance(life, ZCDP):
+        return f"m^2 times that: rho = {_times(life.rho)}m^2"
+    if life.rho is not None:
+        ten = life.group(10)
+        return f"the epsilon of rho = {_times(life.rho)}m^2 at the same delta (epsilon = {number_text(ten.epsilon, 3)} for m = 10)"
+    epsilon = _times(life.epsilon)
+    return f"epsilon = {epsilon}m with delta = m e^({epsilon}(m-1)) times {number_text(life.delta, 3)}"
+
+
+def _epsilon(loss: ZCDP) -> str:
+    return number_text(loss.as_approx(delta=_ILLUSTRATION).epsilon, 3)
+
+
+def _times(value: Fraction) -> str:
+    return "" if value == 1 else f"{number_text(value, 6)} "
+
+
+def _span(horizon: int | None) -> str:
+    return "the whole stream, however long" if horizon is None else _plural(horizon, "step")
+
+
+def _plural(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def _column(value: str) -> None:
+    if not isinstance(value, str) or not value:
+        raise ConfigError("column must name the column that holds the person's id, for example column='id'.")

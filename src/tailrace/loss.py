@@ -1,0 +1,301 @@
+"""Privacy losses as exact numbers, and the conversions between them.
+
+A loss is what one protected unit may lose over a whole stream. Parameters are fractions: a decimal is read as it is
+written (`epsilon=0.1` is 1/10, not the nearest double). Whatever is derived is rounded against us: a loss up, a
+budget down.
+
+| from                | to                  | how                                                            |
+|---------------------|---------------------|----------------------------------------------------------------|
+| epsilon             | rho                 | rho = epsilon^2 / 2 (Bun-Steinke 2016)                         |
+| rho                 | (epsilon, delta)    | minimum over the order alpha of a closed form (below)          |
+| (epsilon, delta)    | the largest rho     | maximum over alpha of the same form, solved for rho            |
+| one event           | a group of m events | m epsilon; m^2 rho; through rho where an (epsilon, delta) came from one |
+
+The form, for any order alpha > 1 (Canonne-Kamath-Steinke 2020, Proposition 12):
+
+    epsilon = alpha rho + ln((alpha - 1) / alpha) - (ln delta + ln alpha) / (alpha - 1)
+
+Each alpha alone gives a valid bound, so the search for the best one may use floats; the bound at the chosen alpha is
+evaluated in 50-digit decimals and rounded outward, so what is returned is proved, not approximated.
+"""
+
+from __future__ import annotations
+
+import decimal
+import functools
+import math
+import numbers
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from decimal import Decimal
+from fractions import Fraction
+
+from tailrace.errors import ConfigError
+
+Number = int | float | str | Decimal | Fraction
+
+_LOSS_DIGITS, _BUDGET_DIGITS = (
+    20,
+    12,
+)  # significant digits of what is derived; the coarser budget leaves room for the loss to round up
+_PRECISE = decimal.Context(prec=50, Emin=decimal.MIN_EMIN, Emax=decimal.MAX_EMAX)
+
+
+def exact(name: str, value: Number, *, below: int | None = None) -> Fraction:
+    """The positive number `value` as the fraction that its decimal form says.
+
+    >>> exact("epsilon", 0.1)
+    Fraction(1, 10)
+    """
+    limit = "above 0" if below is None else f"above 0 and below {below}"
+    wanted = ConfigError(f"{name} must be a finite number {limit}, for example {name}=0.5; it was given as {value!r}.")
+    if isinstance(value, bool) or not isinstance(value, numbers.Real | Decimal | str):
+        raise wanted
+    try:
+        number = Fraction(str(value))
+    except (ValueError, ZeroDivisionError, OverflowError):
+        raise wanted from None
+    if number <= 0 or (below is not None and number >= below):
+        raise wanted
+    return number
+
+
+def number_text(value: Fraction, digits: int | None = None) -> str:
+    """`value` as a decimal, rounded up to `digits` significant digits (None: exactly, as p/q where the decimals do not end)."""
+    if digits is None:
+        twos_and_fives = value.denominator
+        for prime in (2, 5):
+            while twos_and_fives % prime == 0:
+                twos_and_fives //= prime
+        if twos_and_fives != 1 or value.denominator > 10**15:
+            return str(value)
+        return f"{_PRECISE.divide(Decimal(value.numerator), Decimal(value.denominator)).normalize(_PRECISE):g}"
+    context = decimal.Context(prec=digits, rounding=decimal.ROUND_CEILING)
+    rounded = context.divide(Decimal(value.numerator), Decimal(value.denominator)).normalize()
+    return f"{rounded:f}" if Decimal("1e-4") <= rounded < Decimal("1e15") else f"{rounded:e}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class PureDP:
+    """Pure differential privacy: no outcome becomes more than e^epsilon times likelier.
+
+    >>> PureDP(epsilon=0.1).group(3)
+    PureDP(epsilon='0.3')
+    """
+
+    epsilon: Fraction
+
+    def __init__(self, *, epsilon: Number) -> None:
+        object.__setattr__(self, "epsilon", exact("epsilon", epsilon))
+
+    def __repr__(self) -> str:
+        return f"PureDP(epsilon={number_text(self.epsilon)!r})"
+
+    def __str__(self) -> str:
+        return f"epsilon = {number_text(self.epsilon, 6)}"
+
+    def as_zcdp(self) -> ZCDP:
+        """The zCDP loss that this loss implies: rho = epsilon^2 / 2."""
+        return ZCDP(rho=self.epsilon**2 / 2)
+
+    def pure_within(self) -> PureDP:
+        """The largest pure loss within this one: itself."""
+        return self
+
+    def zcdp_within(self) -> ZCDP:
+        """Refused: no zCDP loss implies a pure one."""
+        raise ConfigError(
+            "Gaussian noise cannot give PureDP: use privacy=ZCDP(rho=...) or ApproxDP(epsilon=..., delta=...), "
+            "or a counter that takes Laplace noise."
+        )
+
+    def group(self, m: int) -> PureDP:
+        """The loss of m events together: m epsilon."""
+        return PureDP(epsilon=whole("m", m) * self.epsilon)
+
+    def __and__(self, other: Loss) -> Loss:
+        if isinstance(other, PureDP):
+            return PureDP(epsilon=self.epsilon + other.epsilon)
+        return other & self
+
+
+@dataclass(frozen=True, kw_only=True)
+class ZCDP:
+    """Zero-concentrated differential privacy: every Renyi divergence of order alpha is at most alpha rho.
+
+    >>> print(ZCDP(rho=0.5).as_approx(delta=1e-6))
+    epsilon = 5.22154, delta = 1e-6
+    """
+
+    rho: Fraction
+
+    def __init__(self, *, rho: Number) -> None:
+        object.__setattr__(self, "rho", exact("rho", rho))
+
+    def __repr__(self) -> str:
+        return f"ZCDP(rho={number_text(self.rho)!r})"
+
+    def __str__(self) -> str:
+        return f"rho = {number_text(self.rho, 6)}"
+
+    def as_zcdp(self) -> ZCDP:
+        """Itself."""
+        return self
+
+    def as_approx(self, *, delta: Number) -> ApproxDP:
+        """The (epsilon, delta) loss that this loss implies, at the best order."""
+        small = exact("delta", delta, below=1)
+        rho, log_delta = float(self.rho), _log(small)
+        order = _best_order(lambda a: a * rho + math.log1p(-1 / a) - (log_delta + math.log(a)) / (a - 1))
+        alpha, log_ratio, rest = _order_terms(order, small)
+        bound = _PRECISE.subtract(_PRECISE.fma(alpha, _decimal(self.rho), log_ratio), rest)
+        # at a generous delta the bound can fall below zero, where (0, delta) would hold: any positive epsilon is then an upper bound
+        return ApproxDP(epsilon=max(_outward(bound, up=True), Fraction(1, 10**12)), delta=small, rho=self.rho)
+
+    def pure_within(self) -> PureDP:
+        """The largest pure loss within this one: epsilon = sqrt(2 rho), rounded down."""
+        return PureDP(epsilon=_outward(_PRECISE.sqrt(_decimal(2 * self.rho)), up=False))
+
+    def zcdp_within(self) -> ZCDP:
+        """The largest zCDP loss within this one: itself."""
+        return self
+
+    def group(self, m: int) -> ZCDP:
+        """The loss of m events together: m^2 rho."""
+        return ZCDP(rho=whole("m", m) ** 2 * self.rho)
+
+    def __and__(self, other: Loss) -> Loss:
+        if isinstance(other, ApproxDP):
+            return other & self
+        return ZCDP(rho=self.rho + other.as_zcdp().rho)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ApproxDP:
+    """(epsilon, delta)-differential privacy.
+
+    `rho` is set by `ZCDP.as_approx` and remembers what was proved: groups and compositions then go through it, which
+    is tighter.
+
+    >>> ApproxDP(epsilon=1, delta=1e-6).zcdp_within()
+    ZCDP(rho='0.0243559703595')
+    """
+
+    epsilon: Fraction
+    delta: Fraction
+    rho: Fraction | None = field(compare=False)
+
+    def __init__(self, *, epsilon: Number, delta: Number, rho: Number | None = None) -> None:
+        object.__setattr__(self, "epsilon", exact("epsilon", epsilon))
+        object.__setattr__(self, "delta", exact("delta", delta, below=1))
+        object.__setattr__(self, "rho", None if rho is None else exact("rho", rho))
+
+    def __repr__(self) -> str:
+        proved = "" if self.rho is None else f", rho={number_text(self.rho)!r}"
+        return f"ApproxDP(epsilon={number_text(self.epsilon)!r}, delta={number_text(self.delta)!r}{proved})"
+
+    def __str__(self) -> str:
+        return f"epsilon = {number_text(self.epsilon, 6)}, delta = {number_text(self.delta, 6)}"
+
+    def as_zcdp(self) -> ZCDP:
+        """The zCDP loss that this loss was converted from; refused where it was not."""
+        if self.rho is None:
+            raise ConfigError("An (epsilon, delta) loss implies no zCDP loss unless it was converted from one.")
+        return ZCDP(rho=self.rho)
+
+    def as_approx(self, *, delta: Number) -> ApproxDP:
+        """The same promise at another delta, through rho; refused where there is none."""
+        return self if exact("delta", delta, below=1) == self.delta else self.as_zcdp().as_approx(delta=delta)
+
+    def pure_within(self) -> PureDP:
+        """The largest pure loss within this one: epsilon itself."""
+        return PureDP(epsilon=self.epsilon)
+
+    def zcdp_within(self) -> ZCDP:
+        """The largest rho whose conversion at this delta stays within epsilon."""
+        return _largest_zcdp(self)
+
+    def group(self, m: int) -> ApproxDP:
+        """The loss of m events together: that of m^2 rho at the same delta, or (m epsilon, m e^((m-1) epsilon) delta)."""
+        whole("m", m)
+        if self.rho is not None:
+            return self.as_zcdp().group(m).as_approx(delta=self.delta)
+        growth = _PRECISE.multiply(_PRECISE.exp(_decimal((m - 1) * self.epsilon)), _decimal(m * self.delta))
+        if m > 1 and growth >= 1:
+            raise ConfigError(f"A group of {m} gets no (epsilon, delta) protection: its delta would reach 1.")
+        return ApproxDP(epsilon=m * self.epsilon, delta=_outward(growth, up=True) if m > 1 else self.delta)
+
+    def __and__(self, other: Loss) -> Loss:
+        if isinstance(other, PureDP) and self.rho is None:
+            return ApproxDP(epsilon=self.epsilon + other.epsilon, delta=self.delta)
+        if self.rho is not None and not (
+            isinstance(other, ApproxDP) and (other.rho is None or other.delta != self.delta)
+        ):
+            return ZCDP(rho=self.rho + other.as_zcdp().rho).as_approx(delta=self.delta)
+        if not isinstance(other, ApproxDP):
+            other = other.as_zcdp().as_approx(delta=self.delta)
+        return ApproxDP(epsilon=self.epsilon + other.epsilon, delta=self.delta + other.delta)
+
+
+Loss = PureDP | ZCDP | ApproxDP
+
+
+@functools.lru_cache(maxsize=256)
+def _largest_zcdp(budget: ApproxDP) -> ZCDP:
+    epsilon, log_delta = float(budget.epsilon), _log(budget.delta)
+    order = _best_order(lambda a: -(epsilon - math.log1p(-1 / a) + (log_delta + math.log(a)) / (a - 1)) / a)
+    alpha, log_ratio, rest = _order_terms(order, budget.delta)
+    rho = _PRECISE.divide(_PRECISE.add(_PRECISE.subtract(_decimal(budget.epsilon), log_ratio), rest), alpha)
+    within = ZCDP(rho=_outward(rho, up=False))
+    while within.as_approx(delta=budget.delta).epsilon > budget.epsilon:  # only where rounding left no room at all
+        within = ZCDP(rho=within.rho * Fraction(10**12 - 1, 10**12))
+    return within
+
+
+def whole(name: str, value: int) -> int:
+    """`value`, if it is a whole number of at least 1."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < 1:
+        raise ConfigError(f"{name} must be a whole number of at least 1; it was given as {value!r}.")
+    return int(value)
+
+
+def _decimal(value: Fraction) -> Decimal:
+    return _PRECISE.divide(Decimal(value.numerator), Decimal(value.denominator))
+
+
+def _log(value: Fraction) -> float:
+    return math.log(value.numerator) - math.log(value.denominator)
+
+
+def _outward(value: Decimal, *, up: bool) -> Fraction:
+    """`value` to so many digits, a loss up or a budget down; the 1e-40 covers the rounding of the 50-digit steps before."""
+    guarded = _PRECISE.multiply(
+        value, _PRECISE.add(Decimal(1), Decimal("1e-40") if up == (value > 0) else Decimal("-1e-40"))
+    )
+    digits, rounding = (_LOSS_DIGITS, decimal.ROUND_CEILING) if up else (_BUDGET_DIGITS, decimal.ROUND_FLOOR)
+    return Fraction(decimal.Context(prec=digits, rounding=rounding).plus(guarded))
+
+
+def _order_terms(order: float, delta: Fraction) -> tuple[Decimal, Decimal, Decimal]:
+    """alpha, ln((alpha - 1) / alpha) and (ln delta + ln alpha) / (alpha - 1), to 50 digits."""
+    alpha = Decimal(order)
+    above = _PRECISE.subtract(alpha, Decimal(1))
+    log_alpha = _PRECISE.ln(alpha)
+    log_ratio = _PRECISE.subtract(_PRECISE.ln(above), log_alpha)
+    rest = _PRECISE.divide(_PRECISE.add(_PRECISE.ln(_decimal(delta)), log_alpha), above)
+    return alpha, log_ratio, rest
+
+
+def _best_order(cost: Callable[[float], float]) -> float:
+    """The order alpha > 1 of least `cost`: a scan of ln(alpha - 1), then golden section around its best point."""
+    grid = [-20 + 0.25 * i for i in range(241)]
+    best = min(range(len(grid)), key=lambda i: cost(1 + math.exp(grid[i])))
+    low, high = grid[max(best - 1, 0)], grid[min(best + 1, len(grid) - 1)]
+    golden = (math.sqrt(5) - 1) / 2
+    for _ in range(80):
+        left, right = high - golden * (high - low), low + golden * (high - low)
+        if cost(1 + math.exp(left)) < cost(1 + math.exp(right)):
+            high = right
+        else:
+            low = left
+    return 1 + math.exp((low + high) / 2)
