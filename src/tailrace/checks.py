@@ -1,0 +1,293 @@
+"""The conformance suite: what every counter must keep, built in or plugged in.
+
+`check_counter(counter)` raises `AssertionError` with a sentence that names the promise broken. It is what the test
+suite runs over every counter of the package; a plug-in runs it over its own:
+
+>>> from tailrace import PureDP, counters
+>>> check_counter(counters.Block(size=4, privacy=PureDP(epsilon=1), horizon=20))
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from tailrace.counters import Counter
+from tailrace.errors import DataError, HorizonReached, NoiseReused
+from tailrace.loss import ZCDP, Number
+from tailrace.noise import Draws, Noise, Shape
+from tailrace.noise.words import Part
+from tailrace.store import pack, unpack
+
+_STEPS = 40  # of an endless counter
+
+
+@dataclasses.dataclass(frozen=True)
+class Drawn:
+    """One draw as a spy saw it."""
+
+    path: tuple[Part, ...]
+    kind: str
+    parameter: Any
+    shape: tuple[int, ...]
+
+
+class Spy:
+    """Noise that records every draw, and refuses a path used before as real noise does; silent where its source is None."""
+
+    def __init__(self, source: Noise | None, path: tuple[Part, ...] = (), record: list[Drawn] | None = None) -> None:
+        self.record: list[Drawn] = [] if record is None else record
+        self.path = path
+        self._source = source
+
+    def at(self, *path: Part) -> Spy:
+        return Spy(self._source and self._source.at(*path), self.path + path, self.record)
+
+    def laplace(self, scale: Number, shape: Shape) -> np.ndarray:
+        return self._draw("laplace", scale, shape, lambda noise: noise.laplace(scale, shape), np.int64)
+
+    def gaussian(self, variance: Number, shape: Shape) -> np.ndarray:
+        return self._draw("gaussian", variance, shape, lambda noise: noise.gaussian(variance, shape), np.int64)
+
+    def survive(self, n: np.ndarray, rate: Number) -> np.ndarray:
+        return self._draw("survive", rate, np.shape(n), lambda noise: noise.survive(n, rate), np.bool_)
+
+    def coin(self, excess: np.ndarray, scale: Number) -> np.ndarray:
+        return self._draw("coin", scale, np.shape(excess), lambda noise: noise.coin(excess, scale), np.bool_)
+
+    def choose(self, scores: np.ndarray, rate: Number) -> int:
+        return int(self._draw("choose", rate, (), lambda noise: np.asarray(noise.choose(scores, rate)), np.int64))
+
+    def _draw(
+        self, kind: str, parameter: Any, shape: Shape, real: Callable[[Noise], np.ndarray], dtype: type
+    ) -> np.ndarray:
+        if any(drawn.path == self.path for drawn in self.record):
+            raise NoiseReused("This noise path was drawn from before.")
+        out = np.zeros(shape, dtype) if self._source is None else real(self._source)
+        self.record.append(Drawn(self.path, kind, parameter, out.shape))
+        return out
+
+
+def check_counter(counter: Counter[Any], *, rows: int = 5) -> None:
+    """Run every check of a counter; raises `AssertionError` at the first promise that is not kept."""
+    for check in COUNTER_CHECKS:
+        check(counter, rows)
+
+
+def _steps(counter: Counter[Any]) -> int:
+    return min(counter.horizon or _STEPS, 2 * _STEPS)
+
+
+def _input(counter: Counter[Any], rows: int, seed: int = 0) -> np.ndarray:
+    """(steps, rows) counts with deletions."""
+    return np.random.default_rng(seed).integers(-3, 9, (_steps(counter), rows))
+
+
+def _run(counter: Counter[Any], inputs: np.ndarray, noise: Draws) -> tuple[Any, np.ndarray]:
+    state, estimates = counter.init(inputs.shape[1]), []
+    for t, x in enumerate(inputs):
+        state, estimate = counter.step(state, x, noise.at("step", t))
+        estimates.append(estimate)
+    return state, np.array(estimates)
+
+
+def _same(a: Any, b: Any) -> bool:
+    return pack(a) == pack(b)
+
+
+def check_frozen(counter: Counter[Any], rows: int) -> None:  # noqa: ARG001
+    """The configuration is frozen, and equal to its copy."""
+    params = getattr(counter, "__dataclass_params__", None)
+    assert params is not None and params.frozen, "a counter is a frozen dataclass"
+    copy: Any = dataclasses.replace(counter)  # type: ignore[type-var]
+    assert hash(counter) == hash(copy) and counter == copy, "a counter equals its copy"
+
+
+def check_exact_without_noise(counter: Counter[Any], rows: int) -> None:
+    """With silent noise the estimates are the prefix sums."""
+    inputs = _input(counter, rows)
+    _, estimates = _run(counter, inputs, Spy(None))
+    assert np.allclose(estimates, np.cumsum(inputs, axis=0), rtol=1e-9, atol=1e-9), (
+        "without noise the estimates are the running sums"
+    )
+
+
+def check_clocks(counter: Counter[Any], rows: int) -> None:
+    """Rows fed at different times keep their own clocks, and rows that were not fed do not move."""
+    rng, noise = np.random.default_rng(1), Spy(None)
+    state, totals = counter.init(rows), np.zeros(rows)
+    for t in range(_steps(counter)):
+        fed = rng.permutation(rows)[: rng.integers(0, rows + 1)]
+        x = rng.integers(-3, 9, len(fed))
+        state, estimate = counter.step(state, x, noise.at("step", t), fed)
+        totals[fed] += x
+        assert np.allclose(estimate, totals[fed], rtol=1e-9, atol=1e-9), (
+            "each row counts what it was fed, in the order of rows="
+        )
+
+
+def check_purity(counter: Counter[Any], rows: int) -> None:
+    """A step leaves its arguments as they were."""
+    inputs = _input(counter, rows)
+    state = counter.init(rows)
+    for t, x in enumerate(inputs):
+        before, x_before = pack(state), x.copy()
+        state_after, _ = counter.step(state, x, Noise.insecure(t))
+        assert pack(state) == before and (x == x_before).all(), "step does not change its state or input"
+        state = state_after
+
+
+def check_growth(counter: Counter[Any], rows: int) -> None:
+    """Grown rows start at time 0, and `grow` leaves the others alone."""
+    inputs = _input(counter, rows)
+    half = len(inputs) // 2
+    state, _ = _run(counter, inputs[:half], Noise.insecure(2))
+    before = pack(state)
+    grown = counter.grow(state, 3)
+    assert pack(state) == before, "grow does not change its state"
+    old = np.arange(rows)
+    for t, x in enumerate(inputs[half:]):
+        path = ("later", t)
+        state, expected = counter.step(state, x, Noise.insecure(3).at(*path), old)
+        grown, estimate = counter.step(grown, x, Noise.insecure(3).at(*path), old)
+        assert np.array_equal(expected, estimate), "rows fed before grow() go on as without it"
+    new = np.arange(rows, rows + 3)
+    for t in range(len(inputs)):
+        grown, estimate = counter.step(grown, np.full(3, t), Spy(None).at("new", t), new)
+        assert np.allclose(estimate, t * (t + 1) / 2, rtol=1e-9), "a grown row starts at time 0 with a sum of 0"
+
+
+def check_replay(counter: Counter[Any], rows: int) -> None:
+    """The same state, input and noise path give the same result, bit for bit; another path gives another."""
+    inputs = _input(counter, rows)
+    (first, a), (second, b), (_, c) = (_run(counter, inputs, Noise.insecure(seed)) for seed in (4, 4, 5))
+    assert _same(first, second) and np.array_equal(a, b), "a replay gives the same state and estimates"
+    assert not np.array_equal(a, c), "other noise gives other estimates"
+
+
+def check_paths(counter: Counter[Any], rows: int) -> None:
+    """No noise path is used twice, every draw lies below the step's path, and what is drawn depends on no data."""
+    first, second = Spy(Noise.insecure(6)), Spy(Noise.insecure(7))
+    _run(counter, _input(counter, rows), first)
+    _run(counter, 1000 * _input(counter, rows, seed=9), second)
+    assert first.record, "a counter draws noise"
+    assert all(drawn.path[:1] == ("step",) for drawn in first.record), "draws lie below the path a step is given"
+    assert first.record == second.record, "paths, parameters and shapes of the draws do not depend on data"
+
+
+def check_save_and_load(counter: Counter[Any], rows: int) -> None:
+    """A state survives a round trip through bytes, and goes on as before."""
+    inputs = _input(counter, rows)
+    half = len(inputs) // 2
+    state, _ = _run(counter, inputs[:half], Noise.insecure(8))
+    loaded = unpack(pack(state), like=counter.init(0))
+    assert _same(state, loaded), "a state is the same after saving and loading"
+    for t, x in enumerate(inputs[half:]):
+        state, expected = counter.step(state, x, Noise.insecure(9).at(t))
+        loaded, estimate = counter.step(loaded, x, Noise.insecure(9).at(t))
+        assert np.array_equal(expected, estimate), "a loaded state goes on as the saved one"
+
+
+def check_bounded_state(counter: Counter[Any], rows: int) -> None:
+    """The size of a state depends on time and rows, never on data, and stays within 64 values a row and 2 more a step."""
+    sizes = []
+    for factor in (1, 10**6):
+        state = counter.init(rows)
+        for t, x in enumerate(factor * _input(counter, rows)):
+            state, _ = counter.step(state, x, Noise.insecure(10).at(t))
+            sizes.append(sum(array.size for array in _arrays(state)))
+            assert sizes[-1] <= (64 + 2 * _steps(counter)) * rows + 64, "a state stays small"
+    assert sizes[: len(sizes) // 2] == sizes[len(sizes) // 2 :], "the size of a state does not depend on data"
+
+
+def _arrays(part: Any) -> list[np.ndarray]:
+    if isinstance(part, np.ndarray):
+        return [part]
+    parts = part if isinstance(part, tuple) else [getattr(part, field.name) for field in dataclasses.fields(part)]
+    return [array for inner in parts for array in _arrays(inner)]
+
+
+def check_variance(counter: Counter[Any], rows: int) -> None:  # noqa: ARG001
+    """`variance` is positive and is the variance of what is drawn: within six standard errors, at every time and between times."""
+    copies, steps = 4000, _steps(counter)
+    _, estimates = _run(counter, np.zeros((steps, copies), np.int64), Noise.insecure(11))
+    t = np.arange(1, steps + 1)
+    for since in (0, steps // 3):
+        apart = t != since
+        moved = estimates - (estimates[since - 1] if since else 0)
+        predicted = counter.variance(t, since)
+        assert predicted.shape == t.shape and (predicted[apart] > 0).all(), "every estimate has noise"
+        assert (predicted[~apart] == 0).all(), "nothing lies between a time and itself"
+        squares = (moved[apart] ** 2).astype(float)
+        error = squares.std(axis=1) / np.sqrt(copies)
+        assert (np.abs(squares.mean(axis=1) - predicted[apart]) < 6 * error).all(), (
+            "variance() is the variance of the estimates"
+        )
+        assert (np.abs(moved[apart].mean(axis=1)) < 6 * np.sqrt(predicted[apart] / copies)).all(), (
+            "estimates are unbiased"
+        )
+
+
+def check_loss(counter: Counter[Any], rows: int) -> None:  # noqa: ARG001
+    """`loss` is of the budget's kind, does not exceed it for one event, and grows with what a unit does."""
+    budget, one, life, many = counter.privacy, counter.loss(), counter.loss(1, 1), counter.loss(3, 3)
+    assert type(one) is type(budget), "loss() is of the kind that was asked for"
+    assert _amount(one) <= _amount(budget), "one event loses no more than the budget"
+    assert _amount(one) < _amount(life) < _amount(many), "more events lose more"
+
+
+def _amount(loss: Any) -> Fraction:
+    return loss.rho if isinstance(loss, ZCDP) else loss.epsilon
+
+
+def check_horizon(counter: Counter[Any], rows: int) -> None:
+    """Past the horizon a step is refused before any noise is drawn."""
+    if counter.horizon is None or counter.horizon > _steps(counter):
+        return
+    state, _ = _run(counter, _input(counter, rows), Noise.insecure(12))
+    spy = Spy(None)
+    try:
+        counter.step(state, np.zeros(rows, np.int64), spy)
+    except HorizonReached:
+        assert not spy.record, "past the horizon no noise is drawn"
+        return
+    raise AssertionError("a step past the horizon raises HorizonReached")
+
+
+def check_shapes(counter: Counter[Any], rows: int) -> None:
+    """Input of the wrong shape or type is refused before any noise is drawn."""
+    spy = Spy(None)
+    for x, fed in (
+        (np.zeros(rows), None),
+        (np.zeros(rows + 1, np.int64), None),
+        (np.zeros((rows, 1), np.int64), None),
+        (np.zeros(1, np.int64), np.array([rows])),
+        (np.zeros(2, np.int64), np.array([0, 0])),
+    ):
+        try:
+            counter.step(counter.init(rows), x, spy, fed)
+        except DataError:
+            assert not spy.record, "input of the wrong shape draws no noise"
+        else:
+            raise AssertionError("input of the wrong shape raises DataError")
+
+
+COUNTER_CHECKS: tuple[Callable[[Counter[Any], int], None], ...] = (
+    check_frozen,
+    check_exact_without_noise,
+    check_clocks,
+    check_purity,
+    check_growth,
+    check_replay,
+    check_paths,
+    check_save_and_load,
+    check_bounded_state,
+    check_variance,
+    check_loss,
+    check_horizon,
+    check_shapes,
+)

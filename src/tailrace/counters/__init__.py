@@ -1,0 +1,25 @@
+"""Continual counters: private running sums. One file, one algorithm; `best` picks."""
+
+from tailrace.counters.base import Counter
+from tailrace.counters.binary_tree import BinaryTree
+from tailrace.counters.block import Block
+from tailrace.counters.choice import best
+from tailrace.counters.hybrid import Hybrid
+from tailrace.counters.kary_tree import KaryTree
+from tailrace.counters.simple import Simple
+from tailrace.counters.sqrt_toeplitz import SqrtToeplitz
+from tailrace.counters.unbounded import Unbounded
+from tailrace.counters.unbounded_block import UnboundedBlock
+
+__all__ = [
+    "BinaryTree",
+    "Block",
+    "Counter",
+    "Hybrid",
+    "KaryTree",
+    "Simple",
+    "SqrtToeplitz",
+    "Unbounded",
+    "UnboundedBlock",
+    "best",
+]

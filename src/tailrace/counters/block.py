@@ -1,0 +1,40 @@
+"""Running sums in two levels: noise per step inside a block, one noise for a finished block.
+
+Privacy: the declared loss per event over the horizon, neighbours add/remove of one insertion or deletion. An element
+lies in at most two atoms, its step and its block (the last element of a block only in the block's): noise
+Lap(2/epsilon) or N(0, 2/(2 rho)). Inputs may depend on past outputs.
+Accuracy: variance (blocks finished + steps inside the block) times that of one draw; with blocks of sqrt(T),
+O(sqrt(T)).
+Source: Chan-Shi-Song 2011, "Two-Level Counting Mechanism"; PrivStream, Algorithm 9.
+Departs: integer noise; a horizon below the block size gets the scale of one atom, since no block ever ends; Gaussian
+noise under ZCDP and ApproxDP.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tailrace.counters.feed import bounded
+from tailrace.counters.ladder import LadderCounter, Sizes
+from tailrace.errors import ConfigError
+from tailrace.loss import whole
+
+
+@dataclass(frozen=True, kw_only=True)
+class Block(LadderCounter):
+    """Blocks of `size` steps (None: the square root of the horizon); the horizon is optional where size is given.
+
+    >>> Block(horizon=100).sizes
+    (1, 10)
+    """
+
+    size: int | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.size is not None and whole("size", self.size) == 1:
+            raise ConfigError("A block of 1 step is the Simple counter: use counters.Simple, or a size of at least 2.")
+
+    @property
+    def sizes(self) -> Sizes:
+        return 1, self.size or max(2, round(bounded(self.horizon, "Block") ** 0.5))

@@ -1,0 +1,99 @@
+"""The counter with the lowest predicted error at a given guarantee."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from tailrace.counters.base import Counter
+from tailrace.counters.binary_tree import BinaryTree
+from tailrace.counters.block import Block
+from tailrace.counters.feed import configured
+from tailrace.counters.hybrid import Hybrid
+from tailrace.counters.kary_tree import KaryTree
+from tailrace.counters.simple import Simple
+from tailrace.counters.sqrt_toeplitz import SqrtToeplitz
+from tailrace.counters.unbounded import Unbounded
+from tailrace.counters.unbounded_block import UnboundedBlock
+from tailrace.errors import ConfigError
+from tailrace.loss import Loss, PureDP
+
+ENDLESS = 4096  # steps over which counters without a horizon are compared
+_POINTS = 20_000  # times at which a mean is taken, all of them up to here
+_TOEPLITZ_REACH = 1 << 14  # above, its 16 bytes per step and row and its quadratic set-up are too much
+
+
+@functools.lru_cache(maxsize=256)
+def best(*, privacy: Loss, horizon: int | None) -> Counter[Any]:
+    """The counter of lowest predicted mean squared error over t <= horizon (None: over the first 4,096 steps of an
+    endless stream).
+
+    Under ZCDP and ApproxDP pure counters compete too: their loss, epsilon = sqrt(2 rho) or epsilon itself, lies
+    within the budget.
+
+    >>> from tailrace import ApproxDP, PureDP
+    >>> best(privacy=PureDP(epsilon=1), horizon=30)
+    Simple(privacy=PureDP(epsilon='1'), horizon=30)
+    >>> type(best(privacy=ApproxDP(epsilon=0.5, delta=1e-6), horizon=4096)).__name__
+    'SqrtToeplitz'
+    """
+    configured(privacy, horizon)
+    if privacy is None:
+        raise ConfigError(
+            "best(privacy=, horizon=) needs a budget: PureDP(epsilon=...), ZCDP(rho=...) or ApproxDP(epsilon=..., delta=...)."
+        )
+    return min(candidates(privacy, horizon), key=mean_squared_error)
+
+
+def mean_squared_error(counter: Counter[Any], steps: int | None = None) -> float:
+    """The predicted mean over t <= steps (default: the horizon) of the variance of the estimate."""
+    last = steps or counter.horizon or ENDLESS
+    if last <= _POINTS:
+        return float(counter.variance(np.arange(1, last + 1)).mean())
+    spread = np.arange(_POINTS) * 0.6180339887498949 % 1.0  # multiples of the golden ratio are in step with no tree
+    return float(counter.variance(1 + (spread * last).astype(np.int64)).mean())
+
+
+def candidates(privacy: Loss, horizon: int | None) -> Iterator[Counter[Any]]:
+    """Every counter that `best` compares."""
+    pure = privacy.pure_within()
+    shapes = (
+        list(_shapes(horizon))
+        if horizon is not None
+        else [UnboundedBlock(), UnboundedBlock(squares=True), Hybrid(), *_endless()]
+    )
+    for shape in [Simple(), *shapes]:
+        yield replace(shape, privacy=pure, horizon=horizon)
+        if not isinstance(privacy, PureDP) and not _subtracts(shape):
+            yield replace(shape, privacy=privacy, horizon=horizon)
+    if horizon is not None and horizon <= _TOEPLITZ_REACH and not isinstance(privacy, PureDP):
+        yield SqrtToeplitz(privacy=privacy, horizon=horizon)
+
+
+def _shapes(horizon: int) -> Iterator[Any]:
+    yield BinaryTree()
+    if horizon >= 4:
+        yield Block()
+    for levels in range(2, 7):
+        for subtract in (False, True):
+            root = ((2 if subtract else 1) * horizon) ** (1 / levels)
+            for factor in (0.7, 0.8, 0.9, 1.0, 1.1, 1.25, 1.4):
+                arity = 2 * round((factor * root - 1) / 2) + 1 if subtract else round(factor * root)
+                if arity >= 3 and arity ** (levels - 1) <= horizon:
+                    yield KaryTree(arity=arity, levels=levels, subtract=subtract)
+
+
+def _endless() -> Iterator[Any]:
+    for first in (1, 32):
+        yield Unbounded(counter=Block(), first=first)
+        for levels in (2, 3, 4):
+            yield Unbounded(counter=KaryTree(levels=levels), first=first)
+            yield Unbounded(counter=KaryTree(levels=levels, subtract=False), first=first)
+
+
+def _subtracts(shape: Any) -> bool:
+    return getattr(getattr(shape, "counter", shape), "subtract", False)

@@ -1,0 +1,74 @@
+"""What a counter checks before any noise is drawn: the configuration once, the shape of its input at every step."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from tailrace.errors import ConfigError, DataError, HorizonReached
+from tailrace.loss import Loss, whole
+
+
+def configured(privacy: Loss | None, horizon: int | None) -> None:
+    """Refuse what no counter can use."""
+    if privacy is not None and not isinstance(privacy, Loss):
+        raise ConfigError("privacy must be PureDP(epsilon=...), ZCDP(rho=...) or ApproxDP(epsilon=..., delta=...).")
+    if horizon is not None:
+        whole("horizon", horizon)
+
+
+def bounded(horizon: int | None, name: str) -> int:
+    """The horizon of a counter that cannot do without one."""
+    if horizon is None:
+        raise ConfigError(
+            f"{name} needs horizon=, the number of steps; for a stream without end use counters.Unbounded({name}())."
+        )
+    return horizon
+
+
+def row_count(rows: int) -> int:
+    """A number of rows, which may be 0."""
+    if isinstance(rows, bool) or not isinstance(rows, int | np.integer) or rows < 0:
+        raise DataError("The number of rows must be a whole number of at least 0.")
+    return int(rows)
+
+
+Fed = slice | np.ndarray
+
+
+def fed(clock: np.ndarray, x: np.ndarray, rows: np.ndarray | None, horizon: int | None) -> tuple[Fed, np.ndarray]:
+    """The index of the rows fed now, and their inputs as int64."""
+    values = np.asarray(x)
+    if values.dtype.kind not in "iu":
+        raise DataError("A counter takes integer counts: round or rescale them first, on a public grid.")
+    if rows is None:
+        index, count = slice(None), len(clock)
+    else:
+        index = np.asarray(rows)
+        if index.ndim != 1 or (index.size and index.dtype.kind not in "iu"):
+            raise DataError("rows must be a one-dimensional array of row numbers.")
+        index, count = index.astype(np.int64, copy=False), len(index)
+        if count and not (index.min() >= 0 and index.max() < len(clock)):
+            raise DataError(f"rows must be row numbers from 0 to {len(clock) - 1}; use grow() to add rows.")
+        seen = np.zeros(len(clock), np.bool_)
+        seen[index] = True
+        if int(seen.sum()) != count:
+            raise DataError("rows names a row twice: add its counts up first, a row takes one input per step.")
+    if values.shape != (count,):
+        raise DataError(f"x must hold one count for each of the {count} rows fed; its shape is {values.shape}.")
+    if horizon is not None and count and int(clock[index].max()) >= horizon:
+        raise HorizonReached(
+            f"A row has taken all {horizon} steps of its horizon; start a new counter, which is a new charge."
+        )
+    return index, values.astype(np.int64, copy=False)
+
+
+def times(t: ArrayLike, since: ArrayLike, horizon: int | None) -> tuple[np.ndarray, np.ndarray]:
+    """Two arrays of times, broadcast together and checked."""
+    late, early = np.broadcast_arrays(np.asarray(t), np.asarray(since))
+    for name, values in (("t", late), ("since", early)):
+        if values.dtype.kind not in "iu" or (values.size and values.min() < 0):
+            raise ConfigError(f"{name} must hold whole numbers of at least 0: steps taken.")
+        if horizon is not None and values.size and int(values.max()) > horizon:
+            raise ConfigError(f"{name} lies beyond the horizon of {horizon} steps.")
+    return late.astype(np.int64), early.astype(np.int64)

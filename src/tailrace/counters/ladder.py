@@ -1,0 +1,163 @@
+"""Counters whose noise climbs a ladder: what Simple, Block, BinaryTree and KaryTree share.
+
+Let sizes 1 = s_0 | s_1 | ... | s_L, each a multiple of the one before. At time t the interval of the largest size s_i
+that divides t ends, and its sum is an atom: it gets one noise. The estimate of the prefix t adds the atoms of its
+greedy partition, so that with N(t) the noise of the estimate
+
+    N(t) = N(t - s_i) + fresh noise.
+
+A row therefore needs its exact sum and, for every level, the noise at the last multiple of that size: `carried`. Time
+per step does not grow with t.
+
+With subtraction (`ahead` = m > 0, all sizes powers of an odd arity k = 2m + 1), t is written with digits from -m to
+m: a prefix that ends in the second half of an interval is the whole interval less what is still to come. The noise of
+the m intervals to come is drawn when the half is passed (`pending`) and handed back one by one.
+
+Weight: element 1 lies in one atom of each size that is ever used, and no element in more: the number of sizes s_i
+with s_i <= T, or with (s_i + 1) / 2 <= T under subtraction (then the atom of size s_i is used from the middle on).
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from tailrace.counters.atoms import Atoms
+from tailrace.counters.feed import Fed, configured, fed, row_count, times
+from tailrace.loss import Loss
+from tailrace.noise import Draws
+
+Sizes = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Ladder:
+    """Rows on a ladder."""
+
+    clock: np.ndarray  # (rows,) steps taken
+    total: np.ndarray  # (rows,) exact sums
+    carried: np.ndarray  # (levels, rows) noise of the estimate at the last multiple of each size
+    pending: np.ndarray  # (levels - 1, ahead, rows) noise already subtracted and still to be handed back
+
+
+@dataclass(frozen=True, kw_only=True)
+class LadderCounter:
+    """A counter on a ladder: a subclass names its sizes, and all else follows."""
+
+    privacy: Loss | None = None
+    horizon: int | None = None
+
+    def __post_init__(self) -> None:
+        configured(self.privacy, self.horizon)
+
+    @property
+    def sizes(self) -> Sizes:
+        """The sizes of the atoms, each a multiple of the one before, from 1."""
+        raise NotImplementedError
+
+    @property
+    def ahead(self) -> int:
+        """How many atoms a partition may subtract on a level."""
+        return 0
+
+    @property
+    def atoms(self) -> Atoms:
+        """The noise, by the number of atoms that hold one element."""
+        first_use = [(size + 1) // 2 if self.ahead else size for size in self.sizes]
+        return Atoms(self.privacy, sum(self.horizon is None or first <= self.horizon for first in first_use))
+
+    def level(self, t: np.ndarray) -> np.ndarray:
+        """The index of the largest size that divides t."""
+        return sum((t % size == 0).astype(np.int64) for size in self.sizes[1:]) + np.zeros_like(t)
+
+    def init(self, rows: int) -> Ladder:
+        count, levels = row_count(rows), len(self.sizes)
+        return Ladder(
+            clock=np.zeros(count, np.int64),
+            total=np.zeros(count, np.int64),
+            carried=np.zeros((levels, count), np.int64),
+            pending=np.zeros((levels - 1, self.ahead, count), np.int64),
+        )
+
+    def grow(self, state: Ladder, rows: int) -> Ladder:
+        new = self.init(rows)
+        return Ladder(
+            clock=np.concatenate([state.clock, new.clock]),
+            total=np.concatenate([state.total, new.total]),
+            carried=np.concatenate([state.carried, new.carried], axis=1),
+            pending=np.concatenate([state.pending, new.pending], axis=2),
+        )
+
+    def step(
+        self, state: Ladder, x: np.ndarray, noise: Draws, rows: np.ndarray | None = None
+    ) -> tuple[Ladder, np.ndarray]:
+        index, x = fed(state.clock, x, rows, self.horizon)
+        clock, total, carried, pending = (
+            state.clock.copy(),
+            state.total.copy(),
+            state.carried.copy(),
+            state.pending.copy(),
+        )
+        clock[index] += 1
+        total[index] += x
+        shifted = clock[index] + self._middle
+        fresh = self.atoms.draw(noise.at("fresh"), len(x))
+        for ended, where in self._groups(shifted):
+            at = where if isinstance(index, slice) else index[where]
+            given = fresh[where]
+            if self.ahead and ended < len(pending):
+                digit = shifted[where] // self.sizes[ended] % (2 * self.ahead + 1) - self.ahead
+                handed = np.clip(
+                    digit + self.ahead - 1, 0, self.ahead - 1
+                )  # its place among the pending, where digit <= 0
+                given = np.where(digit > 0, given, np.take_along_axis(pending[ended][:, at], handed[None], axis=0)[0])
+            now = carried[ended, at] + given
+            carried[ended, at] = now
+            for below in reversed(range(ended)):
+                if self.ahead:
+                    to_come = self.atoms.draw(noise.at("ahead", ended, below), (self.ahead, len(given)))
+                    pending[below][:, at] = to_come
+                    now = now - to_come.sum(axis=0)
+                carried[below, at] = now
+        return Ladder(clock, total, carried, pending), total[index] + carried[0, index]
+
+    def loss(self, events: int = 1, deletes: int = 0) -> Loss:
+        return self.atoms.loss(events, deletes)
+
+    def variance(self, t: ArrayLike, since: ArrayLike = 0) -> np.ndarray:
+        return self.atoms.variance() * self.atoms_between(*times(t, since, self.horizon))
+
+    def atoms_between(self, t: np.ndarray, since: np.ndarray) -> np.ndarray:
+        """How many atoms tell the estimates of two prefixes apart.
+
+        Above the first digit that differs the partitions agree; there they share all but the difference; below they
+        share nothing.
+        """
+        count, same = np.zeros(t.shape, np.int64), np.ones(t.shape, np.bool_)
+        for late, early in zip(reversed(self.digits(t)), reversed(self.digits(since)), strict=True):
+            count += np.where(same, np.abs(late - early), np.abs(late) + np.abs(early))
+            same &= late == early
+        return count
+
+    def digits(self, t: np.ndarray) -> list[np.ndarray]:
+        """How many atoms of each size, from the smallest, the partition of the prefix t holds; negative: subtracted."""
+        shifted, sizes = t + self._middle, self.sizes
+        lower = [shifted // size % (above // size) - self.ahead for size, above in itertools.pairwise(sizes)]
+        return [*lower, shifted // sizes[-1]]
+
+    @property
+    def _middle(self) -> int:
+        """What turns digits from -m to m into digits from 0 to 2m."""
+        return self.ahead * sum(self.sizes[:-1])
+
+    def _groups(self, t: np.ndarray) -> list[tuple[int, Fed]]:
+        """The levels that end now, each with the places in t where it does; rows in step make one group and no copies."""
+        if not len(t):
+            return []
+        if t.min() == t.max():
+            return [(int(self.level(t[:1])[0]), slice(None))]
+        levels = self.level(t)
+        return [(int(ended), np.flatnonzero(levels == ended)) for ended in np.unique(levels)]

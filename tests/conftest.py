@@ -1,0 +1,47 @@
+"""The counters that the whole suite runs over: every shape, both kinds of noise, horizons with every kind of end."""
+
+from tailrace import ZCDP, ApproxDP, PureDP
+from tailrace.counters import BinaryTree, Block, Hybrid, KaryTree, Simple, SqrtToeplitz, Unbounded, UnboundedBlock
+
+PURE, ZERO, APPROX = PureDP(epsilon=0.5), ZCDP(rho=0.1), ApproxDP(epsilon=0.5, delta=1e-6)
+
+
+def every_counter(horizon):
+    """One of each counter and noise; those without end take the horizon as a limit."""
+    for privacy in (PURE, ZERO, APPROX):
+        yield Simple(privacy=privacy, horizon=horizon)
+        yield Block(size=8, privacy=privacy, horizon=horizon)
+        yield Block(privacy=privacy, horizon=horizon)
+        yield BinaryTree(privacy=privacy, horizon=horizon)
+        yield KaryTree(subtract=False, privacy=privacy, horizon=horizon)
+        yield UnboundedBlock(privacy=privacy, horizon=horizon)
+        yield UnboundedBlock(squares=True, privacy=privacy, horizon=horizon)
+        yield Hybrid(privacy=privacy, horizon=horizon)
+        yield Unbounded(counter=Block(), first=3, privacy=privacy, horizon=horizon)
+    for levels in (1, 2, 3, 4):
+        yield KaryTree(levels=levels, privacy=PURE, horizon=horizon)
+    yield KaryTree(arity=3, privacy=PURE, horizon=horizon)
+    yield Unbounded(counter=KaryTree(), privacy=PURE, horizon=horizon)
+    for privacy in (ZERO, APPROX):
+        yield SqrtToeplitz(privacy=privacy, horizon=horizon)
+        yield Unbounded(counter=SqrtToeplitz(), first=4, privacy=privacy, horizon=horizon)
+
+
+def name(counter):
+    parts = [getattr(counter, part, None) for part in ("size", "arity", "levels", "subtract", "squares")]
+    options = "-".join(str(part) for part in parts if part is not None)
+    return f"{type(counter).__name__}-{type(counter.privacy).__name__}-{counter.horizon}-{options}"
+
+
+def pytest_generate_tests(metafunc):
+    """A test that takes `counter` runs over every counter; its module's HORIZONS say for which horizons (None: without end)."""
+    if "counter" in metafunc.fixturenames:
+        counters = [counter for horizon in metafunc.module.HORIZONS for counter in every_counter_for(horizon)]
+        metafunc.parametrize("counter", counters, ids=name)
+
+
+def every_counter_for(horizon):
+    if horizon is not None:
+        return list(every_counter(horizon))
+    endless = (UnboundedBlock, Hybrid, Unbounded, Simple)
+    return [type(c)(**{**vars(c), "horizon": None}) for c in every_counter(9) if isinstance(c, endless)]
