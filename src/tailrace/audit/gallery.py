@@ -11,7 +11,7 @@ from tailrace.noise import Draws
 
 
 def published_binary_tree(inputs: np.ndarray, *, epsilon: Fraction, noise: Draws) -> np.ndarray:
-    """PrivStream, Algorithm 10, as printed: noise of scale log2(T) / epsilon on every node (privacy.md c1).
+    """PrivStream, Algorithm 10, as printed: noise of scale log2(T) / epsilon on every node (docs/explanation/corrections.md).
 
     Element 1 lies in bit_length(T) noisy nodes, one more than log2(T) at powers of two: the loss is 2, 1.5, 1.33
     times epsilon at T = 2, 4, 8, and there is no noise at all at T = 1.
@@ -30,7 +30,7 @@ def published_binary_tree(inputs: np.ndarray, *, epsilon: Fraction, noise: Draws
 
 
 class PasswordCounter:
-    """(0, 2^-bits)-DP on every fixed stream, and no privacy at all when it is fed what it printed (privacy.md 3).
+    """(0, 2^-bits)-DP on every fixed stream, and no privacy at all when it is fed what it printed (docs/explanation/corrections.md).
 
     It prints a random password at step 1, and the first input at step 2 if it is then fed the password.
     """

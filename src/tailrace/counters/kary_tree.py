@@ -10,7 +10,7 @@ taken only without subtraction (where each atom is complete when it is drawn).
 Accuracy: variance (sum over levels of abs(digit)) L^2 2/epsilon^2 with digits from -(k-1)/2 to (k-1)/2: about k/4
 atoms a level where the plain tree has k/2.
 Source: Andersson-Pagh-Steiner-Torkamani, "Count on Your Elders: Laplace vs Gaussian Noise" (k-ary trees with
-subtraction, Laplace); without subtraction and with three levels of arity T^(1/3), the tree of accuracy.md A.
+subtraction, Laplace); without subtraction and with three levels of arity T^(1/3).
 Departs: the number of levels is fixed first and the top level has as many atoms as the horizon needs; integer noise.
 """
 

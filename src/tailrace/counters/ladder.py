@@ -69,9 +69,14 @@ class LadderCounter:
         first_use = [(size + 1) // 2 if self.ahead else size for size in self.sizes]
         return Atoms(self.privacy, sum(self.horizon is None or first <= self.horizon for first in first_use))
 
-    def level(self, t: np.ndarray) -> np.ndarray:
-        """The index of the largest size that divides t."""
-        return sum((t % size == 0).astype(np.int64) for size in self.sizes[1:]) + np.zeros_like(t)
+    def ends(self, t: np.ndarray) -> list[tuple[int, np.ndarray]]:
+        """The levels whose atoms end at the times t, each with the places in t: the largest size that divides t."""
+        groups, places, times_left = [], np.arange(len(t)), t
+        for level, size in enumerate(self.sizes[1:]):
+            divides = times_left % size == 0
+            groups.append((level, places[~divides]))
+            places, times_left = places[divides], times_left[divides]
+        return [*groups, (len(self.sizes) - 1, places)]
 
     def init(self, rows: int) -> Ladder:
         count, levels = row_count(rows), len(self.sizes)
@@ -154,10 +159,7 @@ class LadderCounter:
         return self.ahead * sum(self.sizes[:-1])
 
     def _groups(self, t: np.ndarray) -> list[tuple[int, Fed]]:
-        """The levels that end now, each with the places in t where it does; rows in step make one group and no copies."""
-        if not len(t):
-            return []
-        if t.min() == t.max():
-            return [(int(self.level(t[:1])[0]), slice(None))]
-        levels = self.level(t)
-        return [(int(ended), np.flatnonzero(levels == ended)) for ended in np.unique(levels)]
+        """`ends` without empty groups; rows in step make one group and no copies."""
+        if len(t) and t.min() == t.max():
+            return [(level, slice(None)) for level, places in self.ends(t[:1]) if len(places)]
+        return [(level, places) for level, places in self.ends(t) if len(places)]

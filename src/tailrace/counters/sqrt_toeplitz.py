@@ -11,7 +11,7 @@ depend on past outputs. Decoding multiplies y by A C_r^-1 (A: prefix sums) in fl
 Accuracy: variance |c|^2 |(A C_r^-1)_t|^2 / (2 rho), up to rounding S_T S_t / (2 rho) with S_t = sum_{k<t} f_k^2 ~
 ln(t)/pi + 1.07; unit-noise maximum 10.7 at T = 1024. Unbiased, because it decodes with the rounded matrix.
 Source: Henzinger-Upadhyay-Upadhyay 2023; Fichtenberger-Henzinger-Upadhyay 2023.
-Departs: exact on a lattice (privacy.md 10) where the texts take continuous noise. b is 20, or less where the noise is
+Departs: exact on a lattice where the texts take continuous noise. b is 20, or less where the noise is
 so wide that a unit of 2^-20 would leave the sampler's range.
 Memory: inputs and outputs of every step, 16 T bytes a row.
 """

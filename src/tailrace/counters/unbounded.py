@@ -7,7 +7,7 @@ most that of all in one (m + d times epsilon; (m^2 + d^2) rho). Inputs may depen
 counter allows it.
 Accuracy: finished epochs keep the noise of their last estimate: the sum of the epochs' final variances plus that of
 the running one.
-Source: the doubling of Chan-Shi-Song 2011 ("Hybrid Mechanism"), for any counter; privacy.md 10, variant (A).
+Source: the doubling of Chan-Shi-Song 2011 ("Hybrid Mechanism"), for any counter, with frozen totals.
 Departs: none.
 """
 
@@ -41,6 +41,7 @@ class Unbounded:
     """`counter` restarted for epochs of `first`, 2 `first`, 4 `first`, ... steps.
 
     >>> from tailrace import PureDP
+    >>> from tailrace.counters import BinaryTree
     >>> Unbounded(counter=BinaryTree(), first=4, privacy=PureDP(epsilon=1)).epoch(2)
     BinaryTree(privacy=PureDP(epsilon='1'), horizon=16)
     """

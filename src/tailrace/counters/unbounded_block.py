@@ -29,11 +29,12 @@ class UnboundedBlock(LadderCounter):
 
     @property
     def sizes(self) -> Sizes:
-        return 1, 2  # a step and a block; how long a block is, `level` knows
+        return 1, 2  # a step and a block; how long a block is, `ends` knows
 
-    def level(self, t: np.ndarray) -> np.ndarray:
+    def ends(self, t: np.ndarray) -> list[tuple[int, np.ndarray]]:
         start, block = self._part(t)
-        return ((t - start) % block == 0).astype(np.int64)
+        at_end = (t - start) % block == 0
+        return [(0, np.flatnonzero(~at_end)), (1, np.flatnonzero(at_end))]
 
     def atoms_between(self, t: np.ndarray, since: np.ndarray) -> np.ndarray:
         # noise after a step is noise at the block's start plus the steps', noise at a block's end is noise at its start plus one:

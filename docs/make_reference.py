@@ -1,0 +1,70 @@
+"""Write docs/reference/names.md from the docstrings: every public name, its signature and its first sentence.
+
+python docs/make_reference.py
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import inspect
+from pathlib import Path
+
+import typer
+
+import tailrace
+from tailrace import audit, checks, cli, counters
+
+TARGET = Path(__file__).parent / "reference" / "names.md"
+
+
+def first_paragraph(thing: object) -> str:
+    text = inspect.getdoc(thing) or ""
+    return " ".join(text.split("\n\n")[0].split())
+
+
+def signature(name: str, thing: object) -> str:
+    """`name` with its parameters, where a user passes any."""
+    if isinstance(thing, type) and not dataclasses.is_dataclass(thing):
+        return name  # errors, protocols, and Noise, which is made by fresh() or insecure()
+    if isinstance(thing, type):
+        return f"{name}({', '.join(field.name for field in dataclasses.fields(thing))})"
+    return f"{name}({', '.join(inspect.signature(thing).parameters)})"  # type: ignore[arg-type]
+
+
+def section(title: str, prefix: str, names: list[str], module: object) -> list[str]:
+    lines = [f"## {title}", ""]
+    for name in names:
+        thing = getattr(module, name)
+        if inspect.ismodule(thing):
+            continue
+        if isinstance(thing, enum.Enum):
+            lines += [f"### `{prefix}{name}`", "", f"Neighbours: {thing.value.replace('{unit}', 'the unit')}.", ""]
+            continue
+        lines += [f"### `{prefix}{signature(name, thing)}`", "", first_paragraph(thing), ""]
+        if isinstance(thing, type) and not issubclass(thing, Exception | enum.Enum):
+            for method, body in sorted(vars(thing).items()):
+                function = inspect.unwrap(getattr(body, "__func__", body))
+                if not method.startswith("_") and inspect.isfunction(function) and function.__doc__:
+                    lines.append(f"- `{method}`: {first_paragraph(function)}")
+            if lines[-1]:
+                lines.append("")
+    return lines
+
+
+def reference() -> str:
+    commands = typer.main.get_command(cli.app).commands  # type: ignore[attr-defined]
+    lines = ["# Every public name", "", "Made by `docs/make_reference.py` from the docstrings.", ""]
+    lines += section("tailrace", "", tailrace.__all__, tailrace)
+    lines += section("tailrace.counters", "counters.", counters.__all__, counters)
+    lines += section("tailrace.checks", "checks.", ["check_counter", "Spy"], checks)
+    lines += section("tailrace.audit", "audit.", audit.__all__, audit)
+    lines += ["## The command line", ""]
+    for name, command in sorted(commands.items()):
+        lines += [f"### `tailrace {name}`", "", f"{command.help}", "", f"{command.epilog}", ""]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+if __name__ == "__main__":
+    TARGET.write_text(reference(), encoding="utf-8")
+    print(f"{TARGET.name} written")

@@ -1,0 +1,102 @@
+"""The documents are true: snippets run, names and commands are documented, links lead somewhere, headings are there."""
+
+import csv
+import importlib.util
+import inspect
+import re
+from pathlib import Path
+
+import pytest
+
+import tailrace
+from tailrace import counters
+
+ROOT = Path(__file__).parents[1]
+PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").rglob("*.md")])
+REFERENCE = ROOT / "docs" / "reference" / "names.md"
+
+
+def snippets(page):
+    return re.findall(r"^```python\n(.*?)^```", page.read_text(), re.M | re.S)
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if snippets(page)], ids=lambda page: page.name)
+def test_the_snippets_of_a_page_run_one_after_the_other(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names = {"__name__": "snippets"}
+    for number, code in enumerate(snippets(page), 1):
+        exec(compile(code, f"{page.name}, snippet {number}", "exec"), names)
+
+
+def test_the_sentence_in_the_readme_is_what_is_printed():
+    text = " ".join(
+        line.removeprefix("> ") for line in (ROOT / "README.md").read_text().splitlines() if line.startswith("> ")
+    )
+    counter = counters.best(privacy=tailrace.PureDP(epsilon=0.5), horizon=365)
+    assert text == str(tailrace.Guarantee(counter.loss(), tailrace.Event(), tailrace.AddRemove, horizon=365))
+
+
+def test_the_numbers_in_the_readme_were_measured():
+    """Each cell of the accuracy table is in the committed results, rounded."""
+    with (ROOT / "benchmarks" / "results" / "counters.csv").open() as file:
+        next(file)  # what it was measured on
+        ratios = {(row["counter"], row["T"]): float(row["ratio to Simple"]) for row in csv.DictReader(file)}
+    table = re.search(r"\| binary tree.*?(?=\n\n)", (ROOT / "README.md").read_text(), re.S).group().splitlines()
+    for name, line in zip(("Binary tree", "Block of 8", "best, pure", "best, delta 1e-6"), table, strict=True):
+        for horizon, cell in zip(("128", "1000", "4096"), line.split("|")[2:5], strict=True):
+            assert cell.strip(" *") == f"{ratios[name, horizon]:.2f}", f"{name} at {horizon}"
+
+
+def test_the_speeds_in_the_readme_were_measured():
+    with (ROOT / "benchmarks" / "results" / "noise.csv").open() as file:
+        next(file)
+        rows = list(csv.DictReader(file))
+    speeds, times = ([float(row[name]) for row in rows] for name in ("ours M/s", "times OpenDP"))
+    assert f"at {min(speeds):.0f} to {max(speeds):.0f} million draws a second" in (ROOT / "README.md").read_text()
+    assert f"{min(times):.0f} to {max(times):.0f} times OpenDP" in (ROOT / "README.md").read_text()
+
+
+def test_the_reference_is_up_to_date():
+    spec = importlib.util.spec_from_file_location("make_reference", ROOT / "docs" / "make_reference.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    assert REFERENCE.read_text() == module.reference(), "run: python docs/make_reference.py"
+
+
+def test_every_public_name_has_a_docstring_and_stands_in_the_reference():
+    text = REFERENCE.read_text()
+    for module, prefix in ((tailrace, ""), (counters, "counters.")):
+        for name in module.__all__:
+            thing = getattr(module, name)
+            assert inspect.getdoc(thing), name
+            assert inspect.ismodule(thing) or re.search(rf"### `{re.escape(prefix + name)}\b", text), name
+
+
+def test_every_error_is_drawn_in_the_tree():
+    tree = tailrace.errors.__doc__
+    for name, thing in vars(tailrace.errors).items():
+        if inspect.isclass(thing):
+            assert re.search(rf"\b{name}\b", tree)
+            assert name in tailrace.__all__
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page):
+    for target in re.findall(r"\]\(([^)#]+)", page.read_text()):
+        assert target.startswith("https://") or (page.parent / target).exists(), target
+
+
+@pytest.mark.parametrize("name", ["make demo", "make test"])
+def test_the_first_screen_of_the_readme_says_how_to_start(name):
+    assert name in "\n".join((ROOT / "README.md").read_text().splitlines()[:20])
+
+
+ALGORITHMS = [cls for name, cls in vars(counters).items() if inspect.isclass(cls) and name != "Counter"]
+
+
+@pytest.mark.parametrize("cls", ALGORITHMS, ids=lambda cls: cls.__name__)
+def test_every_counter_states_privacy_accuracy_source_and_departures(cls):
+    text = inspect.getmodule(cls).__doc__
+    places = [re.search(rf"^{heading}:", text, re.M) for heading in ("Privacy", "Accuracy", "Source", "Departs")]
+    assert all(places), "the four headings"
+    assert [place.start() for place in places] == sorted(place.start() for place in places), "in this order"
