@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import enum
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from fractions import Fraction
+from typing import Any
 
 from tailrace.errors import ConfigError
-from tailrace.loss import ZCDP, Loss, PureDP, number_text, whole
+from tailrace.loss import ZCDP, ApproxDP, Loss, PureDP, number_text, whole
 
 _ILLUSTRATION = Fraction(1, 10**6)  # the delta at which the sentence also states a zCDP loss
 
@@ -151,6 +152,16 @@ class Guarantee:
             return replace(both, retention=self.retention)
         return replace(both, life=self.of_life() & other.of_life())
 
+    def to_dict(self) -> dict[str, Any]:
+        """The guarantee in the plain values of a JSON file; `from_dict` makes it again, exactly."""
+        parts = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {name: _plain(part) for name, part in parts.items()}
+
+    @classmethod
+    def from_dict(cls, plain: dict[str, Any]) -> Guarantee:
+        """The guarantee that `to_dict` wrote."""
+        return cls(**{name: _made(part) for name, part in plain.items()})
+
     @property
     def short(self) -> str:
         """The promise in a line."""
@@ -175,6 +186,31 @@ class Guarantee:
         else:
             first = f"a record that is inserted and later deleted gets {life}"
         return f"; {first}, and a person with m such records gets {_person(life)}"
+
+
+_KINDS = {kind.__name__: kind for kind in (PureDP, ZCDP, ApproxDP, Event, User, Window)}
+
+
+def _plain(part: Any) -> Any:
+    """A loss, unit or relation as a dictionary of its kind and fields; fractions as text."""
+    if isinstance(part, Neighbours):
+        return {"kind": part.name}
+    if type(part) in _KINDS.values():
+        values = {field.name: getattr(part, field.name) for field in fields(part)}
+        return {"kind": type(part).__name__, **{n: str(v) if isinstance(v, Fraction) else v for n, v in values.items()}}
+    return part
+
+
+def _made(plain: Any) -> Any:
+    if not isinstance(plain, dict):
+        return plain
+    values = {name: value for name, value in plain.items() if name != "kind"}
+    kind = str(plain.get("kind"))
+    if kind in Neighbours.__members__:
+        return Neighbours[kind]
+    if kind not in _KINDS:
+        raise ConfigError("A stored guarantee names a loss, unit or relation that this version does not know.")
+    return _KINDS[kind](**values)
 
 
 def _bound(loss: Loss) -> str:

@@ -1,3 +1,5 @@
+import json
+
 import pytest
 
 from tailrace import ZCDP, AddRemove, ApproxDP, ConfigError, Event, Guarantee, Null, PureDP, Replace, User, Window
@@ -110,3 +112,25 @@ def test_bad_parts_are_refused_in_one_sentence(make, message):
 def test_a_unit_has_no_default():
     with pytest.raises(TypeError):
         Guarantee(ApproxDP(epsilon=1, delta=1e-6))  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize(
+    "guarantee",
+    [
+        Guarantee(PureDP(epsilon="1/3"), Event(), AddRemove, 10, retention=3),
+        Guarantee(ZCDP(rho=0.1), Event(), AddRemove, None, life=ZCDP(rho=0.2)),
+        Guarantee(ZCDP(rho=0.1).as_approx(delta=1e-6), User(column="id", events=2), Replace, 7),
+        Guarantee(PureDP(epsilon=1), Window(steps=7, column="id", records=1), Null, None),
+    ],
+    ids=lambda guarantee: guarantee.short,
+)
+def test_a_guarantee_survives_a_json_file_exactly(guarantee):
+    again = Guarantee.from_dict(json.loads(json.dumps(guarantee.to_dict())))
+    assert again == guarantee
+    assert str(again) == str(guarantee)
+
+
+def test_a_stored_guarantee_of_an_unknown_kind_is_refused():
+    plain = Guarantee(PureDP(epsilon=1), Event(), AddRemove, 10).to_dict()
+    with pytest.raises(ConfigError, match="does not know"):
+        Guarantee.from_dict({**plain, "loss": {"kind": "Magic", "epsilon": "1"}})
