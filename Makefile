@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 TESTS ?=
 
-.PHONY: demo test slow lint types check bench clean
+.PHONY: help demo test slow lint types check bench clean
 .DEFAULT_GOAL := help
 
 help:
@@ -16,29 +16,34 @@ $(VENV)/.run: pyproject.toml constraints.txt
 	@./.ci/setup $(PYTHON) $(VENV) .
 	@touch $@
 
-$(VENV)/.develop: $(VENV)/.run
+$(VENV)/.test: $(VENV)/.run
+	@./.ci/setup $(PYTHON) $(VENV) '.[test,test-oracles]'
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.test
 	@./.ci/setup $(PYTHON) $(VENV) '.[test,test-oracles,dev]'
 	@touch $@
 
 demo: $(VENV)/.run
 	@$(BIN)/tailrace demo --to demo
 
-test: $(VENV)/.develop
+test: $(VENV)/.test
 	@$(BIN)/python -m pytest -n 2 --dist worksteal $(TESTS)
 
-slow: $(VENV)/.develop
+slow: $(VENV)/.test
 	@$(BIN)/python -m pytest -n 2 --dist worksteal -m slow $(TESTS)
 
-lint: $(VENV)/.develop
+lint: $(VENV)/.dev
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check .
 
-types: $(VENV)/.develop
+types: $(VENV)/.dev
 	@$(BIN)/pyright
 
-check: lint types test slow
+check:
+	@.ci/run
 
-bench: $(VENV)/.develop
-	@for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+bench: $(VENV)/.test
+	@for script in $(filter-out benchmarks/results.py,$(wildcard benchmarks/*.py)); do echo "== $$script"; $(BIN)/python $$script || exit 1; done
 
 clean:
 	rm -rf $(VENV) demo

@@ -10,11 +10,13 @@ FOLDER = Path(__file__).parent / "results"
 
 def commit() -> str:
     """The commit that was measured; marked where files differ from it."""
-    head = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=True
-    ).stdout.strip()
-    code = subprocess.run(["git", "diff", "--quiet", "HEAD", "--", "src"], check=False).returncode
-    return head + ("+changes" if code else "")
+    head = _git("rev-parse", "--short", "HEAD")
+    return head + ("+changes" if _git("status", "--porcelain", "--", "src", "benchmarks/*.py") else "")
+
+
+def _git(*arguments: str) -> str:
+    folder = Path(__file__).parents[1]
+    return subprocess.run(["git", *arguments], cwd=folder, capture_output=True, text=True, check=True).stdout.strip()
 
 
 def processor() -> str:

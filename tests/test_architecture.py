@@ -8,8 +8,36 @@ import pytest
 
 SOURCE = Path(__file__).parents[1] / "src" / "tailrace"
 ORDER = (
-    *("errors", "loss", "guarantee", "noise", "domain", "geometry", "plan", "memory", "counters", "postprocess"),
-    *("mechanisms", "papers", "release", "store", "ledger", "stream", "sources", "sinks", "metrics", "checks"),
+    *(
+        "errors",
+        "plain",
+        "packing",
+        "durable",
+        "loss",
+        "guarantee",
+        "noise",
+        "domain",
+        "geometry",
+        "plan",
+        "memory",
+        "counters",
+        "postprocess",
+    ),
+    *(
+        "mechanisms",
+        "papers",
+        "release",
+        "publish",
+        "store",
+        "ledger",
+        "keep",
+        "create",
+        "stream",
+        "sources",
+        "sinks",
+        "metrics",
+        "checks",
+    ),
     *("audit", "report", "config", "cli"),
 )
 FREE = {"__init__", "cli"}  # may import anything

@@ -21,7 +21,7 @@ from tailrace.errors import DataError, HorizonReached, NoiseReused
 from tailrace.loss import ZCDP, Number
 from tailrace.noise import Draws, Noise, Shape
 from tailrace.noise.words import Part
-from tailrace.store import pack, unpack
+from tailrace.packing import pack, unpack
 
 _STEPS = 40  # of an endless counter
 
@@ -246,10 +246,11 @@ def _amount(loss: Any) -> Fraction:
 
 def check_horizon(counter: Counter[Any], rows: int) -> None:
     """Past the horizon a step is refused before any noise is drawn."""
-    if counter.horizon is None or counter.horizon > _steps(counter):
+    if counter.horizon is None:
         return
-    state, _ = _run(counter, _input(counter, rows), Noise.insecure(12))
-    spy = Spy(None)
+    state, spy = counter.init(rows), Spy(None)
+    for t in range(counter.horizon):
+        state, _ = counter.step(state, np.zeros(rows, np.int64), Spy(None).at(t))
     try:
         counter.step(state, np.zeros(rows, np.int64), spy)
     except HorizonReached:

@@ -51,11 +51,11 @@ def demo(to: Annotated[Path, typer.Option(help="Folder for the report.")] = Path
     console = Console()
     try:
         to.mkdir(parents=True, exist_ok=True)
+        with Progress(console=console) as bar:
+            task = bar.add_task("Counting", total=demonstration.steps())
+            made = demonstration.run(to, progress=lambda: bar.advance(task))
     except OSError:
         _refuse(f"The report cannot be written to {to}: choose a folder with --to.")
-    with Progress(console=console) as bar:
-        task = bar.add_task("Counting", total=demonstration.steps())
-        made = demonstration.run(to, progress=lambda: bar.advance(task))
     header, rows = demonstration.table(made.compared)
     table = Table(*header, title="Error of a running sum (root mean square over the year)")
     for row in rows:

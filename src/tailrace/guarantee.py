@@ -14,6 +14,7 @@ from typing import Any
 
 from tailrace.errors import ConfigError
 from tailrace.loss import ZCDP, ApproxDP, Loss, PureDP, number_text, whole
+from tailrace.plain import Kinds, from_plain, to_plain
 
 _ILLUSTRATION = Fraction(1, 10**6)  # the delta at which the sentence also states a zCDP loss
 
@@ -66,10 +67,10 @@ class User:
     def words(self) -> str:
         who = f"everything that one person (column '{self.column}') contributes"
         if self.events is not None:
-            return f"{who}, at most {_plural(self.events, 'inserted record')} and their deletions"
+            return f"{who} (at most {_plural(self.events, 'inserted record')} and their deletions)"
         if self.records is not None:
-            return f"{who}, at most {_plural(self.records, 'record')} at any one time"
-        return f"{who}, the whole history"
+            return f"{who} (at most {_plural(self.records, 'record')} at any one time)"
+        return f"{who} in the whole history"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,7 +89,7 @@ class Window:
     def words(self) -> str:
         within = f"any {self.steps} consecutive steps" if self.steps > 1 else "any one step"
         who = f"everything that one person (column '{self.column}') contributes within {within}"
-        return f"{who}, at most {_plural(self.records, 'record')} at any one time"
+        return f"{who} (at most {_plural(self.records, 'record')} at any one time)"
 
 
 Unit = Event | User | Window
@@ -112,6 +113,7 @@ class Guarantee:
     horizon: int | None
     life: Loss | None = None
     retention: int | None = None
+    notes: tuple[str, ...] = ()  # what the sentence must end with: "not charged to any ledger"
 
     def __post_init__(self) -> None:
         if not isinstance(self.loss, Loss):
@@ -127,9 +129,19 @@ class Guarantee:
             raise ConfigError(
                 "life and retention belong to the unit Event(); another unit already covers whole records."
             )
+        if isinstance(self.unit, Event) and self.neighbours is not AddRemove:
+            raise ConfigError("An Event() is there or not: its neighbours are AddRemove.")
+        if self.life is not None and (not isinstance(self.life, Loss) or self.retention is not None):
+            raise ConfigError(
+                "life is a loss, and is given without retention (which says that a life costs one event)."
+            )
 
     def of_life(self) -> Loss:
-        """The loss of one record's insertion and deletion together."""
+        """The loss of one record's insertion and deletion together; for the unit Event()."""
+        if not isinstance(self.unit, Event):
+            raise ConfigError(
+                "A record's life is asked of an Event() guarantee; this unit already covers whole records."
+            )
         if self.retention is not None:
             return self.loss
         return self.life if self.life is not None else self.loss.group(2)
@@ -140,12 +152,15 @@ class Guarantee:
 
     def __and__(self, other: Guarantee) -> Guarantee:
         """Both together: the same unit and neighbours, or an error."""
+        if not isinstance(other, Guarantee):
+            raise ConfigError("A guarantee composes with a guarantee.")
         if self.unit != other.unit or self.neighbours != other.neighbours:
             raise ConfigError(
                 "Two guarantees compose only for the same unit and the same neighbours; state both for one unit first."
             )
         horizon = None if self.horizon is None or other.horizon is None else max(self.horizon, other.horizon)
-        both = Guarantee(self.loss & other.loss, self.unit, self.neighbours, horizon)
+        notes = tuple(dict.fromkeys((*self.notes, *other.notes)))
+        both = Guarantee(self.loss & other.loss, self.unit, self.neighbours, horizon, notes=notes)
         if not isinstance(self.unit, Event):
             return both
         if self.retention is not None and self.retention == other.retention:
@@ -154,13 +169,12 @@ class Guarantee:
 
     def to_dict(self) -> dict[str, Any]:
         """The guarantee in the plain values of a JSON file; `from_dict` makes it again, exactly."""
-        parts = {field.name: getattr(self, field.name) for field in fields(self)}
-        return {name: _plain(part) for name, part in parts.items()}
+        return {field.name: to_plain(getattr(self, field.name)) for field in fields(self)}
 
     @classmethod
     def from_dict(cls, plain: dict[str, Any]) -> Guarantee:
         """The guarantee that `to_dict` wrote."""
-        return cls(**{name: _made(part) for name, part in plain.items()})
+        return cls(**{name: from_plain(part, KINDS) for name, part in plain.items()})
 
     @property
     def short(self) -> str:
@@ -173,14 +187,20 @@ class Guarantee:
     def __str__(self) -> str:
         return (
             f"Whoever sees everything published over {_span(self.horizon)}, whatever else they know, can hardly tell "
-            f"{self.neighbours.value.format(unit=self.unit.words())}: {_bound(self.loss)}{self._records()}."
+            f"{self.neighbours.value.format(unit=self.unit.words())}: {_bound(self.loss)}{self._records()}"
+            f"{''.join(f'; {note}' for note in self.notes)}."
         )
 
     def _records(self) -> str:
         """What the event-level promise means for a record's life and for a person."""
         if not isinstance(self.unit, Event):
             return ""
-        life = self.of_life()
+        try:
+            life = self.of_life()
+        except (
+            ConfigError
+        ):  # an (epsilon, delta) that came from nowhere covers no second event when its delta would reach 1
+            return "; nothing is promised for a record that is inserted and later deleted"
         if self.retention is not None:
             first = f"a record leaves by a public rule {_plural(self.retention, 'step')} after it came, so its whole life gets {life}"
         else:
@@ -188,34 +208,18 @@ class Guarantee:
         return f"; {first}, and a person with m such records gets {_person(life)}"
 
 
-_KINDS = {kind.__name__: kind for kind in (PureDP, ZCDP, ApproxDP, Event, User, Window)}
-
-
-def _plain(part: Any) -> Any:
-    """A loss, unit or relation as a dictionary of its kind and fields; fractions as text."""
-    if isinstance(part, Neighbours):
-        return {"kind": part.name}
-    if type(part) in _KINDS.values():
-        values = {field.name: getattr(part, field.name) for field in fields(part)}
-        return {"kind": type(part).__name__, **{n: str(v) if isinstance(v, Fraction) else v for n, v in values.items()}}
-    return part
-
-
-def _made(plain: Any) -> Any:
-    if not isinstance(plain, dict):
-        return plain
-    values = {name: value for name, value in plain.items() if name != "kind"}
-    kind = str(plain.get("kind"))
-    if kind in Neighbours.__members__:
-        return Neighbours[kind]
-    if kind not in _KINDS:
-        raise ConfigError("A stored guarantee names a loss, unit or relation that this version does not know.")
-    return _KINDS[kind](**values)
+KINDS: Kinds = {
+    **{kind.__name__: kind for kind in (PureDP, ZCDP, ApproxDP, Event, User, Window)},
+    **{relation.name: lambda relation=relation: relation for relation in Neighbours},
+}
 
 
 def _bound(loss: Loss) -> str:
     if isinstance(loss, PureDP):
-        factor = number_text(Fraction(math.exp(min(float(loss.epsilon), 700.0))), 3)
+        epsilon = loss.epsilon
+        factor = (
+            number_text(Fraction(math.exp(epsilon) * (1 + 1e-9)), 3) if epsilon < 30 else f"e^{number_text(epsilon, 6)}"
+        )
         return (
             f"it makes no outcome more than {factor} times as likely or as unlikely (pure differential privacy, {loss})"
         )

@@ -48,14 +48,22 @@ def exact(name: str, value: Number, *, below: int | None = None) -> Fraction:
     Fraction(1, 10)
     """
     limit = "above 0" if below is None else f"above 0 and below {below}"
-    wanted = ConfigError(f"{name} must be a finite number {limit}, for example {name}=0.5; it was given as {value!r}.")
-    if isinstance(value, bool) or not isinstance(value, numbers.Real | Decimal | str):
-        raise wanted
-    try:
-        number = Fraction(str(value))
-    except (ValueError, ZeroDivisionError, OverflowError):
-        raise wanted from None
-    if number <= 0 or (below is not None and number >= below):
+    wanted = ConfigError(
+        f"{name} must be a finite number {limit}, for example {name}=0.5 (at most 1e30, at least 1e-30)."
+    )
+    if isinstance(value, Fraction):
+        number = value
+    else:
+        if isinstance(value, bool) or not isinstance(value, numbers.Real | Decimal | str):
+            raise wanted
+        try:
+            text = str(value)
+            if len(text) > 400 or ("/" not in text and abs(Decimal(text).adjusted()) > 40):
+                raise wanted  # before a fraction of a million digits is made of it
+            number = Fraction(text)
+        except (ValueError, ArithmeticError):
+            raise wanted from None
+    if not Fraction(1, 10**30) <= number <= 10**30 or (below is not None and number >= below):
         raise wanted
     return number
 
@@ -69,10 +77,15 @@ def number_text(value: Fraction, digits: int | None = None) -> str:
                 twos_and_fives //= prime
         if twos_and_fives != 1 or value.denominator > 10**15:
             return str(value)
-        return f"{_PRECISE.divide(Decimal(value.numerator), Decimal(value.denominator)).normalize(_PRECISE):g}"
+        return _readable(_PRECISE.divide(Decimal(value.numerator), Decimal(value.denominator)))
     context = decimal.Context(prec=digits, rounding=decimal.ROUND_CEILING)
-    rounded = context.divide(Decimal(value.numerator), Decimal(value.denominator)).normalize()
-    return f"{rounded:f}" if Decimal("1e-4") <= rounded < Decimal("1e15") else f"{rounded:e}"
+    return _readable(context.divide(Decimal(value.numerator), Decimal(value.denominator)))
+
+
+def _readable(value: Decimal) -> str:
+    """`value` in full, or with an exponent where that is shorter; exactly, whatever context the calling program has set."""
+    plain = value.normalize(_PRECISE)
+    return f"{plain:f}" if -5 <= plain.adjusted() < 15 else f"{plain:e}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,6 +111,10 @@ class PureDP:
         """The zCDP loss that this loss implies: rho = epsilon^2 / 2."""
         return ZCDP(rho=self.epsilon**2 / 2)
 
+    def as_approx(self, *, delta: Number) -> ApproxDP:
+        """The same epsilon, with a delta that is not needed."""
+        return ApproxDP(epsilon=self.epsilon, delta=delta)
+
     def pure_within(self) -> PureDP:
         """The largest pure loss within this one: itself."""
         return self
@@ -114,6 +131,7 @@ class PureDP:
         return PureDP(epsilon=whole("m", m) * self.epsilon)
 
     def __and__(self, other: Loss) -> Loss:
+        _loss(other)
         if isinstance(other, PureDP):
             return PureDP(epsilon=self.epsilon + other.epsilon)
         return other & self
@@ -150,7 +168,7 @@ class ZCDP:
         alpha, log_ratio, rest = _order_terms(order, small)
         bound = _PRECISE.subtract(_PRECISE.fma(alpha, _decimal(self.rho), log_ratio), rest)
         # at a generous delta the bound can fall below zero, where (0, delta) would hold: any positive epsilon is then an upper bound
-        return ApproxDP(epsilon=max(_outward(bound, up=True), Fraction(1, 10**12)), delta=small, rho=self.rho)
+        return ApproxDP(epsilon=max(_outward(bound, up=True), Fraction(1, 10**30)), delta=small, rho=self.rho)
 
     def pure_within(self) -> PureDP:
         """The largest pure loss within this one: epsilon = sqrt(2 rho), rounded down."""
@@ -165,6 +183,7 @@ class ZCDP:
         return ZCDP(rho=whole("m", m) ** 2 * self.rho)
 
     def __and__(self, other: Loss) -> Loss:
+        _loss(other)
         if isinstance(other, ApproxDP):
             return other & self
         return ZCDP(rho=self.rho + other.as_zcdp().rho)
@@ -174,7 +193,7 @@ class ZCDP:
 class ApproxDP:
     """(epsilon, delta)-differential privacy.
 
-    `rho` is set by `ZCDP.as_approx` and remembers what was proved: groups and compositions then go through it, which
+    `rho` is set by `ZCDP.as_approx`, never by hand, and remembers what was proved: groups and compositions then go through it, which
     is tighter.
 
     >>> ApproxDP(epsilon=1, delta=1e-6).zcdp_within()
@@ -226,6 +245,7 @@ class ApproxDP:
         return ApproxDP(epsilon=m * self.epsilon, delta=_outward(growth, up=True) if m > 1 else self.delta)
 
     def __and__(self, other: Loss) -> Loss:
+        _loss(other)
         if isinstance(other, PureDP) and self.rho is None:
             return ApproxDP(epsilon=self.epsilon + other.epsilon, delta=self.delta)
         if self.rho is not None and not (
@@ -252,10 +272,17 @@ def _largest_zcdp(budget: ApproxDP) -> ZCDP:
     return within
 
 
-def whole(name: str, value: int) -> int:
-    """`value`, if it is a whole number of at least 1."""
-    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < 1:
-        raise ConfigError(f"{name} must be a whole number of at least 1; it was given as {value!r}.")
+def _loss(other: object) -> None:
+    if not isinstance(other, Loss):
+        raise ConfigError(
+            "A loss composes with a loss: PureDP(epsilon=...), ZCDP(rho=...) or ApproxDP(epsilon=..., delta=...)."
+        )
+
+
+def whole(name: str, value: int, *, least: int = 1) -> int:
+    """`value` as an int, if it is a whole number of at least 1 (and below 2^62, so that no clock overflows)."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or not least <= value < 1 << 62:
+        raise ConfigError(f"{name} must be a whole number of at least {least}.")
     return int(value)
 
 
@@ -269,9 +296,8 @@ def _log(value: Fraction) -> float:
 
 def _outward(value: Decimal, *, up: bool) -> Fraction:
     """`value` to so many digits, a loss up or a budget down; the 1e-40 covers the rounding of the 50-digit steps before."""
-    guarded = _PRECISE.multiply(
-        value, _PRECISE.add(Decimal(1), Decimal("1e-40") if up == (value > 0) else Decimal("-1e-40"))
-    )
+    slack = _PRECISE.multiply(Decimal("1e-40"), max(abs(value), Decimal(1)))
+    guarded = _PRECISE.add(value, slack) if up else _PRECISE.subtract(value, slack)
     digits, rounding = (_LOSS_DIGITS, decimal.ROUND_CEILING) if up else (_BUDGET_DIGITS, decimal.ROUND_FLOOR)
     return Fraction(decimal.Context(prec=digits, rounding=rounding).plus(guarded))
 

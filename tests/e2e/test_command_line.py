@@ -22,7 +22,7 @@ def test_the_demo_leaves_a_report_that_needs_no_network(tmp_path):
     assert set(re.findall(r"https?://[^\"\s]+", report)) == {"http://www.w3.org/2000/svg"}
     printed = done.stdout
     assert "out/report.html" in printed and "Whoever sees" in printed
-    for counter in ("Simple", "Block of 8", "Binary tree", "ours, pure", "ours, delta 1e-6"):
+    for counter in ("Simple", "Block of 8", "Binary tree", "ours, pure", "Toeplitz, delta 1e-6"):
         assert counter in printed
 
 

@@ -1,4 +1,4 @@
-"""The conformance suite over every counter, and proof that each check can fail."""
+"""The conformance suite over every counter, and mutants that each of its checks must catch."""
 
 import dataclasses
 import inspect
@@ -6,7 +6,7 @@ import inspect
 import numpy as np
 import pytest
 
-from tailrace import ZCDP, NoiseReused, PureDP, checks, counters
+from tailrace import ZCDP, Noise, NoiseReused, PureDP, checks, counters
 from tailrace.counters.ladder import LadderCounter
 
 HORIZONS = (1, 2, 5, 32, None)
@@ -93,9 +93,86 @@ def starts_at_one(self, rows):
     return dataclasses.replace(Sound.init(self, rows), total=np.ones(rows, np.int64))
 
 
+def forgets_rows(new, estimates, state, x, noise):
+    """The first row stays at time 0 when only some rows are fed."""
+    if len(x) < len(state.clock):
+        return dataclasses.replace(new, total=np.zeros_like(new.total)), estimates
+    return None
+
+
+def grows_in_place(self, state, rows):
+    state.total[...] += 1
+    return Sound.grow(self, state, rows)
+
+
+def grows_at_one(self, state, rows):
+    grown = Sound.grow(self, state, rows)
+    total = grown.total.copy()
+    total[len(state.total) :] = 1
+    return dataclasses.replace(grown, total=total)
+
+
+def counts_calls(new, estimates, state, x, noise):
+    CALLS.append(1)
+    return new, estimates + (isinstance(noise, Noise) and len(CALLS) % 7 == 0)
+
+
+def same_noise_always(self, state, x, noise, rows=None):
+    same = noise if isinstance(noise, checks.Spy) else Noise.insecure(0).at(int(state.clock.sum()))
+    return Sound.step(self, state, x, same, rows)
+
+
+def no_noise(self, state, x, noise, rows=None):
+    return Sound.step(self, state, x, checks.Spy(None), rows)
+
+
+def draws_above(self, state, x, noise, rows=None):
+    top = checks.Spy(None, (), noise.record).at(str(len(noise.record))) if isinstance(noise, checks.Spy) else noise
+    return Sound.step(self, state, x, top, rows)
+
+
+def drifts(new, estimates, state, x, noise):
+    return (new, estimates + (1 if len(x) > 1000 else 0))
+
+
+def keeps_everything(self, rows):
+    return dataclasses.replace(Sound.init(self, rows), carried=np.zeros((500, rows), np.int64))
+
+
+def draws_before_looking(self, state, x, noise, rows=None):
+    noise.at("early").laplace(1, 1)
+    return Sound.step(self, state, x, noise, rows)
+
+
+CALLS = []
+
+
+def test_a_counter_that_is_not_frozen_or_not_equal_to_its_copy_is_caught():
+    class Open:
+        privacy, horizon = PureDP(epsilon=1), 20
+
+    with pytest.raises(AssertionError, match="a counter is a frozen dataclass"):
+        checks.check_counter(Open())
+    different = dataclasses.dataclass(frozen=True, kw_only=True, eq=False)(
+        type("Different", (Sound,), {"__eq__": object.__eq__, "__hash__": object.__hash__})
+    )
+    with pytest.raises(AssertionError, match="a counter equals its copy"):
+        checks.check_counter(different(privacy=PureDP(epsilon=1), horizon=20))
+
+
 @pytest.mark.parametrize(
     ("broken", "promise"),
     [
+        (tampered(forgets_rows), "each row counts what it was fed"),
+        (mutant(grow=grows_in_place), "grow does not change its state"),
+        (mutant(grow=grows_at_one), "a grown row starts at time 0"),
+        (tampered(counts_calls), "a replay gives the same|without noise|go on as"),
+        (mutant(step=same_noise_always), "other noise gives other estimates"),
+        (mutant(step=no_noise), "other noise gives other estimates"),
+        (mutant(step=draws_above), "draws lie below the path"),
+        (tampered(drifts), "estimates are unbiased"),
+        (mutant(init=keeps_everything), "a state stays small"),
+        (mutant(step=draws_before_looking), "past the horizon no noise|wrong shape draws no noise"),
         (tampered(mutates_its_state), "step does not change its state or input"),
         (tampered(clips), "without noise the estimates are the running sums"),
         (tampered(draws_elsewhere), "without noise the estimates are the running sums"),

@@ -50,11 +50,11 @@ def test_with_retention_a_whole_life_costs_one_event():
 
 def test_other_units_say_who_and_how_much():
     assert (
-        "everything that one person (column 'id') contributes, at most 3 inserted records and their deletions"
+        "everything that one person (column 'id') contributes (at most 3 inserted records and their deletions)"
         in sentence(PureDP(epsilon=1), User(column="id", events=3))
     )
     assert "at most 1 record at any one time" in sentence(PureDP(epsilon=1), User(column="id", records=1))
-    assert "the whole history" in sentence(ZCDP(rho=0.1), User(column="id"), Replace)
+    assert "in the whole history" in sentence(ZCDP(rho=0.1), User(column="id"), Replace)
     assert "from data that count nowhere" in sentence(ZCDP(rho=0.1), User(column="id"), Null)
     window = sentence(PureDP(epsilon=1), Window(steps=7, column="id", records=1), horizon=None)
     assert "within any 7 consecutive steps" in window
@@ -74,16 +74,32 @@ def test_composition_adds_losses_of_one_unit():
     assert (kept & one).of_life() == PureDP(epsilon=2)
 
 
-@pytest.mark.parametrize(
-    "other",
-    [
-        Guarantee(PureDP(epsilon=1), User(column="id", events=1), AddRemove, 10),
-        Guarantee(PureDP(epsilon=1), Event(), Replace, 10),
-    ],
-)
-def test_guarantees_for_other_units_or_neighbours_do_not_compose(other):
-    with pytest.raises(ConfigError, match="same unit and the same neighbours"):
-        Guarantee(PureDP(epsilon=1), Event(), AddRemove, 10) & other
+def test_guarantees_for_other_units_or_neighbours_do_not_compose():
+    person = User(column="id")
+    event = Guarantee(PureDP(epsilon=1), Event(), AddRemove, 10)
+    for a, b in (
+        (event, Guarantee(PureDP(epsilon=1), person, AddRemove, 10)),
+        (Guarantee(PureDP(epsilon=1), person, Replace, 10), Guarantee(PureDP(epsilon=1), person, Null, 10)),
+    ):
+        with pytest.raises(ConfigError, match="same unit and the same neighbours"):
+            a & b
+    with pytest.raises(ConfigError, match="composes with a guarantee"):
+        event & None
+
+
+def test_a_large_epsilon_is_not_made_small_by_printing_it():
+    assert "more than e^800 times" in sentence(PureDP(epsilon=800))
+    assert "more than 22100 times" in sentence(PureDP(epsilon=10)), "22026.5, rounded up"
+
+
+def test_where_nothing_is_promised_for_a_life_the_sentence_says_so():
+    text = sentence(ApproxDP(epsilon=20, delta=1e-6))
+    assert "nothing is promised for a record that is inserted and later deleted" in text
+
+
+def test_a_life_is_asked_of_events_only():
+    with pytest.raises(ConfigError, match="asked of an Event"):
+        Guarantee(PureDP(epsilon=1), User(column="id"), AddRemove, 10).of_person(2)
 
 
 @pytest.mark.parametrize(
@@ -98,6 +114,9 @@ def test_guarantees_for_other_units_or_neighbours_do_not_compose(other):
         (lambda: Guarantee(PureDP(epsilon=1), "event", AddRemove, 10), "unit must be Event"),  # type: ignore[arg-type]
         (lambda: Guarantee(PureDP(epsilon=1), Event(), "add", 10), "neighbours must be AddRemove"),  # type: ignore[arg-type]
         (lambda: Guarantee(PureDP(epsilon=1), Event(), AddRemove, 0), "horizon must be"),
+        (lambda: Guarantee(PureDP(epsilon=1), Event(), Replace, 3), "its neighbours are AddRemove"),
+        (lambda: Guarantee(PureDP(epsilon=1), Event(), AddRemove, 3, life=3), "life is a loss"),  # type: ignore[arg-type]
+        (lambda: Guarantee(PureDP(epsilon=1), Event(), AddRemove, 3, PureDP(epsilon=1), 4), "without retention"),
         (
             lambda: Guarantee(PureDP(epsilon=1), User(column="id"), AddRemove, 3, retention=2),
             "belong to the unit Event",

@@ -1,3 +1,4 @@
+import decimal
 import json
 from decimal import Decimal
 from fractions import Fraction
@@ -124,3 +125,36 @@ def test_a_generous_delta_still_gives_a_positive_epsilon():
 )
 def test_what_a_loss_prints_makes_it_again(loss):
     assert eval(repr(loss)) == loss
+
+
+PRECISELY = ZCDP(rho=0.5).as_approx(delta=1e-6)
+
+
+def test_the_calling_programs_decimals_change_no_number():
+    with decimal.localcontext() as context:
+        context.prec, context.rounding = 2, decimal.ROUND_DOWN
+        assert str(PureDP(epsilon="1.0049")) == "epsilon = 1.0049"
+        assert ZCDP(rho=0.5).as_approx(delta=1e-6) == PRECISELY
+        assert repr(PureDP(epsilon=120)) == "PureDP(epsilon='120')"
+
+
+@pytest.mark.parametrize("value", [10**400, "1e100000000", "1e-31", 1e-300, 10**5000], ids=range(5))
+def test_numbers_of_no_use_are_refused_at_once(value):
+    with pytest.raises(ConfigError, match="at most 1e30"):
+        PureDP(epsilon=value)
+
+
+@pytest.mark.parametrize("epsilon", ["1e-6", "1e-13", "1e-20"])
+def test_tiny_budgets_can_be_calibrated(epsilon):
+    budget = ApproxDP(epsilon=epsilon, delta=1e-6)
+    assert budget.zcdp_within().as_approx(delta=1e-6).epsilon <= budget.epsilon
+
+
+def test_a_loss_composes_with_losses_only():
+    for loss in (PureDP(epsilon=1), ZCDP(rho=1), ApproxDP(epsilon=1, delta=1e-6)):
+        with pytest.raises(ConfigError, match="composes with a loss"):
+            loss & None
+
+
+def test_pure_is_approximate_with_any_delta():
+    assert PureDP(epsilon=1).as_approx(delta=1e-6) == ApproxDP(epsilon=1, delta=1e-6)

@@ -44,6 +44,23 @@ def test_a_second_draw_from_a_path_raises(draw):
         draw(noise.at("c", 1))
 
 
+@pytest.mark.parametrize("first", DRAWS.values(), ids=DRAWS)
+@pytest.mark.parametrize("second", DRAWS.values(), ids=DRAWS)
+def test_a_path_serves_one_draw_of_whatever_kind(first, second):
+    noise = Noise.fresh()
+    first(noise.at("a"))
+    with pytest.raises(NoiseReused):
+        second(noise.at("a"))
+    second(noise.at("a", "tail"))
+
+
+@pytest.mark.parametrize("shape", [-1, 1.5, None, "3", (2, -1), True])
+def test_a_shape_is_made_of_whole_numbers(shape):
+    for draw in (lambda n: n.laplace(1, shape), lambda n: n.gaussian(1, shape)):
+        with pytest.raises(ConfigError, match="shape must be a whole number"):
+            draw(Noise.fresh())
+
+
 def test_only_one_of_many_threads_gets_a_path():
     noise, wins = Noise.fresh(), []
 
@@ -68,7 +85,7 @@ def test_fresh_noise_differs_and_says_what_it_is():
     assert repr(Noise.fresh().at("a", 1)) == "<fresh noise at ('a', 1)>"
 
 
-@pytest.mark.parametrize("path", [(), (1.5,), (None,), (True,), ("a", b"b")])
+@pytest.mark.parametrize("path", [(), (1.5,), (None,), (True,), ("a", b"b"), ("\ud800",), (10**5000,)], ids=range(7))
 def test_a_path_is_made_of_texts_and_whole_numbers(path):
     with pytest.raises(ConfigError, match="texts and whole numbers"):
         Noise.fresh().at(*path)
@@ -248,7 +265,11 @@ def test_uniform_proposals_skip_the_words_that_would_favour_some(monkeypatch):
 def test_extreme_scores_do_not_overflow():
     low, high = -(2**63), 2**63 - 1
     assert Noise.fresh().choose(np.array([low, high, low]), 1) == 1
-    assert Noise.fresh().coin(np.array([low + 1, high]), 1).tolist() == [False, True]
+    assert Noise.fresh().coin(np.array([low, low + 1, high]), 1).tolist() == [False, False, True]
+    beyond = np.array([2**63 + 5, 1], np.uint64)
+    for attempt in (lambda n: n.choose(beyond, 1), lambda n: n.coin(beyond, 1)):
+        with pytest.raises(DataError, match="with a sign"):
+            attempt(Noise.fresh())
 
 
 def test_exact_variances():

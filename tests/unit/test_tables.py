@@ -1,3 +1,4 @@
+import decimal
 import itertools
 import math
 from fractions import Fraction
@@ -94,3 +95,27 @@ def test_a_tie_falls_with_the_probability_of_the_bits_that_follow():
 def test_the_tail_of_an_endless_table_is_followed():
     table = tables.gaussian_cells(Fraction(1, 4))[1]
     assert table.resolve(0, iter([0, 0, 0, 0, 5])) > len(table.words)
+
+
+def taylor(x, terms=200):
+    """Fractions just below and above exp(-x): one over the exponential series, with and without a bound of its rest."""
+    total, term = Fraction(0), Fraction(1)
+    for k in range(terms):
+        total += term
+        term = term * x / (k + 1)
+    return 1 / (total + 2 * term), 1 / total
+
+
+@pytest.mark.parametrize("x", [Fraction(1, 3), Fraction(1, 7), Fraction(22, 7), Fraction(10**9 + 7, 10**9)])
+@pytest.mark.parametrize("bits", [64, 128, 320])
+@pytest.mark.parametrize("hostile", [False, True])
+def test_exp_bounds_hold_the_true_value_whatever_the_calling_program_does_to_decimals(x, bits, hostile):
+    below, above = taylor(x)
+    with decimal.localcontext() as context:
+        if hostile:
+            context.prec, context.rounding = 1, decimal.ROUND_UP
+            context.traps[decimal.Inexact] = True
+        low, high = tables.exp_bounds(x, bits)
+    assert Fraction(low, 2**bits) <= below
+    assert above <= Fraction(high, 2**bits)
+    assert high - low <= 2

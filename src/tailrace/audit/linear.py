@@ -10,11 +10,13 @@ of itself.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
 from tailrace.counters import Counter
+from tailrace.errors import ConfigError
 from tailrace.loss import Number
 from tailrace.noise import Shape
 from tailrace.noise.words import Part
@@ -59,15 +61,27 @@ def response(counter: Counter[Any], steps: int) -> tuple[np.ndarray, list[tuple[
 
 
 def proved_loss(counter: Counter[Any], steps: int) -> float:
-    """The loss of one event at the worst step: epsilon where the noise is Laplace, rho where it is Gaussian."""
+    """The loss of one event at the worst step: epsilon where the noise is Laplace, rho where it is Gaussian.
+
+    Infinite where no shift of the noise hides the event.
+    """
     lines, draws = response(counter, steps)
     moves = np.tril(np.ones((steps, steps))).T  # moves[s]: an event at step s, seen from s on
-    parameters = np.array([parameter for _, parameter in draws])
-    if all(kind == "gaussian" for kind, _ in draws):
-        scaled = lines * np.sqrt(parameters)
-        return max(float((np.linalg.lstsq(scaled, move, rcond=None)[0] ** 2).sum()) / 2 for move in moves)
+    kinds, parameters = {kind for kind, _ in draws}, np.array([parameter for _, parameter in draws])
+    if len(kinds) > 1:
+        raise ConfigError("This counter mixes Laplace and Gaussian noise: its loss is neither an epsilon nor a rho.")
+    hide = _hidden_by_gaussian if kinds == {"gaussian"} else _hidden_by_laplace
+    return max(hide(lines, parameters, move) for move in moves) if draws else math.inf
+
+
+def _hidden_by_gaussian(lines: np.ndarray, variances: np.ndarray, move: np.ndarray) -> float:
+    scaled = lines * np.sqrt(variances)
+    shift = np.linalg.lstsq(scaled, move, rcond=None)[0]
+    return float((shift**2).sum()) / 2 if np.allclose(scaled @ shift, move, atol=1e-6) else math.inf
+
+
+def _hidden_by_laplace(lines: np.ndarray, scales: np.ndarray, move: np.ndarray) -> float:
     from scipy.optimize import linprog
 
-    both = np.hstack([lines, -lines])
-    cost = np.tile(1 / parameters, 2)
-    return max(float(linprog(cost, A_eq=both, b_eq=move, bounds=(0, None)).fun) for move in moves)
+    solved = linprog(np.tile(1 / scales, 2), A_eq=np.hstack([lines, -lines]), b_eq=move, bounds=(0, None))
+    return float(solved.fun) if solved.status == 0 else math.inf

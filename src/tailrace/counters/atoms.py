@@ -23,8 +23,8 @@ from fractions import Fraction
 import numpy as np
 
 from tailrace.errors import ConfigError
-from tailrace.loss import ZCDP, ApproxDP, Loss, PureDP
-from tailrace.noise import Draws, Shape, gaussian_variance, laplace_variance
+from tailrace.loss import ZCDP, ApproxDP, Loss, PureDP, whole
+from tailrace.noise import LARGEST, SMALLEST, Draws, Shape, gaussian_variance, laplace_variance
 
 
 @dataclass(frozen=True)
@@ -45,6 +45,15 @@ class Atoms:
             return self.weight / self.privacy.epsilon
         return self.weight / (2 * self.privacy.zcdp_within().rho)
 
+    def check(self) -> None:
+        """Refuse a budget whose noise the sampler cannot draw, before anything is counted with it."""
+        if self.privacy is not None:
+            low, high = (SMALLEST, LARGEST) if isinstance(self.privacy, PureDP) else (SMALLEST**2, LARGEST**2)
+            if not low <= self.scale <= high:
+                raise ConfigError(
+                    f"Noise for {self.privacy} lies beyond the sampler's range (scales of 1/1000 to 1,000,000,000)."
+                )
+
     def draw(self, noise: Draws, shape: Shape) -> np.ndarray:
         """Integer noise, one per atom."""
         return (
@@ -57,8 +66,9 @@ class Atoms:
 
     def loss(self, events: int, deletes: int) -> Loss:
         """The loss that this noise proves for so many insertions and deletions of one unit."""
-        if min(events, deletes) < 0 or events + deletes < 1:
-            raise ConfigError("loss(events=, deletes=) takes whole numbers of at least 0, not both 0.")
+        events, deletes = whole("events", events, least=0), whole("deletes", deletes, least=0)
+        if events + deletes == 0:
+            raise ConfigError("loss(events=, deletes=) needs at least one of the two above 0.")
         if isinstance(self.privacy, PureDP):
             return PureDP(epsilon=(events + deletes) * self.weight / self.scale)
         proved = ZCDP(rho=(events**2 + deletes**2) * self.weight / (2 * self.scale))

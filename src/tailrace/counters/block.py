@@ -14,10 +14,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tailrace.counters.feed import bounded
+from tailrace.counters.feed import bounded, configured
 from tailrace.counters.ladder import LadderCounter, Sizes
 from tailrace.errors import ConfigError
-from tailrace.loss import whole
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,9 +30,10 @@ class Block(LadderCounter):
     size: int | None = None
 
     def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.size is not None and whole("size", self.size) == 1:
+        configured(self, "size")
+        if self.size == 1:
             raise ConfigError("A block of 1 step is the Simple counter: use counters.Simple, or a size of at least 2.")
+        self._check()
 
     @property
     def sizes(self) -> Sizes:

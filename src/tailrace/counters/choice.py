@@ -12,7 +12,6 @@ import numpy as np
 from tailrace.counters.base import Counter
 from tailrace.counters.binary_tree import BinaryTree
 from tailrace.counters.block import Block
-from tailrace.counters.feed import configured
 from tailrace.counters.hybrid import Hybrid
 from tailrace.counters.kary_tree import KaryTree
 from tailrace.counters.simple import Simple
@@ -20,20 +19,20 @@ from tailrace.counters.sqrt_toeplitz import SqrtToeplitz
 from tailrace.counters.unbounded import Unbounded
 from tailrace.counters.unbounded_block import UnboundedBlock
 from tailrace.errors import ConfigError
-from tailrace.loss import Loss, PureDP
+from tailrace.loss import ZCDP, Loss, PureDP, whole
 
 ENDLESS = 4096  # steps over which counters without a horizon are compared
 _POINTS = 20_000  # times at which a mean is taken, all of them up to here
 _TOEPLITZ_REACH = 1 << 14  # above, its 16 bytes per step and row and its quadratic set-up are too much
 
 
-@functools.lru_cache(maxsize=256)
 def best(*, privacy: Loss, horizon: int | None) -> Counter[Any]:
     """The counter of lowest predicted mean squared error over t <= horizon (None: over the first 4,096 steps of an
     endless stream).
 
     Under ZCDP and ApproxDP pure counters compete too: their loss, epsilon = sqrt(2 rho) or epsilon itself, lies
-    within the budget.
+    within the budget. SqrtToeplitz keeps 16 bytes for every step and row, so it competes up to 16,384 steps, and not on
+    a stream without end.
 
     >>> from tailrace import ApproxDP, PureDP
     >>> best(privacy=PureDP(epsilon=1), horizon=30)
@@ -41,12 +40,32 @@ def best(*, privacy: Loss, horizon: int | None) -> Counter[Any]:
     >>> type(best(privacy=ApproxDP(epsilon=0.5, delta=1e-6), horizon=4096)).__name__
     'SqrtToeplitz'
     """
-    configured(privacy, horizon)
-    if privacy is None:
+    if not isinstance(privacy, Loss):
         raise ConfigError(
             "best(privacy=, horizon=) needs a budget: PureDP(epsilon=...), ZCDP(rho=...) or ApproxDP(epsilon=..., delta=...)."
         )
+    return _best(privacy, None if horizon is None else whole("horizon", horizon))
+
+
+@functools.lru_cache(maxsize=256)
+def _best(privacy: Loss, horizon: int | None) -> Counter[Any]:
     return min(candidates(privacy, horizon), key=mean_squared_error)
+
+
+def allot(counter: Any, *, privacy: Loss, horizon: int | None, events: tuple[int, int]) -> Counter[Any]:
+    """A counter whose loss for (insertions, deletions) of one unit is `privacy`: the given one, or the best where None.
+
+    The loss of a unit is (m + d) epsilon, or (m^2 + d^2) rho, of one event's; so the budget of one event is that part of the
+    unit's. Under ApproxDP both are tried: the pure part of epsilon, and the zCDP part of the largest rho within.
+    """
+    inserted, deleted = events
+    budgets: list[Loss] = [PureDP(epsilon=privacy.pure_within().epsilon / (inserted + deleted))]
+    if not isinstance(privacy, PureDP):
+        gaussian = ZCDP(rho=privacy.zcdp_within().rho / (inserted**2 + deleted**2))
+        budgets = [gaussian] if counter is not None else [*budgets, gaussian]
+    if counter is not None:
+        return replace(counter, privacy=budgets[0], horizon=horizon)
+    return min((best(privacy=budget, horizon=horizon) for budget in budgets), key=mean_squared_error)
 
 
 def mean_squared_error(counter: Counter[Any], steps: int | None = None) -> float:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -9,19 +11,21 @@ from tailrace.errors import ConfigError, DataError, HorizonReached
 from tailrace.loss import Loss, whole
 
 
-def configured(privacy: Loss | None, horizon: int | None) -> None:
-    """Refuse what no counter can use."""
-    if privacy is not None and not isinstance(privacy, Loss):
+def configured(counter: Any, *numbers: str) -> None:
+    """Refuse what no counter can use, and keep whole numbers as ints whatever they came as."""
+    if counter.privacy is not None and not isinstance(counter.privacy, Loss):
         raise ConfigError("privacy must be PureDP(epsilon=...), ZCDP(rho=...) or ApproxDP(epsilon=..., delta=...).")
-    if horizon is not None:
-        whole("horizon", horizon)
+    for name in ("horizon", *numbers):
+        value = getattr(counter, name)
+        if value is not None:
+            object.__setattr__(counter, name, whole(name, value))
 
 
 def bounded(horizon: int | None, name: str) -> int:
     """The horizon of a counter that cannot do without one."""
     if horizon is None:
         raise ConfigError(
-            f"{name} needs horizon=, the number of steps; for a stream without end use counters.Unbounded({name}())."
+            f"{name} needs horizon=, the number of steps; for a stream without end use counters.Unbounded(counter={name}())."
         )
     return horizon
 
@@ -38,13 +42,13 @@ Fed = slice | np.ndarray
 
 def fed(clock: np.ndarray, x: np.ndarray, rows: np.ndarray | None, horizon: int | None) -> tuple[Fed, np.ndarray]:
     """The index of the rows fed now, and their inputs as int64."""
-    values = np.asarray(x)
-    if values.dtype.kind not in "iu":
-        raise DataError("A counter takes integer counts: round or rescale them first, on a public grid.")
+    values = _array(x)
+    if values.dtype.kind not in "iu" or values.dtype == np.uint64:
+        raise DataError("A counter takes signed integer counts: round or rescale them first, on a public grid.")
     if rows is None:
         index, count = slice(None), len(clock)
     else:
-        index = np.asarray(rows)
+        index = _array(rows)
         if index.ndim != 1 or (index.size and index.dtype.kind not in "iu"):
             raise DataError("rows must be a one-dimensional array of row numbers.")
         index, count = index.astype(np.int64, copy=False), len(index)
@@ -63,9 +67,19 @@ def fed(clock: np.ndarray, x: np.ndarray, rows: np.ndarray | None, horizon: int 
     return index, values.astype(np.int64, copy=False)
 
 
+def _array(values: ArrayLike) -> np.ndarray:
+    try:
+        return np.asarray(values)
+    except ValueError:
+        raise DataError("Expected an array of whole numbers of one shape; this one is ragged.") from None
+
+
 def times(t: ArrayLike, since: ArrayLike, horizon: int | None) -> tuple[np.ndarray, np.ndarray]:
     """Two arrays of times, broadcast together and checked."""
-    late, early = np.broadcast_arrays(np.asarray(t), np.asarray(since))
+    try:
+        late, early = np.broadcast_arrays(_array(t), _array(since))
+    except ValueError:
+        raise ConfigError("t and since must have shapes that go together.") from None
     for name, values in (("t", late), ("since", early)):
         if values.dtype.kind not in "iu" or (values.size and values.min() < 0):
             raise ConfigError(f"{name} must hold whole numbers of at least 0: steps taken.")

@@ -18,10 +18,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tailrace.counters.feed import bounded
+from tailrace.counters.feed import bounded, configured
 from tailrace.counters.ladder import LadderCounter, Sizes
 from tailrace.errors import ConfigError
-from tailrace.loss import PureDP, whole
+from tailrace.loss import PureDP
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,9 +38,10 @@ class KaryTree(LadderCounter):
     subtract: bool = True
 
     def __post_init__(self) -> None:
-        super().__post_init__()
-        whole("levels", self.levels)
-        if self.arity is not None and (whole("arity", self.arity) < 2 or (self.subtract and self.arity % 2 == 0)):
+        configured(self, "arity", "levels")
+        if self.levels > 60:
+            raise ConfigError("levels must be at most 60: no stream is long enough for more.")
+        if self.arity is not None and (self.arity < 2 or (self.subtract and self.arity % 2 == 0)):
             raise ConfigError(
                 "arity must be at least 2, and odd with subtraction (the digits then run from -(k-1)/2 to (k-1)/2)."
             )
@@ -49,6 +50,7 @@ class KaryTree(LadderCounter):
                 "KaryTree with subtraction takes PureDP only (Gaussian noise is not proved for it): "
                 "use privacy=PureDP(epsilon=...), or subtract=False."
             )
+        self._check()
 
     @property
     def sizes(self) -> Sizes:

@@ -1,4 +1,4 @@
-"""Counters whose noise climbs a ladder: what Simple, Block, BinaryTree and KaryTree share.
+"""Counters whose noise climbs a ladder: what Simple, Block, BinaryTree, KaryTree and UnboundedBlock share.
 
 Let sizes 1 = s_0 | s_1 | ... | s_L, each a multiple of the one before. At time t the interval of the largest size s_i
 that divides t ends, and its sum is an atom: it gets one noise. The estimate of the prefix t adds the atoms of its
@@ -51,7 +51,13 @@ class LadderCounter:
     horizon: int | None = None
 
     def __post_init__(self) -> None:
-        configured(self.privacy, self.horizon)
+        configured(self)
+        self._check()
+
+    def _check(self) -> None:
+        """Refuse a budget that cannot be drawn as soon as the atoms are known."""
+        if self.horizon is not None:
+            self.atoms.check()
 
     @property
     def sizes(self) -> Sizes:
@@ -142,12 +148,12 @@ class LadderCounter:
         share nothing.
         """
         count, same = np.zeros(t.shape, np.int64), np.ones(t.shape, np.bool_)
-        for late, early in zip(reversed(self.digits(t)), reversed(self.digits(since)), strict=True):
+        for late, early in zip(reversed(self._digits(t)), reversed(self._digits(since)), strict=True):
             count += np.where(same, np.abs(late - early), np.abs(late) + np.abs(early))
             same &= late == early
         return count
 
-    def digits(self, t: np.ndarray) -> list[np.ndarray]:
+    def _digits(self, t: np.ndarray) -> list[np.ndarray]:
         """How many atoms of each size, from the smallest, the partition of the prefix t holds; negative: subtracted."""
         shifted, sizes = t + self._middle, self.sizes
         lower = [shifted // size % (above // size) - self.ahead for size, above in itertools.pairwise(sizes)]

@@ -55,12 +55,14 @@ class SqrtToeplitz:
     horizon: int | None = None
 
     def __post_init__(self) -> None:
-        configured(self.privacy, self.horizon)
+        configured(self)
         if isinstance(self.privacy, PureDP):
             raise ConfigError(
                 "SqrtToeplitz needs Gaussian noise, which cannot give PureDP: use privacy=ZCDP(rho=...) or "
                 "ApproxDP(epsilon=..., delta=...), or a pure counter such as KaryTree."
             )
+        if self.horizon is not None and self.privacy is not None:
+            self.atoms.check()
 
     @property
     def unit_bits(self) -> int:

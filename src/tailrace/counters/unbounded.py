@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike
 from tailrace.counters.base import Counter
 from tailrace.counters.feed import configured, fed, row_count, times
 from tailrace.errors import ConfigError
-from tailrace.loss import Loss, whole
+from tailrace.loss import Loss
 from tailrace.noise import Draws
 
 
@@ -52,15 +52,17 @@ class Unbounded:
     horizon: int | None = None
 
     def __post_init__(self) -> None:
-        configured(self.privacy, self.horizon)
-        whole("first", self.first)
-        if not hasattr(self.counter, "privacy") or self.counter.privacy is not None or self.counter.horizon is not None:
+        configured(self, "first")
+        if (
+            isinstance(self.counter, type)
+            or not (hasattr(self.counter, "privacy") and hasattr(self.counter, "horizon"))
+            or self.counter.privacy is not None
+            or self.counter.horizon is not None
+        ):
             raise ConfigError(
                 "Unbounded takes a counter without privacy= and horizon=, for example Unbounded(counter=Block(), privacy=...)."
             )
-        replace(
-            self.counter, privacy=self.privacy
-        )  # a budget that the counter cannot use is refused now, not at the first step
+        self.epoch(0)  # a budget that the counter cannot use is refused now, not at the first step
 
     def epoch(self, number: int) -> Counter[Any]:
         """The bounded counter of one epoch."""
@@ -100,16 +102,17 @@ class Unbounded:
         while oldest + len(running) <= epochs.max(initial=0):
             running.append(self.epoch(oldest + len(running)).init(len(clock)))
         estimates = finished[index].copy()
-        for number in np.unique(epochs):
+        instances = {
+            int(number): self.epoch(int(number)) for number in np.unique(epochs)
+        }  # refused, if at all, before a draw
+        for number, instance in instances.items():
             here = np.flatnonzero(epochs == number)
-            place = int(number) - oldest
-            running[place], inner = self.epoch(int(number)).step(
-                running[place], x[here], noise.at("epoch", int(number)), fed_rows[here]
-            )
+            place = number - oldest
+            running[place], inner = instance.step(running[place], x[here], noise.at("epoch", number), fed_rows[here])
             estimates[here] += inner
             ending = clock[fed_rows[here]] == self._start(number + 1)
             finished[fed_rows[here][ending]] += inner[ending]
-        leave = int(self._epoch_of(clock + 1).min(initial=oldest)) - oldest if len(clock) else 0
+        leave = int(self._epoch_of(clock + 1).min()) - oldest if len(clock) else 0
         while leave > 0 and len(running) > 1:  # every row has left: nothing of this epoch is needed again
             running.pop(0)
             oldest, leave = oldest + 1, leave - 1
@@ -133,4 +136,4 @@ class Unbounded:
 
     def _epoch_of(self, t: Any) -> Any:
         """The epoch that holds step t >= 1."""
-        return np.frexp((np.maximum(t, 1) - 1) // self.first + 1)[1] - 1
+        return np.frexp((np.maximum(t, 1) - 1) // self.first + 1)[1].astype(np.int64) - 1

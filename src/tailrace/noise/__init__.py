@@ -38,7 +38,7 @@ import numpy as np
 
 from tailrace.errors import ConfigError, DataError, NoiseReused, StateError
 from tailrace.loss import Number, exact
-from tailrace.noise.words import Part, Words, encode
+from tailrace.noise.words import Part, Words, encode, key
 
 SMALLEST, LARGEST = Fraction(1, 1000), Fraction(10**9)
 _CHUNK = 1 << 16  # words per refill
@@ -115,21 +115,44 @@ class Noise:
     @classmethod
     def insecure(cls, seed: int) -> Noise:
         """Noise from a known seed, for tests: it can be repeated, so it protects nobody."""
-        if isinstance(seed, bool) or not isinstance(seed, int):
+        if isinstance(seed, bool) or not isinstance(seed, int | np.integer):
             raise ConfigError("Noise.insecure takes a whole number as its seed, for example Noise.insecure(1).")
         return cls(
             _Root(hashlib.blake2b(str(seed).encode(), digest_size=32, person=b"tailrace seed").digest(), "insecure")
         )
+
+    @classmethod
+    def kept(cls, secret: bytes, kind: str) -> Noise:
+        """Noise from a secret that a stream keeps, so that a step which was cut off can be finished with the same noise."""
+        return cls(_Root(secret, kind))
 
     @property
     def kind(self) -> str:
         """'fresh' or 'insecure'."""
         return self._root.kind
 
+    @property
+    def secret(self) -> bytes:
+        """What the noise is made of: for a stream to keep in its private directory, and for nobody else."""
+        return self._root.secret()
+
+    def nonce(self) -> str:
+        """A name for one attempt at a step: from the operating system, or from the path where the noise is insecure."""
+        fresh = os.urandom(16) if self.kind == "fresh" else self.keyed_hash(b"nonce")[:16]
+        return fresh.hex()
+
+    def keyed_hash(self, purpose: bytes) -> bytes:
+        """32 bytes that only the secret gives for this path: tags and keys, not noise."""
+        return key(self._root.secret(), encode((*self.path, "hash")), purpose)
+
+    def generator(self) -> np.random.Generator:
+        """An ordinary generator for what follows the noise (sampling), from this path."""
+        return np.random.default_rng(np.frombuffer(self._words().take(4).tobytes(), np.uint32))
+
     def at(self, *path: Part) -> Noise:
         """The child at `path`, whole numbers and texts; `at(1)` and `at("1")` differ, `at("a").at(1)` is `at("a", 1)`."""
         parts = tuple(int(part) if isinstance(part, np.integer) else part for part in path)
-        if not parts or any(type(part) not in (str, int) for part in parts):
+        if not parts or not all(_names(part) for part in parts):
             raise ConfigError(
                 "A noise path is made of texts and whole numbers, at least one, for example noise.at('step', 7)."
             )
@@ -142,8 +165,10 @@ class Noise:
         digits = tables.geometric_digits(_scale("scale", scale))
         offsets = np.cumsum([0] + [len(table.words) for table in digits])
         words, guides = np.concatenate([table.words for table in digits]), np.stack([table.guide for table in digits])
-        out = np.empty(shape, np.int64)
-        self._fill(kernel.laplace, out, (words, offsets, guides), digits.__getitem__, words_each=2 * len(digits))
+        out = _empty(shape)
+        _fill(
+            self._words(), kernel.laplace, out, (words, offsets, guides), digits.__getitem__, words_each=2 * len(digits)
+        )
         return out
 
     def gaussian(self, variance: Number, shape: Shape) -> np.ndarray:
@@ -155,8 +180,9 @@ class Noise:
             raise ConfigError("variance must lie between the squares of 1/1000 and 1,000,000,000; rescale the counts.")
         width_bits, cells = tables.gaussian_cells(spread)
         rate = 1 / (2 * spread)
-        out = np.empty(shape, np.int64)
-        self._fill(
+        out = _empty(shape)
+        _fill(
+            self._words(),
             kernel.gaussian,
             out,
             (cells.words, cells.guide, tables.coin_words(rate), width_bits),
@@ -175,7 +201,7 @@ class Noise:
         out = np.empty(steps.shape, np.bool_)
         coins = tables.coin_words(per)
         flat = np.ascontiguousarray(steps).reshape(-1).astype(np.uint64)
-        self._fill(kernel.survive, out, (flat, coins), lambda index: tables.coin_of(index, per), words_each=3)
+        _fill(self._words(), kernel.survive, out, (flat, coins), lambda index: tables.coin_of(index, per), words_each=3)
         return out
 
     def coin(self, excess: np.ndarray, scale: Number) -> np.ndarray:
@@ -183,9 +209,15 @@ class Noise:
 
         Values on a finer public grid come in as integers on it, with the scale in the same unit.
         """
-        above = _integers("excess", excess)
-        kept = self.at("tail").survive(np.abs(above), 1 / _scale("scale", scale))
-        heads = (self._words("heads").take(above.size) & np.uint64(1)).astype(np.bool_).reshape(above.shape)
+        from tailrace.noise import kernel, tables
+
+        above, rate = _integers("excess", excess), 1 / _scale("scale", scale)
+        words = self._words()
+        heads = (words.take(above.size) & np.uint64(1)).astype(np.bool_).reshape(above.shape)
+        kept = np.empty(above.shape, np.bool_)
+        steps = np.where(above > 0, above, -above).reshape(-1).astype(np.uint64)  # right at -2^63 too: modulo 2^64
+        coins = tables.coin_words(rate)
+        _fill(words, kernel.survive, kept, (steps, coins), lambda index: tables.coin_of(index, rate), words_each=3)
         return (kept & heads) ^ (above > 0)
 
     def choose(self, scores: np.ndarray, rate: Number) -> int:
@@ -201,8 +233,13 @@ class Noise:
             raise DataError("scores must be a one-dimensional array with at least one entry.")
         gaps = values.max().astype(np.uint64) - values.astype(np.uint64)  # modulo 2^64, right whatever the signs
         out = np.empty(1, np.int64)
-        self._fill(
-            kernel.choose, out, (gaps, tables.coin_words(per)), lambda index: tables.coin_of(index, per), words_each=64
+        _fill(
+            self._words(),
+            kernel.choose,
+            out,
+            (gaps, tables.coin_words(per)),
+            lambda index: tables.coin_of(index, per),
+            words_each=64,
         )
         return int(out[0])
 
@@ -212,33 +249,33 @@ class Noise:
     def __reduce__(self) -> Any:
         raise StateError("Noise cannot be copied or pickled: the copy would draw the same noise again. Make a new one.")
 
-    def _words(self, *path: Part) -> Words:
-        encoded = encode(self.path + path)
+    def _words(self) -> Words:
+        encoded = encode(self.path)
         secret = self._root.secret()
         self._root.claim(encoded)
         return Words(secret, encoded)
 
-    def _fill(self, kernel, out: np.ndarray, arguments: tuple, table_of, *, words_each: int) -> None:
-        """Run `kernel` over `out`, with more words when it runs dry and an exact answer when it meets a tie."""
-        words = self._words()
-        flat = out.reshape(-1)
-        buffer = words.take(min(_CHUNK, words_each * flat.size + 16))
-        first, index, position = 0, 0, 0  # `first`: place of buffer[0] in the endless sequence
-        ties: dict[int, int] = {}
-        while True:
-            tie_positions = np.array([place - first for place in ties], np.int64)
-            tie_values = np.array(list(ties.values()), np.int64)
-            index, position, stop, tied, table = kernel(
-                flat, index, buffer, position, tie_positions, tie_values, *arguments
-            )
-            if stop == _DONE:
-                return
-            if stop == _TIE:
-                ties[first + tied] = table_of(table).resolve(int(buffer[tied]), words.after(first + tied))
-            else:
-                more = words.take(min(_CHUNK, words_each * (flat.size - index) + 16))
-                buffer, first, position = np.concatenate([buffer[position:], more]), first + position, 0
-                ties = {place: value for place, value in ties.items() if place >= first}
+
+def _fill(words: Words, kernel, out: np.ndarray, arguments: tuple, table_of, *, words_each: int) -> None:
+    """Run `kernel` over `out`, with more words when it runs dry and an exact answer when it meets a tie."""
+    flat = out.reshape(-1)
+    buffer = words.take(min(_CHUNK, words_each * flat.size + 16))
+    first, index, position = 0, 0, 0  # `first`: place of buffer[0] in the endless sequence
+    ties: dict[int, int] = {}
+    while True:
+        tie_positions = np.array([place - first for place in ties], np.int64)
+        tie_values = np.array(list(ties.values()), np.int64)
+        index, position, stop, tied, table = kernel(
+            flat, index, buffer, position, tie_positions, tie_values, *arguments
+        )
+        if stop == _DONE:
+            return
+        if stop == _TIE:
+            ties[first + tied] = table_of(table).resolve(int(buffer[tied]), words.after(first + tied))
+        else:
+            more = words.take(min(_CHUNK, words_each * (flat.size - index) + 16))
+            buffer, first, position = np.concatenate([buffer[position:], more]), first + position, 0
+            ties = {place: value for place, value in ties.items() if place >= first}
 
 
 _DONE, _TIE = 0, 2  # kernel.DONE, kernel.TIE, here so that importing Noise does not import numba
@@ -251,10 +288,26 @@ def _scale(name: str, value: Number) -> Fraction:
     return number
 
 
+def _empty(shape: Shape) -> np.ndarray:
+    sides = shape if isinstance(shape, tuple) else (shape,)
+    if not all(isinstance(side, int | np.integer) and not isinstance(side, bool) and side >= 0 for side in sides):
+        raise ConfigError("shape must be a whole number of at least 0, or a tuple of them.")
+    return np.empty(shape, np.int64)
+
+
+def _names(part: object) -> bool:
+    """Whether `part` can name noise: a whole number of at most 64 bits, or a text that can be encoded."""
+    if type(part) is int:
+        return abs(part) < 1 << 64
+    return type(part) is str and not any("\ud800" <= letter <= "\udfff" for letter in part)
+
+
 def _integers(name: str, values: np.ndarray) -> np.ndarray:
     array = np.asarray(values)
-    if array.dtype.kind not in "iu":
-        raise DataError(f"{name} must hold integers: exact noise is added on integers only.")
+    if array.dtype.kind not in "iu" or array.dtype == np.uint64:
+        raise DataError(
+            f"{name} must hold integers that fit in 64 bits with a sign: exact noise is added on integers only."
+        )
     return array.astype(np.int64, copy=False)
 
 

@@ -86,8 +86,9 @@ def exp_bounds(x: Fraction, bits: int) -> tuple[int, int]:
     ceiling = decimal.Context(prec=digits, rounding=decimal.ROUND_CEILING, Emin=decimal.MIN_EMIN, Emax=decimal.MAX_EMAX)
     top, bottom = Decimal(x.numerator), Decimal(x.denominator)
     # Decimal.exp is correctly rounded to nearest, so the true value lies strictly between its two neighbours
-    low = floor.next_minus(floor.exp(-ceiling.divide(top, bottom)))
-    high = ceiling.next_plus(ceiling.exp(-floor.divide(top, bottom)))
+    # (copy_negate and not unary minus: that one would round to whatever context the calling program has set)
+    low = floor.next_minus(floor.exp(ceiling.divide(top, bottom).copy_negate()))
+    high = ceiling.next_plus(ceiling.exp(floor.divide(top, bottom).copy_negate()))
     return math.floor(Fraction(low) * 2**bits), min(math.ceil(Fraction(high) * 2**bits), 1 << bits)
 
 

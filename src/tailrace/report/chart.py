@@ -17,7 +17,7 @@ _POINTS = 400  # at most, per line
 
 @dataclass(frozen=True)
 class Line:
-    """One line: a name at its end, or none for a companion drawn thin in the colour of the line before."""
+    """One line, with its name at its end."""
 
     name: str
     x: np.ndarray

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tailrace.counters import BinaryTree, Block, Counter, Simple, SqrtToeplitz, best
+from tailrace.errors import ConfigError
 from tailrace.loss import ApproxDP, PureDP
 from tailrace.noise import Noise
 from tailrace.report.chart import Line, line_chart
@@ -30,14 +31,14 @@ class Compared:
 
 
 def contestants(*, epsilon: str, delta: str, horizon: int) -> dict[str, Counter[Any]]:
-    """The papers' three counters, ours at the same pure guarantee, and ours where a delta is allowed."""
+    """The papers' three counters, the best at the same pure guarantee, and the square root where a delta is allowed."""
     pure = PureDP(epsilon=epsilon)
     return {
         "Simple": Simple(privacy=pure, horizon=horizon),
         "Block of 8": Block(size=8, privacy=pure, horizon=horizon),
         "Binary tree": BinaryTree(privacy=pure, horizon=horizon),
         "ours, pure": best(privacy=pure, horizon=horizon),
-        f"ours, delta {delta}": SqrtToeplitz(privacy=ApproxDP(epsilon=epsilon, delta=delta), horizon=horizon),
+        f"Toeplitz, delta {delta}": SqrtToeplitz(privacy=ApproxDP(epsilon=epsilon, delta=delta), horizon=horizon),
     }
 
 
@@ -45,7 +46,9 @@ def compare(
     name: str, counter: Counter[Any], *, copies: int, noise: Noise, progress: Callable[[], None] | None = None
 ) -> Compared:
     """Run `copies` rows of zeros through `counter`: what comes out is its error."""
-    steps = counter.horizon or 1
+    steps = counter.horizon
+    if steps is None:
+        raise ConfigError("Counters are compared over a horizon: give the counter one.")
     state, measured = counter.init(copies), np.empty(steps)
     for t in range(steps):
         state, estimate = counter.step(state, np.zeros(copies, np.int64), noise.at(name, t))

@@ -7,6 +7,7 @@ import pytest
 
 from tailrace import ZCDP, ApproxDP, ConfigError, DataError, HorizonReached, Noise, PureDP
 from tailrace.audit import proved_loss
+from tailrace.checks import Spy
 from tailrace.counters import BinaryTree, Block, Hybrid, KaryTree, Simple, SqrtToeplitz, Unbounded, UnboundedBlock, best
 from tailrace.counters.choice import mean_squared_error
 
@@ -58,7 +59,7 @@ def test_noise_terms_of_the_unbounded_blocks(squares, terms):
 def test_kary_digits_add_up():
     tree = KaryTree(arity=5, levels=3, privacy=PURE, horizon=200)
     t = np.arange(201)
-    digits = tree.digits(t)
+    digits = tree._digits(t)
     assert np.array_equal(sum(digit * size for digit, size in zip(digits, tree.sizes, strict=True)), t)
     assert max(int(np.abs(digit).max()) for digit in digits[:-1]) == 2
 
@@ -99,6 +100,40 @@ def test_sqrt_toeplitz_keeps_within_the_range_of_the_sampler(rho):
     _state, _estimate = counter.step(counter.init(3), np.array([1, 2, 3]), Noise.insecure(0))
     assert counter.loss() == ZCDP(rho=rho)
     assert proved_loss(counter, 50) == pytest.approx(float(rho), rel=1e-6)
+
+
+def test_noise_that_is_missing_is_seen_from_outside():
+    class Silent(Simple):
+        def step(self, state, x, noise, rows=None):
+            return super().step(state, x, Spy(None), rows)
+
+    class OnceOnly(Simple):
+        def step(self, state, x, noise, rows=None):
+            return super().step(state, x, Spy(None) if state.clock.any() else noise, rows)
+
+    for privacy in (PURE, ZCDP(rho=1)):
+        assert proved_loss(Silent(privacy=privacy), 3) == np.inf
+        assert proved_loss(OnceOnly(privacy=privacy), 3) == np.inf
+
+
+def test_finished_epochs_are_let_go():
+    counter = Hybrid(privacy=PURE)
+    state = counter.init(2)
+    for t in range(200):
+        state, _ = counter.step(state, np.array([1, 1]), Noise.insecure(t))
+    assert int(state.oldest) == 7 and len(state.running) == 1
+    grown = counter.grow(state, 1)
+    assert int(grown.oldest) == 0 and len(grown.running) == 8
+
+
+@pytest.mark.parametrize("number", [np.int64, np.int32, np.uint8, np.int8])
+def test_numpy_integers_are_whole_numbers_too(number):
+    assert BinaryTree(privacy=PURE, horizon=number(100)) == BinaryTree(privacy=PURE, horizon=100)
+    assert Block(size=number(100)).sizes == (1, 100)
+    assert best(privacy=PURE, horizon=number(100)) == best(privacy=PURE, horizon=100)
+    assert KaryTree(arity=number(101), levels=number(4), privacy=PURE, horizon=10).sizes[-1] == 101**3
+    assert Simple(privacy=PURE).loss(number(100), number(100)) == PureDP(epsilon=100)
+    assert Simple(privacy=ZCDP(rho=1)).loss(number(100)) == ZCDP(rho=10_000)
 
 
 def test_losses_of_units_with_several_events():
@@ -161,13 +196,23 @@ def test_the_mean_over_long_horizons_is_taken_at_points_in_step_with_no_tree():
         (lambda: Unbounded(counter=3, privacy=PURE), "without privacy= and horizon="),
         (lambda: Hybrid(first=0), "first must be"),
         (lambda: Simple().loss(), "has no budget yet"),
-        (lambda: Simple(privacy=PURE).loss(0, 0), "not both 0"),
+        (lambda: Simple(privacy=PURE).loss(0, 0), "at least one of the two"),
         (lambda: Simple(privacy=PURE).loss(-1, 2), "at least 0"),
         (lambda: BinaryTree(privacy=PURE, horizon=5).variance(6), "beyond the horizon of 5 steps"),
         (lambda: Simple(privacy=PURE).variance(1.5), "whole numbers of at least 0"),
         (lambda: Simple(privacy=PURE).variance(-1), "whole numbers of at least 0"),
         (lambda: best(privacy=None, horizon=3), "needs a budget"),  # type: ignore[arg-type]
         (lambda: best(privacy=PURE, horizon=0), "horizon must be"),
+        (lambda: [best(privacy=PURE, horizon=h) for h in (5, 5.0)], "horizon must be"),
+        (lambda: Simple(privacy=PURE).loss("1"), "events must be a whole number"),
+        (lambda: Simple(privacy=PURE).loss(1.5), "events must be a whole number"),
+        (lambda: Simple(privacy=PureDP(epsilon=5000), horizon=3), "beyond the sampler's range"),
+        (lambda: BinaryTree(privacy=PureDP(epsilon="1e-9"), horizon=9), "beyond the sampler's range"),
+        (lambda: SqrtToeplitz(privacy=ZCDP(rho="1e-29"), horizon=9), "beyond the sampler's range"),
+        (lambda: KaryTree(levels=200), "levels must be at most 60"),
+        (lambda: Block(size=10**30), "size must be a whole number"),
+        (lambda: Unbounded(counter=Block, privacy=PURE), "without privacy= and horizon="),
+        (lambda: Simple(privacy=PURE).variance([1, 2], [1, 2, 3]), "shapes that go together"),
     ],
 )
 def test_bad_configurations_are_refused_in_one_sentence(make, message):
@@ -179,6 +224,8 @@ def test_bad_configurations_are_refused_in_one_sentence(make, message):
     ("x", "rows", "message"),
     [
         (np.array([1.0, 2.0, 3.0]), None, "integer counts"),
+        (np.array([1, 2, 2**63], np.uint64), None, "signed integer counts"),
+        ([[1], [1, 2], 3], None, "ragged"),
         (np.array([1, 2]), None, "one count for each of the 3 rows"),
         (np.array([1]), np.array([3]), "row numbers from 0 to 2"),
         (np.array([1]), np.array([-1]), "row numbers from 0 to 2"),

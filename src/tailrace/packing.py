@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import io
-import zipfile
 from typing import Any, TypeVar
 
 import numpy as np
@@ -26,11 +25,13 @@ def pack(state: Any) -> bytes:
 
 
 def unpack(data: bytes, *, like: S) -> S:
-    """The state in `data`, which must have the fields, types and dimensions of `like`; lengths may differ."""
+    """The state in `data`, which must have the fields, types and shapes of `like`; a side of length 0 in `like` may have any."""
     try:
         with np.load(io.BytesIO(data), allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
-    except (ValueError, OSError, EOFError, KeyError, zipfile.BadZipFile):
+            if not all(isinstance(array, np.ndarray) for array in arrays.values()):
+                raise TypeError
+    except Exception:  # whatever the readers of .npz and .zip make of damage, it is damage
         raise Corrupt(
             "The saved state cannot be read: it is damaged or cut short. Restore the last good copy."
         ) from None
@@ -56,20 +57,25 @@ def _flatten(name: str, part: Any, arrays: dict[str, np.ndarray]) -> None:
         raise ConfigError("A state is made of arrays, dataclasses and tuples of dataclasses, and of nothing else.")
 
 
-def _restore(name: str, like: Any, arrays: dict[str, np.ndarray]) -> Any:
+def _restore(name: str, like: Any, arrays: dict[str, np.ndarray], *, any_shape: bool = False) -> Any:
     if isinstance(like, np.ndarray):
         array = _take(name, arrays)
-        if array.dtype != like.dtype or array.ndim != like.ndim:
+        fits = array.dtype == like.dtype and array.ndim == like.ndim
+        if not fits or not (
+            any_shape or all(side in (0, found) for side, found in zip(like.shape, array.shape, strict=True))
+        ):
             raise _mismatch()
         return array
     if isinstance(like, tuple):
-        length = int(_take(f"{name}/{_LENGTH}", arrays))
-        if not like or length < 0:
+        stored = _take(f"{name}/{_LENGTH}", arrays)
+        if not like or stored.dtype != np.int64 or stored.ndim != 0 or not 0 <= (length := int(stored)) <= len(arrays):
             raise _mismatch()
-        return tuple(_restore(f"{name}/{place}", like[0], arrays) for place in range(length))
+        return tuple(
+            _restore(f"{name}/{place}", like[0], arrays, any_shape=True) for place in range(length)
+        )  # they differ in size
     return type(like)(
         **{
-            field.name: _restore(f"{name}/{field.name}", getattr(like, field.name), arrays)
+            field.name: _restore(f"{name}/{field.name}", getattr(like, field.name), arrays, any_shape=any_shape)
             for field in dataclasses.fields(like)
         }
     )
