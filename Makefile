@@ -17,11 +17,11 @@ $(VENV)/.run: pyproject.toml constraints.txt
 	@touch $@
 
 $(VENV)/.test: $(VENV)/.run
-	@./.ci/setup $(PYTHON) $(VENV) '.[test,test-oracles]'
+	@./.ci/setup $(PYTHON) $(VENV) '.[test,test-oracles,engines]'
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.test
-	@./.ci/setup $(PYTHON) $(VENV) '.[test,test-oracles,dev]'
+	@./.ci/setup $(PYTHON) $(VENV) '.[test,test-oracles,engines,dev]'
 	@touch $@
 
 demo: $(VENV)/.run

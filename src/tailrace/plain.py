@@ -50,4 +50,6 @@ def from_plain(plain: Any, kinds: Kinds) -> Any:
     kind = plain.get("kind")
     if kind not in kinds:
         raise ConfigError("A stored configuration names a part that this version of Tailrace does not know.")
+    if "plain" in plain:  # the part wrote itself, and reads itself
+        return kinds[kind](plain["plain"])
     return kinds[kind](**{name: from_plain(value, kinds) for name, value in plain.items() if name != "kind"})

@@ -1,0 +1,7 @@
+"""The conformance suite, public so that plug-ins can use it: `check_counter`, `check_mechanism`, and the `Spy` they watch noise with."""
+
+from tailrace.checks.counter import check_counter
+from tailrace.checks.mechanism import check_mechanism
+from tailrace.checks.spy import Drawn, Spy
+
+__all__ = ["Drawn", "Spy", "check_counter", "check_mechanism"]

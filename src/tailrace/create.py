@@ -1,0 +1,118 @@
+"""A stream's directory, made whole or not at all, and charged once."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+from tailrace import counters, domain, mechanisms
+from tailrace.durable import place, point, sync
+from tailrace.errors import BehindLedger, ConfigError, StateError
+from tailrace.guarantee import KINDS, Guarantee
+from tailrace.keep import Standing, standing_values
+from tailrace.ledger import Ledger
+from tailrace.mechanisms.base import Mechanism
+from tailrace.noise import Noise
+from tailrace.plain import Kinds, from_plain, to_plain
+from tailrace.publish import announce
+from tailrace.store import FORMAT, Store, keyed
+
+PathLike = str | os.PathLike[str]
+
+
+def kinds() -> Kinds:
+    """Every part that a configuration may be made of."""
+    known = {name: getattr(module, name) for module in (counters, mechanisms) for name in module.__all__}
+    domains = dict.fromkeys(("Schema", "Box"), domain.from_dict)
+    return {**KINDS, **known, **domains}
+
+
+def configuration(mechanism: Mechanism) -> Any:
+    """The mechanism in plain values, which make it again."""
+    plain = to_plain(mechanism)
+    if from_plain(plain, kinds()) != mechanism:
+        raise ConfigError(
+            "This mechanism cannot be kept: it does not come back from its configuration. Use it with Stream(mechanism)."
+        )
+    return plain
+
+
+def fingerprint(mechanism: Mechanism) -> str:
+    """A short name for a configuration."""
+    plain = json.dumps({"format": FORMAT, "mechanism": to_plain(mechanism)}, sort_keys=True)
+    return hashlib.blake2b(plain.encode(), digest_size=16).hexdigest()
+
+
+def ledger_of(folder: Path, ledger: PathLike | None, *, new: bool = False) -> Ledger:
+    """The ledger given, or the one beside the stream; `new` where it may be made."""
+    path = Path(ledger) if ledger is not None else folder.parent / "tailrace.ledger"
+    if not new and not path.is_file():
+        raise BehindLedger(
+            f"{folder.name} has no ledger at {path.name}: say with ledger= where the one is that it was charged to."
+        )
+    return Ledger(path, point=point)
+
+
+def unit_key(noise: Noise) -> str:
+    """The key under which a stream remembers its units, as text."""
+    return noise.at("units").keyed_hash(b"units")[:16].hex()
+
+
+def build(
+    path: PathLike,
+    mechanism: Mechanism,
+    *,
+    population: str,
+    ledger: PathLike | None,
+    noise: Noise,
+    standing: Standing,
+    guarantee: Guarantee,
+    releases: dict[str, bytes] | None = None,
+    segment: Path | None = None,
+    fork_of: dict[str, Any] | None = None,
+) -> None:
+    """Charge the ledger and put a directory in place that stands at `standing`.
+
+    A fork (`fork_of`: what the first stream says about itself) keeps the key of its unit memory. After a crash in
+    between, the entry of the same path and configuration has no step yet and is used again.
+    """
+    folder = Path(path).resolve()
+    if not isinstance(population, str) or not population:
+        raise ConfigError("population must name whose data these are, for example population='city 2026'.")
+    if folder.exists():
+        raise StateError(f"{folder.name} exists already: open it with Stream.open, or choose another path.")
+    plain = configuration(mechanism)
+    book = ledger_of(folder, ledger, new=True)
+    entry = book.charge(
+        population=population,
+        path=str(folder),
+        fingerprint=fingerprint(mechanism),
+        guarantee=mechanism.guarantee,
+        fork_of=None if fork_of is None else fork_of["entry"],
+    )
+    units = unit_key(noise) if fork_of is None else fork_of["units"]
+    about = {
+        "mechanism": plain,
+        "population": population,
+        "entry": entry.id,
+        "noise": noise.kind,
+        "fork": fork_of is not None,
+        "units": units,
+    }
+    partial = folder.with_name(f".{folder.name}.partial")
+    shutil.rmtree(partial, ignore_errors=True)
+    try:
+        partial.mkdir(parents=True)
+        values = {"about": json.dumps(about).encode(), **standing_values(standing), **(releases or {})}
+        Store.create(partial / "private", keyed(noise.secret), values)
+        if segment is not None:
+            shutil.copytree(segment, partial / "private" / "memory" / segment.name)
+        announce(partial / "releases", guarantee, to_plain(mechanism.domain))
+        sync(partial)
+    except OSError:
+        raise StateError(f"{folder.name} cannot be made here: the folder is missing, read-only or full.") from None
+    place(partial, folder, "create")

@@ -1,0 +1,282 @@
+"""The kinds of attribute: a public set of values, numbered from 0, and what happens to a value outside it.
+
+| `outside` | a value outside the set                                     | null and NaN    |
+|-----------|-------------------------------------------------------------|-----------------|
+| "drop"    | its row is not counted                                      | not counted     |
+| "clip"    | the nearest value of the set (numbers only, also infinities) | not counted     |
+| "other"   | one more code, the last, decoded as a missing value         | the same code   |
+
+An attribute knows two forms of the same map: `code`, an expression for any engine, and `encode`, a compiled loop
+for arrays. Both see numbers as doubles, in which every bound and category here is exact.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import operator
+from collections.abc import Iterable, Sequence
+from dataclasses import KW_ONLY, dataclass, field
+from typing import Any, Literal
+
+import narwhals as nw
+import numpy as np
+
+from tailrace.errors import ConfigError
+
+# Below it every integer is a double and every larger integer stays outside when it is rounded to one.
+EXACT = 2**53 - 1
+
+
+@dataclass(frozen=True)
+class Categorical:
+    """One of a list of public values: texts, whole numbers or booleans.
+
+    >>> Categorical(["f", "m"], outside="other").size
+    3
+    """
+
+    values: Sequence[str] | Sequence[int] | Sequence[bool]
+    _: KW_ONLY
+    outside: Literal["drop", "other"] = "drop"
+    holds: str = field(init=False, repr=False)  # compared too: the values 0 and 1 equal False and True
+
+    def __post_init__(self) -> None:
+        if isinstance(self.values, str) or not isinstance(self.values, Iterable):
+            raise ConfigError("Categorical takes a list of its values, for example Categorical(['f', 'm']).")
+        values = tuple(value.item() if isinstance(value, np.generic) else value for value in self.values)
+        kinds = {type(value) for value in values}
+        if len(kinds) != 1 or not kinds <= {str, int, bool} or len(set(values)) != len(values):
+            raise ConfigError(
+                "Categorical takes one or more distinct values, all text, all whole numbers or all booleans."
+            )
+        kind = kinds.pop()
+        if kind is int and max(map(abs, map(int, values))) > EXACT:
+            raise ConfigError("The whole numbers of a Categorical must lie strictly between -2**53 and 2**53.")
+        if kind is str and any(_surrogate(str(value)) for value in values):
+            raise ConfigError("The values of a Categorical must be valid Unicode text, which every engine can hold.")
+        policy(self.outside, ("drop", "other"), "Categorical")
+        object.__setattr__(self, "values", values)
+        object.__setattr__(self, "holds", {str: "text", int: "whole numbers", bool: "booleans"}[kind])
+
+    @property
+    def size(self) -> int:
+        return len(self.values) + (self.outside == "other")
+
+    @property
+    def dtype(self) -> nw.dtypes.DType:
+        return {"text": nw.String(), "whole numbers": nw.Int64(), "booleans": nw.Boolean()}[self.holds]
+
+    def code(self, x: nw.Expr) -> nw.Expr:
+        other = len(self.values) if self.outside == "other" else None
+        numbers = range(len(self.values))
+        if self.holds == "text":
+            return x.replace_strict(list(self.values), list(numbers), default=other, return_dtype=nw.Int64)
+        known = [int(value) for value in self.values]
+        inside, whole = _whole(x, min(known), max(known))
+        code = whole.replace_strict(known, list(numbers), default=other, return_dtype=nw.Int64)
+        return _else(nw.when(inside).then(code), other)
+
+    def encode(self, values: np.ndarray) -> np.ndarray:
+        outside = len(self.values) if self.outside == "other" else -1
+        if self.holds == "text":
+            codes = {value: number for number, value in enumerate(self.values)}
+            found = (codes.get(value, outside) if isinstance(value, str) else outside for value in values)
+            return np.fromiter(found, np.int64, len(values))
+        from tailrace.domain import kernel
+
+        known = np.array(self.values, np.float64)
+        order = np.argsort(known)
+        return kernel.members(values, known[order], order, outside)
+
+    def decode(self, codes: np.ndarray, _rng: np.random.Generator) -> np.ndarray:
+        if self.outside == "other":
+            return _objects([*self.values, None])[codes]
+        return (_objects(self.values) if self.holds == "text" else np.array(self.values))[codes]
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"kind": "Categorical", "values": list(self.values), "outside": self.outside}
+
+
+@dataclass(frozen=True)
+class Integer:
+    """A whole number from `low` to `high`, both included; a number with a fraction lies outside ("clip" rounds it down).
+
+    >>> Integer(0, 99).size
+    100
+    """
+
+    low: int
+    high: int
+    _: KW_ONLY
+    outside: Literal["drop", "clip", "other"] = "drop"
+
+    def __post_init__(self) -> None:
+        for name in ("low", "high"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int | np.integer) or abs(int(value)) > EXACT:
+                raise ConfigError(f"{name} of an Integer must be a whole number strictly between -2**53 and 2**53.")
+            object.__setattr__(self, name, int(value))
+        if self.low > self.high:
+            raise ConfigError("low of an Integer must not be above its high.")
+        policy(self.outside, ("drop", "clip", "other"), "Integer")
+
+    @property
+    def holds(self) -> str:
+        return "whole numbers"
+
+    @property
+    def size(self) -> int:
+        return self.high - self.low + 1 + (self.outside == "other")
+
+    @property
+    def dtype(self) -> nw.dtypes.DType:
+        return nw.Int64()
+
+    def code(self, x: nw.Expr) -> nw.Expr:
+        if self.outside == "clip":
+            return nw.when(present(x)).then(clipped(x, self.low, self.high).floor().cast(nw.Int64) - self.low)
+        inside, whole = _whole(x, self.low, self.high)
+        return _else(nw.when(inside).then(whole - self.low), self.size - 1 if self.outside == "other" else None)
+
+    def encode(self, values: np.ndarray) -> np.ndarray:
+        from tailrace.domain import kernel
+
+        outside = self.size - 1 if self.outside == "other" else -1
+        return kernel.integers(values, float(self.low), float(self.high), self.outside == "clip", outside)
+
+    def decode(self, codes: np.ndarray, _rng: np.random.Generator) -> np.ndarray:
+        values = self.low + codes.astype(np.int64)
+        if self.outside != "other":
+            return values
+        missing = values.astype(object)
+        missing[codes == self.size - 1] = None
+        return missing
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"kind": "Integer", "low": self.low, "high": self.high, "outside": self.outside}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Real:
+    """A number, known by its bin: from an edge up to the next, the last bin closed; decoded evenly inside the bin.
+
+    >>> Real(edges=[0, 0.5, 2]).size
+    2
+    """
+
+    edges: Sequence[float]
+    outside: Literal["drop", "clip", "other"] = "drop"
+
+    def __post_init__(self) -> None:
+        edges = reals(self.edges, "edges of a Real")
+        if len(edges) < 2 or any(a >= b for a, b in itertools.pairwise(edges)):
+            raise ConfigError("edges of a Real must be two or more increasing numbers.")
+        policy(self.outside, ("drop", "clip", "other"), "Real")
+        object.__setattr__(self, "edges", edges)
+
+    @property
+    def holds(self) -> str:
+        return "numbers"
+
+    @property
+    def size(self) -> int:
+        return len(self.edges) - 1 + (self.outside == "other")
+
+    @property
+    def dtype(self) -> nw.dtypes.DType:
+        return nw.Float64()
+
+    def code(self, x: nw.Expr) -> nw.Expr:
+        bins = self._search(x, 0, len(self.edges) - 1)
+        if self.outside == "clip":
+            return nw.when(present(x)).then(bins)
+        inside = (x >= self.edges[0]) & (x <= self.edges[-1])
+        return _else(nw.when(inside).then(bins), self.size - 1 if self.outside == "other" else None)
+
+    def _search(self, x: nw.Expr, lower: int, upper: int) -> nw.Expr:
+        """A search by halves as nested cases: as deep as its logarithm, so no engine's limit on depth is met."""
+        if upper - lower == 1:
+            return nw.lit(lower, nw.Int64)
+        middle = (lower + upper) // 2
+        below, above = self._search(x, lower, middle), self._search(x, middle, upper)
+        return nw.when(x < self.edges[middle]).then(below).otherwise(above)
+
+    def encode(self, values: np.ndarray) -> np.ndarray:
+        from tailrace.domain import kernel
+
+        outside = self.size - 1 if self.outside == "other" else -1
+        return kernel.bins(values, np.array(self.edges), self.outside == "clip", outside)
+
+    def decode(self, codes: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        edges = np.array(self.edges)
+        last = len(edges) - 2
+        bins = np.minimum(codes, last)
+        low, high = edges[bins], edges[bins + 1]
+        share = rng.random(len(codes))
+        values = low * (1 - share) + high * share  # a difference of two edges might be infinite
+        # Rounding must not carry a value over its upper edge, which belongs to the next bin.
+        values = np.clip(values, low, np.where(bins == last, high, np.nextafter(high, low)))
+        return np.where(codes > last, np.nan, values)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"kind": "Real", "edges": list(self.edges), "outside": self.outside}
+
+
+Attribute = Categorical | Integer | Real
+
+
+def reals(values: Sequence[float], name: str) -> tuple[float, ...]:
+    """Finite numbers as doubles, which they must equal: what is declared is what is used."""
+    wanted = ConfigError(f"{name} must be a list of finite numbers.")
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise wanted
+    given = tuple(values)
+    try:
+        numbers = tuple(float(value) + 0.0 for value in given if not isinstance(value, bool | str))  # -0.0 becomes 0.0
+    except (TypeError, ValueError, OverflowError):
+        raise wanted from None
+    if len(numbers) != len(given) or not all(map(math.isfinite, numbers)) or any(map(operator.ne, numbers, given)):
+        raise wanted
+    return numbers
+
+
+def policy(outside: str, known: tuple[str, ...], name: str) -> None:
+    if outside not in known:
+        raise ConfigError(f"outside of {name} must be one of {', '.join(map(repr, known))}.")
+
+
+def _surrogate(text: str) -> bool:
+    return any("\ud800" <= letter <= "\udfff" for letter in text)
+
+
+def _objects(values: Iterable[Any]) -> np.ndarray:
+    """An array of the values as they are; numpy's own text arrays drop trailing zero letters."""
+    values = list(values)
+    array = np.empty(len(values), object)
+    array[:] = values
+    return array
+
+
+def present(x: nw.Expr) -> nw.Expr:
+    return ~x.is_null() & ~x.is_nan()
+
+
+def clipped(x: nw.Expr, low: float, high: float) -> nw.Expr:
+    """Between the bounds, whatever the engine thinks of NaN, so that a cast cannot fail."""
+    low, high = float(low), float(high)
+    return (
+        nw.when((x >= low) & (x <= high)).then(x).otherwise(nw.when(x > high).then(nw.lit(high)).otherwise(nw.lit(low)))
+    )
+
+
+def _whole(x: nw.Expr, low: int, high: int) -> tuple[nw.Expr, nw.Expr]:
+    """Whether x is a whole number between the bounds, and that number (anything between them where it is not)."""
+    # NaN is below the range on some engines, above it on others, and inside on none.
+    inside = (x >= float(low)) & (x <= float(high))
+    down = nw.when(inside).then(x).otherwise(nw.lit(float(low))).floor()
+    return inside & (x == down), down.cast(nw.Int64)
+
+
+def _else(case: Any, other: int | None) -> nw.Expr:
+    return case if other is None else case.otherwise(nw.lit(other, nw.Int64))

@@ -1,0 +1,147 @@
+"""A box of points in one to four dimensions, divided evenly: the domain of places."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import narwhals as nw
+import numpy as np
+
+from tailrace.domain import columns as read
+from tailrace.domain.attributes import clipped, policy, present, reals
+from tailrace.errors import ConfigError
+from tailrace.loss import whole
+
+_FINEST = 64  # doubles that each cell must hold, so that a point drawn inside a cell is counted in it
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class Box:
+    """Points between `low` and `high`, both included, on a grid of `cells` per side; the last column changes fastest.
+
+    `outside="drop"` does not count a point beyond the box, "clip" moves it to the nearest one inside; a point with a
+    missing coordinate is never counted.
+
+    >>> Box(low=(-74.26, 40.48), high=(-73.70, 40.92), columns=("lon", "lat")).shape
+    (1024, 1024)
+    """
+
+    low: tuple[float, ...]
+    high: tuple[float, ...]
+    columns: tuple[str, ...]
+    side: int  # cells per side: `cells` is what turns a frame into cell numbers
+    outside: Literal["drop", "clip"]
+
+    def __init__(
+        self,
+        *,
+        low: Sequence[float],
+        high: Sequence[float],
+        columns: Sequence[str],
+        cells: int = 1024,
+        outside: Literal["drop", "clip"] = "drop",
+    ) -> None:
+        names = () if isinstance(columns, str) else tuple(columns)
+        if (
+            not 1 <= len(names) <= 4
+            or len(set(names)) != len(names)
+            or not all(isinstance(n, str) and n for n in names)
+        ):
+            raise ConfigError(
+                "columns of a Box must be one to four different names, for example columns=('lon', 'lat')."
+            )
+        lows, highs = reals(low, "low of a Box"), reals(high, "high of a Box")
+        if not len(lows) == len(highs) == len(names):
+            raise ConfigError("low and high of a Box must have one number for each of its columns.")
+        whole("cells", cells)
+        policy(outside, ("drop", "clip"), "Box")
+        values = {"low": lows, "high": highs, "columns": names, "side": int(cells), "outside": outside}
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+        for lowest, highest in zip(lows, highs, strict=True):
+            if not lowest < highest or not math.isfinite(highest - lowest):
+                raise ConfigError("low of a Box must lie below its high in every column, a finite width apart.")
+            if (highest - lowest) / cells < _FINEST * math.ulp(max(abs(lowest), abs(highest))):
+                raise ConfigError("The cells of this Box are too narrow for floating-point numbers; use fewer cells.")
+
+    def __repr__(self) -> str:
+        place = f"low={self.low}, high={self.high}, columns={self.columns}"
+        return f"Box({place}, cells={self.side}, outside={self.outside!r})"
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (self.side,) * len(self.columns)
+
+    @property
+    def size(self) -> int:
+        """The number of cells, which may be more than can be counted."""
+        return math.prod(self.shape)
+
+    @property
+    def types(self) -> dict[str, nw.dtypes.DType]:
+        """The column types of what is decoded; they come from the domain, never from a frame."""
+        return {column: nw.Float64() for column in self.columns}
+
+    @property
+    def _sides(self) -> tuple[_Side, ...]:
+        return tuple(_Side(*bounds, self.side, self.outside) for bounds in zip(self.low, self.high, strict=True))
+
+    def check(self, frame: read.Frame) -> None:
+        """Refuse a frame without the columns, or with one that does not hold numbers."""
+        read.checked(frame, self.columns, self._sides)
+
+    def cell(self, frame: read.Frame) -> nw.Expr:
+        """One expression, on any engine: the row's cell number, null where the row is dropped."""
+        return read.cell(frame, self.columns, self._sides)
+
+    def cells(self, frame: nw.DataFrame[Any]) -> np.ndarray:
+        """The same for an in-memory frame by compiled loops: int64, -1 where the row is dropped."""
+        return read.cells(frame, self.columns, self._sides)
+
+    def decode(self, cells: np.ndarray, rng: np.random.Generator) -> dict[str, np.ndarray]:
+        """A point of each cell, evenly inside it."""
+        return read.decode(cells, self.columns, self._sides, rng)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The box in the plain values of a TOML or JSON file."""
+        place = {"columns": list(self.columns), "low": list(self.low), "high": list(self.high)}
+        return {"kind": "Box", **place, "cells": self.side, "outside": self.outside}
+
+
+@dataclass(frozen=True)
+class _Side:
+    """One column of a box: an even grid from `low` to `high`."""
+
+    low: float
+    high: float
+    size: int
+    outside: str
+
+    @property
+    def holds(self) -> str:
+        return "numbers"
+
+    @property
+    def scale(self) -> float:
+        return self.size / (self.high - self.low)
+
+    def code(self, x: nw.Expr) -> nw.Expr:
+        inside = present(x) if self.outside == "clip" else (x >= self.low) & (x <= self.high)
+        number = ((clipped(x, self.low, self.high) - self.low) * self.scale).floor().cast(nw.Int64)
+        last = self.size - 1
+        return nw.when(inside).then(nw.when(number < last).then(number).otherwise(nw.lit(last, nw.Int64)))
+
+    def encode(self, values: np.ndarray) -> np.ndarray:
+        from tailrace.domain import kernel
+
+        return kernel.grid(values, self.low, self.high, self.scale, self.size, self.outside == "clip")
+
+    def decode(self, codes: np.ndarray, rng: np.random.Generator, /) -> np.ndarray:
+        width = (self.high - self.low) / self.size
+        values = np.clip(self.low + (codes + rng.random(len(codes))) * width, self.low, self.high)
+        strayed = self.encode(values) != codes  # by rounding, at a cell's edge
+        values[strayed] = self.low + (codes[strayed] + 0.5) * width
+        return values

@@ -1,0 +1,87 @@
+"""From numbers to codes, codes to cells and cells to counts, as compiled loops over in-memory arrays.
+
+Each loop says in doubles what the attribute's expression says on an engine, with the same operations in the same
+order, so both give the same codes to the last bit. NaN stands for a missing value; -1 for a dropped row.
+"""
+
+import numpy as np
+from numba import njit
+
+
+@njit(cache=True)
+def integers(values, low, high, clip, outside):
+    """The code of each whole number from `low` to `high`."""
+    codes = np.empty(len(values), np.int64)
+    for i in range(len(values)):
+        x = values[i]
+        if clip and not np.isnan(x):
+            x = np.floor(min(max(x, low), high))
+        codes[i] = np.int64(x - low) if low <= x <= high and x == np.floor(x) else outside
+    return codes
+
+
+@njit(cache=True, inline="always")
+def _last_not_above(x, edges):
+    """The index of the last of the sorted edges that is not above x, which the first one is not; no branches to mispredict."""
+    index, length = 0, len(edges)
+    while length > 1:
+        half = length >> 1
+        index += half * (edges[index + half] <= x)
+        length -= half
+    return index
+
+
+@njit(cache=True)
+def members(values, known, numbers, outside):
+    """The code of each value: `numbers[j]` where it equals `known[j]` (sorted)."""
+    codes = np.empty(len(values), np.int64)
+    for i in range(len(values)):
+        x = values[i]
+        codes[i] = outside
+        if x >= known[0]:  # false for NaN
+            j = _last_not_above(x, known)
+            if known[j] == x:
+                codes[i] = numbers[j]
+    return codes
+
+
+@njit(cache=True)
+def bins(values, edges, clip, outside):
+    """The bin of each value: the last edge that is not above it; the last bin is closed."""
+    codes = np.empty(len(values), np.int64)
+    last = len(edges) - 1
+    for i in range(len(values)):
+        x = values[i]
+        if clip and not np.isnan(x):
+            x = min(max(x, edges[0]), edges[last])
+        codes[i] = _last_not_above(x, edges[:last]) if edges[0] <= x <= edges[last] else outside
+    return codes
+
+
+@njit(cache=True)
+def grid(values, low, high, scale, cells, clip):
+    """The cell of each value on an even grid; a product, since engines may divide by multiplying with an inverse."""
+    codes = np.empty(len(values), np.int64)
+    for i in range(len(values)):
+        x = values[i]
+        if clip and not np.isnan(x):
+            x = min(max(x, low), high)
+        codes[i] = min(np.int64(np.floor((x - low) * scale)), cells - 1) if low <= x <= high else -1
+    return codes
+
+
+@njit(cache=True)
+def join(cells, codes, size):
+    """Append one attribute's codes to the cell numbers, in place; a row dropped once stays dropped."""
+    for i in range(len(cells)):
+        cells[i] = -1 if cells[i] < 0 or codes[i] < 0 else cells[i] * size + codes[i]
+
+
+@njit(cache=True)
+def count(cells, size):
+    """How many rows lie in each cell."""
+    counts = np.zeros(size, np.int64)
+    for i in range(len(cells)):
+        if cells[i] >= 0:
+            counts[cells[i]] += 1
+    return counts

@@ -1,0 +1,138 @@
+"""What a stream keeps in its store: where it stands, and every release, as named values."""
+
+from __future__ import annotations
+
+import io
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+
+from tailrace.errors import Corrupt
+from tailrace.ledger import Mark
+from tailrace.mechanisms.base import Mechanism, State, Table
+from tailrace.packing import pack, unpack
+from tailrace.plan import Plan, opened
+from tailrace.release import Release
+from tailrace.store import Store
+
+_PARTS = ("table", "added", "removed")
+
+
+@dataclass(frozen=True)
+class Standing:
+    """Where a stream stands after its last step."""
+
+    state: State
+    mark: Mark
+    segment: str | None  # of the unit memory
+    table: Table  # the synthetic rows released last
+
+
+@dataclass(frozen=True)
+class _Cells:
+    cells: np.ndarray
+
+
+def beginning(mechanism: Mechanism) -> Standing:
+    """Before the first step."""
+    none = np.zeros(0, np.int64)
+    nothing = Table(none, mechanism.domain.decode(none, np.random.default_rng(0)))
+    return Standing(mechanism.init(), Mark(0, ""), None, nothing)
+
+
+def standing_values(standing: Standing) -> dict[str, bytes]:
+    """`standing` as values; its table is that of its last release."""
+    stands = {"step": standing.mark.step, "tag": standing.mark.tag, "segment": standing.segment}
+    return {
+        "standing": json.dumps(stands).encode(),
+        "standing/public": pack(standing.state.public),
+        "standing/private": pack(standing.state.private),
+    }
+
+
+def read_standing(store: Store, mechanism: Mechanism) -> Standing:
+    """Where the stream in `store` stands."""
+    stands, begin = store.json("standing"), beginning(mechanism)
+    state = State(
+        public=unpack(store.bytes("standing/public"), like=begin.state.public),
+        private=unpack(store.bytes("standing/private"), like=begin.state.private),
+    )
+    table = _read_table(store, _prefix(stands["step"]), "table", begin.table) if stands["step"] else begin.table
+    return Standing(state, Mark(stands["step"], stands["tag"]), stands["segment"], table)
+
+
+def release_values(release: Release, public: Any) -> dict[str, bytes]:
+    """`release` as values, with the public state that its view is made of."""
+    prefix, values = _prefix(release.step), {}
+    for name, table in zip(_PARTS, (release.rows, release.added, release.removed), strict=True):
+        values[f"{prefix}/{name}"] = _parquet(release.kind.frame(table, release.types))
+        values[f"{prefix}/{name}/cells"] = pack(_Cells(table.cells))
+    values[prefix] = (json.dumps(release.provenance, indent=2) + "\n").encode()
+    values[f"{prefix}/public"] = pack(public)
+    return values
+
+
+def read_release_values(store: Store, step: int) -> dict[str, bytes]:
+    """The same values, from a store."""
+    prefix = _prefix(step)
+    names = [prefix, f"{prefix}/public", *(f"{prefix}/{p}{tail}" for p in _PARTS for tail in ("", "/cells"))]
+    return {name: store.bytes(name) for name in names}
+
+
+def read_release(store: Store, step: int, mechanism: Mechanism, guarantee: Any) -> Release:
+    """A release again."""
+    prefix, begin = _prefix(step), beginning(mechanism)
+    rows, added, removed = (_read_table(store, prefix, name, begin.table) for name in _PARTS)
+    view = mechanism.view(unpack(store.bytes(f"{prefix}/public"), like=begin.state.public))
+    return Release(step, guarantee, store.json(prefix), view, rows, added, removed, mechanism.domain.types)
+
+
+def files(store: Store, step: int) -> dict[str, bytes]:
+    """What is delivered of a release."""
+    prefix = _prefix(step)
+    return {f"{name}.parquet": store.bytes(f"{prefix}/{name}") for name in _PARTS} | {
+        "provenance.json": store.bytes(prefix)
+    }
+
+
+def _parquet(frame: Any) -> bytes:
+    buffer = io.BytesIO()
+    frame.write_parquet(buffer)
+    return buffer.getvalue()
+
+
+def seal(plan: Plan, frame: Any) -> bytes | None:
+    """The columns of a batch that a plan may look at, kept until its step is done."""
+    rows = opened(frame)
+    if rows is None:
+        return None
+    wanted = rows.select(*plan.codes.columns, *([] if plan.key is None else [plan.key]))
+    return _parquet((wanted.collect() if isinstance(wanted, nw.LazyFrame) else wanted).to_polars())
+
+
+def unseal(data: bytes | None) -> Any:
+    """A sealed batch as a frame."""
+    import polars as pl
+
+    return None if data is None else pl.read_parquet(io.BytesIO(data))
+
+
+def _read_table(store: Store, prefix: str, name: str, like: Table) -> Table:
+    import polars as pl
+
+    cells = unpack(store.bytes(f"{prefix}/{name}/cells"), like=_Cells(like.cells)).cells
+    frame = pl.read_parquet(io.BytesIO(store.bytes(f"{prefix}/{name}")))
+    if tuple(frame.columns) != tuple(like.columns) or len(frame) != len(cells):
+        raise Corrupt("A stored release does not fit the stream's domain: restore the whole directory from a backup.")
+    columns = {}
+    for column, values in like.columns.items():
+        found = frame[column]
+        columns[column] = np.array([*found, None], object)[:-1] if values.dtype == object else found.to_numpy()
+    return Table(cells, columns)
+
+
+def _prefix(step: int) -> str:
+    return f"release/{step:06d}"

@@ -1,0 +1,125 @@
+"""The ledger's SQLite file: made whole or not at all, opened for one transaction at a time, its errors in our words.
+
+A connection lives only as long as a call. SQLite's locks belong to a process and do not survive a fork, so nothing may be
+open when one happens; and the last connection to close folds the log back, so that at rest there is one file.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import sqlite3
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from tailrace.errors import Corrupt, Mismatch, StateError
+
+_FORMAT = 1
+_KIND = int.from_bytes(b"trlg")  # application_id: tells a ledger from any other SQLite file
+_PATIENCE = 60.0  # seconds to wait for another process's transaction, which lasts milliseconds
+_SMALLEST = 512  # bytes of a database that holds anything: one page
+_LAYOUT = f"""
+PRAGMA journal_mode = WAL;
+PRAGMA application_id = {_KIND};
+PRAGMA user_version = {_FORMAT};
+CREATE TABLE caps (population TEXT PRIMARY KEY, terms TEXT NOT NULL, digest BLOB NOT NULL);
+CREATE TABLE entries (
+    number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, population TEXT NOT NULL, path TEXT NOT NULL, fingerprint TEXT NOT NULL,
+    guarantee TEXT NOT NULL, fork_of TEXT, created TEXT NOT NULL, step INTEGER NOT NULL, tag TEXT NOT NULL, digest BLOB NOT NULL
+);
+"""
+
+
+def create(path: Path, point: Callable[[str], None]) -> None:
+    """A whole, empty ledger at `path`, unless there is one; of two makers that race, the first one's stays."""
+    log = os.path.exists(f"{path}-wal")  # looked for first: a log is always younger than its file
+    if os.path.exists(path):
+        return
+    if log:  # the rest of a ledger that is gone; SQLite would play it into the new one
+        raise damaged(path)
+    new = path.with_name(f"{path.name}.{uuid.uuid4().hex}.new")
+    try:
+        with contextlib.closing(sqlite3.connect(new, isolation_level=None)) as file:
+            file.executescript(_LAYOUT)
+        _sync(new)
+        point("ledger.create")
+        with contextlib.suppress(FileExistsError):
+            os.link(new, path)  # unlike a rename, never over another's
+        _sync(path.parent)
+        point("ledger.create")
+    except (OSError, sqlite3.Error):
+        raise _unusable(path) from None
+    finally:
+        with contextlib.suppress(OSError):
+            new.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def transaction(path: Path, begin: str) -> Iterator[sqlite3.Connection]:
+    """A connection inside a transaction, which is undone unless the caller commits it."""
+    try:
+        if path.stat().st_size < _SMALLEST:  # SQLite would take it for a new database, and forget every charge
+            raise damaged(path)
+        address = f"{path.as_uri()}?mode=rw"
+        with contextlib.closing(sqlite3.connect(address, uri=True, timeout=_PATIENCE, isolation_level=None)) as file:
+            file.execute("PRAGMA synchronous = FULL")
+            file.execute(begin)
+            _check(file, path)
+            yield file
+    except OSError:
+        raise _unusable(path) from None
+    except sqlite3.Error as error:
+        raise _explained(error, path) from None
+    except UnicodeDecodeError:  # SQLite's own message quotes a damaged table definition
+        raise damaged(path) from None
+
+
+def sound(file: sqlite3.Connection) -> bool:
+    """Whether SQLite finds nothing wrong with the file's pages."""
+    return file.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+
+
+def digest(row: tuple) -> bytes:
+    """What a row carries to show damage to its values, which SQLite does not see."""
+    return hashlib.blake2b(repr(row).encode(), digest_size=16).digest()
+
+
+def damaged(path: Path) -> Corrupt:
+    return Corrupt(f"The ledger '{path.name}' is damaged: restore its last good copy.")
+
+
+def _unusable(path: Path) -> StateError:
+    return StateError(
+        f"The ledger '{path.name}' cannot be opened or written: see that its directory exists, may be written and has room."
+    )
+
+
+def _check(file: sqlite3.Connection, path: Path) -> None:
+    if file.execute("PRAGMA application_id").fetchone()[0] != _KIND:
+        raise Mismatch(f"The file '{path.name}' is not a Tailrace ledger: name the one that the stream was made with.")
+    found = file.execute("PRAGMA user_version").fetchone()[0]
+    if found != _FORMAT:
+        raise Mismatch(
+            f"The ledger '{path.name}' has format {found} and this version of Tailrace reads format {_FORMAT}: use the "
+            "version that wrote it."
+        )
+
+
+def _explained(error: sqlite3.Error, path: Path) -> StateError:
+    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF
+    if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL):
+        return StateError(f"The ledger '{path.name}' is kept busy by another process: try again when that is done.")
+    unusable = (sqlite3.SQLITE_PERM, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL)
+    if code in (*unusable, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_NOLFS, sqlite3.SQLITE_NOMEM):
+        return _unusable(path)
+    return damaged(path)
+
+
+def _sync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,140 @@
+"""What the streams of one population have spent of its cap, in exact fractions.
+
+First the unit: each stream's loss is stated for the cap's unit, or refused.
+
+| stream protects | cap protects      | counts as                                                                      |
+|-----------------|-------------------|--------------------------------------------------------------------------------|
+| a unit          | the same unit     | its own loss                                                                   |
+| `Event`         | `User(events=m)`  | `guarantee.of_person(m)`: a person with at most m records in it                |
+| `User`          | `Event`           | a group of two: with and without the event are two data sets, each one person  |
+|                 |                   | away from the data without that person, and not neighbours of each other       |
+| anything else   |                   | refused: a `Window` says nothing of a record that outlives it, no bound on     |
+|                 |                   | records bounds events; other neighbours are other data sets                    |
+
+Then the sum, by the cap's loss: epsilons under `PureDP`; rhos under `ZCDP`; under `ApproxDP` the rhos together,
+converted at the delta that losses without a rho leave over (those add their epsilon and delta), or the epsilons where
+that is less and all are pure. These sums hold also when a stream's loss is chosen after seeing what others released
+(privacy filters: Feldman-Zrnic 2021), except that losses without a rho must be chosen in advance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+
+from tailrace.errors import BudgetExceeded, ConfigError
+from tailrace.guarantee import Event, Guarantee, Neighbours, Unit, User
+from tailrace.loss import ZCDP, ApproxDP, Loss, PureDP, number_text
+
+_LEAST = Fraction(1, 10**30)  # the least rho and delta that a loss takes
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spent:
+    """So much of a cap: `amount` is a rho under a ZCDP cap and an epsilon under the others; `delta` goes with an epsilon."""
+
+    amount: Fraction
+    delta: Fraction = Fraction(0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cap:
+    """The most that all streams of `population` together may lose, for one unit.
+
+    >>> from tailrace.guarantee import AddRemove
+    >>> cap = Cap(population="city", loss=PureDP(epsilon=1), unit=Event(), neighbours=AddRemove)
+    >>> cap.spent([Guarantee(PureDP(epsilon=0.1), Event(), AddRemove, 7)] * 3)
+    Spent(amount=Fraction(3, 10), delta=Fraction(0, 1))
+    """
+
+    population: str
+    loss: Loss
+    unit: Unit
+    neighbours: Neighbours
+
+    def __post_init__(self) -> None:
+        Guarantee(self.loss, self.unit, self.neighbours, None)  # refuses parts of the wrong kind
+
+    def spent(self, guarantees: Iterable[Guarantee]) -> Spent:
+        """What these streams spend of the cap together; refused where one cannot be stated in its terms."""
+        losses = [self._stated(guarantee) for guarantee in guarantees]
+        if isinstance(self.loss, PureDP):
+            return Spent(amount=sum((_pure(loss) for loss in losses), Fraction(0)))
+        if isinstance(self.loss, ZCDP):
+            return Spent(amount=_rho(losses))
+        return self._approximate(losses)
+
+    def admit(self, held: list[Guarantee], asked: Guarantee | None = None) -> None:
+        """Nothing, if what is held (and asked for) stays within the cap; an error that says by how much it does not."""
+        total = self.spent(held if asked is None else [*held, asked])
+        if self._holds(total):
+            return
+        if asked is None:
+            raise BudgetExceeded(
+                f"The streams of population '{self.population}' have spent {self._words(total)}, which is more than a "
+                f"cap of {self.loss}: set a cap that holds what is spent."
+            )
+        raise BudgetExceeded(
+            f"Population '{self.population}' has a cap of {self.loss}, of which {self._words(self.spent(held))} is "
+            f"spent, and this stream asks for {self._words(self.spent([asked]))}: ask for less, or raise the cap."
+        )
+
+    def _stated(self, guarantee: Guarantee) -> Loss:
+        """The loss of `guarantee` for the cap's unit, never less than it is."""
+        if guarantee.neighbours is not self.neighbours:
+            raise ConfigError(
+                f"A stream with neighbours {guarantee.neighbours!r} cannot be held against the cap of population "
+                f"'{self.population}', which has {self.neighbours!r}."
+            )
+        if guarantee.unit == self.unit:
+            return guarantee.loss
+        if isinstance(guarantee.unit, Event) and isinstance(self.unit, User) and self.unit.events is not None:
+            return guarantee.of_person(self.unit.events)
+        if isinstance(guarantee.unit, User) and isinstance(self.unit, Event):
+            return guarantee.loss.group(2)
+        raise ConfigError(
+            f"A stream with unit {guarantee.unit!r} says nothing about the unit {self.unit!r} that the cap of population "
+            f"'{self.population}' protects: use the cap's unit, or another population."
+        )
+
+    def _approximate(self, losses: list[Loss]) -> Spent:
+        loose = [loss for loss in losses if isinstance(loss, ApproxDP) and loss.rho is None]
+        others = [loss for loss in losses if not (isinstance(loss, ApproxDP) and loss.rho is None)]
+        epsilon, delta = (sum((getattr(loss, part) for loss in loose), Fraction(0)) for part in ("epsilon", "delta"))
+        if not others:
+            return Spent(amount=epsilon, delta=delta)
+        # where the loose ones leave no delta, the cap's own is taken a second time: the total then shows as too much
+        left = self._delta - delta if self._delta - delta >= _LEAST else self._delta
+        converted = ZCDP(rho=max(_rho(others), _LEAST)).as_approx(delta=left)
+        ways = [Spent(amount=epsilon + converted.epsilon, delta=delta + left)]
+        if all(isinstance(loss, PureDP) for loss in others):
+            ways.append(Spent(amount=epsilon + sum(_pure(loss) for loss in others), delta=delta))
+        return min(ways, key=lambda way: (not self._holds(way), way.amount))
+
+    @property
+    def _delta(self) -> Fraction:
+        return self.loss.delta if isinstance(self.loss, ApproxDP) else Fraction(0)
+
+    def _holds(self, total: Spent) -> bool:
+        limit = self.loss.rho if isinstance(self.loss, ZCDP) else self.loss.epsilon
+        return total.amount <= limit and total.delta <= self._delta
+
+    def _words(self, total: Spent) -> str:
+        if total.amount == 0:
+            return "nothing"
+        name = "rho" if isinstance(self.loss, ZCDP) else "epsilon"
+        also = f", delta = {number_text(total.delta, 6)}" if total.delta else ""
+        return f"{name} = {number_text(total.amount, 6)}{also}"
+
+
+def _pure(loss: Loss) -> Fraction:
+    if not isinstance(loss, PureDP):
+        raise ConfigError("A PureDP cap holds only PureDP streams: no rho or delta implies a pure epsilon.")
+    return loss.epsilon
+
+
+def _rho(losses: list[Loss]) -> Fraction:
+    # the square of a small epsilon may be less than a ZCDP takes; a sum of them counts all the same
+    rhos = (loss.epsilon**2 / 2 if isinstance(loss, PureDP) else loss.as_zcdp().rho for loss in losses)
+    return sum(rhos, Fraction(0))

@@ -1,0 +1,120 @@
+"""The contract of a mechanism: private counts in, public measurements out, once per step.
+
+`State` has a public and a private part, and the barrier between them is structural: what may be counted next (`plan`), what
+is shown (`view`) and what is sampled are functions of the public part alone. Only `measure` sees counts, and it is the only
+call in which noise meets data.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from tailrace.domain import Codes
+from tailrace.guarantee import Guarantee, Neighbours, Unit
+from tailrace.noise import Draws
+from tailrace.plan import Counts, Plan
+
+
+class Takes(enum.Enum):
+    """What a mechanism is fed at each step."""
+
+    Events = "the rows inserted, and the rows deleted, since the last step"
+    Snapshots = "the whole data set as it is now"
+    Panel = "one row for each person"
+    Once = "everything, at a single step"
+
+
+@dataclass(frozen=True)
+class State:
+    """What a mechanism carries from step to step: two frozen dataclasses of arrays."""
+
+    public: Any
+    private: Any
+
+
+@dataclass(frozen=True)
+class Step:
+    """What `measure` returns: the next state, and whether this step needs another round of counting by the new plan."""
+
+    state: State
+    again: bool = False
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A released number with its standard error."""
+
+    value: float
+    error: float
+
+    def __str__(self) -> str:
+        return f"{self.value:.1f} +- {self.error:.1f}"
+
+
+@dataclass(frozen=True)
+class Table:
+    """Synthetic rows: their cells in the domain, and their values column by column."""
+
+    cells: np.ndarray  # (rows,) int64
+    columns: dict[str, np.ndarray]  # name -> (rows,)
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A table and how it came from the one before: the rows of that one that stayed; the others follow them in `table`."""
+
+    table: Table
+    stayed: np.ndarray  # (rows of the table before,) bool
+
+
+class Mechanism(Protocol):
+    """Frozen public configuration, and pure functions of explicit state."""
+
+    @property
+    def takes(self) -> Takes: ...
+    @property
+    def domain(self) -> Codes: ...
+    @property
+    def unit(self) -> Unit: ...
+    @property
+    def neighbours(self) -> Neighbours: ...
+    @property
+    def horizon(self) -> int | None: ...
+    @property
+    def deletes(self) -> bool:
+        """Whether rows may be deleted; where not, the guarantee does not pay for it and a push with deletes is refused."""
+        ...
+
+    @property
+    def rounds(self) -> int:
+        """How many rounds of counting a step may take at most: above one, the batch is sealed until the step is done."""
+        ...
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """Derived from what draws the noise."""
+        ...
+
+    def init(self) -> State:
+        """Before the first step."""
+        ...
+
+    def plan(self, public: Any) -> Plan:
+        """What to count next."""
+        ...
+
+    def measure(self, state: State, counts: Counts, noise: Draws) -> Step:
+        """Meet the counts with noise."""
+        ...
+
+    def view(self, public: Any) -> Any:
+        """What is shown: estimates that answer questions with standard errors; None before anything was measured."""
+        ...
+
+    def sample(self, view: Any, previous: Table, rng: np.random.Generator) -> Sample:
+        """Synthetic rows for a view, with as few changes to the previous ones as it allows."""
+        ...

@@ -1,0 +1,198 @@
+"""A histogram of events: one counter row per bin, fed with insertions less deletions.
+
+Privacy: the declared loss of the declared unit over the horizon, neighbours add/remove. An event (one insertion or deletion of one
+record) changes the input of one bin's counter, at one step, by one: the counter's loss per event is the histogram's. A user
+of at most m accepted insertions, each deleted at most once, loses `counter.loss(events=m, deletes=m)` wherever they fall, or
+`counter.loss(events=m)` where the mechanism is made without deletes; the counter's budget is divided accordingly. Truncation to m looks
+only at the unit's own rows, so removing a unit changes only that unit's events. Bins are counted whatever they hold, so nothing is
+learned from which bins are present. Inputs may depend on past releases where the counter allows it; all of ours do.
+Accuracy: each bin has the counter's variance, `counter.variance(t)`; bins are independent.
+Source: PrivStream's counting at fixed cells (its Algorithm 3 without the tree); counters as in `tailrace.counters`.
+Departs: synthetic rows come from the nearest nonnegative histogram of the same total, rounded, and change as little as it allows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from tailrace.counters.choice import allot
+from tailrace.domain import Attribute, Categorical, Integer, Real, Schema
+from tailrace.errors import ConfigError
+from tailrace.guarantee import AddRemove, Event, Guarantee, Neighbours, Unit, User
+from tailrace.loss import ZCDP, ApproxDP, Loss, whole
+from tailrace.mechanisms.base import Estimate, Sample, State, Step, Table, Takes
+from tailrace.noise import Draws
+from tailrace.plan import Counts, Plan
+from tailrace.postprocess import on_simplex, rounded
+
+LARGEST = 10_000_000  # bins
+
+
+@dataclass(frozen=True)
+class Released:
+    """What has been released so far."""
+
+    step: np.ndarray  # ()
+    estimates: np.ndarray  # (bins,) running sums, unbiased, negative ones too
+
+
+@dataclass(frozen=True)
+class HistogramView:
+    """The bins with their estimates; every answer comes with its standard error."""
+
+    domain: Schema
+    estimates: np.ndarray  # (bins,)
+    variance: float  # of each bin; bins are independent
+
+    def count(self, **where: Any) -> Estimate:
+        """How many records: `view.count(sex="f", age=(20, 29))`.
+
+        A tuple is a range (of whole numbers, both ends included, or of reals), a list is any of its values. A bin of
+        reals that a range covers in part counts in part.
+        """
+        weights = np.ones(1)
+        for column, attribute in zip(self.domain.columns, self.domain.attributes, strict=True):
+            chosen = _weights(column, attribute, where.pop(column)) if column in where else np.ones(attribute.size)
+            weights = np.multiply.outer(weights, chosen).reshape(-1)
+        if where:
+            raise ConfigError(
+                f"The domain has no column '{next(iter(where))}': it has {', '.join(self.domain.columns)}."
+            )
+        return Estimate(float(weights @ self.estimates), float(np.sqrt((weights**2).sum() * self.variance)))
+
+    def marginal(self, *columns: str) -> tuple[np.ndarray, float]:
+        """Estimates summed over all other columns, as an array with an axis per column, and the standard error of each."""
+        axes = [self.domain.columns.index(column) for column in columns]
+        others = tuple(axis for axis in range(len(self.domain.shape)) if axis not in axes)
+        summed = self.estimates.reshape(self.domain.shape).sum(axis=others)
+        kept = [axis for axis in range(len(self.domain.shape)) if axis in axes]
+        return np.transpose(summed, [kept.index(axis) for axis in axes]), float(
+            np.sqrt(self.variance * self.estimates.size / summed.size)
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class HistogramStream:
+    """A histogram over `domain`, kept up to date by insertions and deletions.
+
+    >>> from tailrace import Categorical, Event, Integer, PureDP, Schema
+    >>> ward = Schema(sex=Categorical(["f", "m"]), age=Integer(0, 99))
+    >>> HistogramStream(domain=ward, privacy=PureDP(epsilon=1), unit=Event(), horizon=365).guarantee.short
+    'epsilon = 1 for one event over 365 steps'
+    """
+
+    domain: Schema
+    privacy: Loss
+    unit: Unit
+    horizon: int | None
+    counter: Any = None
+    deletes: bool = True
+
+    takes: ClassVar[Takes] = Takes.Events
+    neighbours: ClassVar[Neighbours] = AddRemove
+    rounds: ClassVar[int] = 1
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.domain, Schema):
+            raise ConfigError("domain must be a Schema of attributes, for example Schema(age=Integer(0, 99)).")
+        if self.domain.size > LARGEST:
+            raise ConfigError(f"The domain has more than {LARGEST:,} bins: use fewer attributes or coarser edges.")
+        if not isinstance(self.privacy, Loss):
+            raise ConfigError("privacy must be PureDP(epsilon=...), ZCDP(rho=...) or ApproxDP(epsilon=..., delta=...).")
+        if self.horizon is not None:
+            whole("horizon", self.horizon)
+        if not isinstance(self.unit, Event) and not (isinstance(self.unit, User) and self.unit.events is not None):
+            raise ConfigError(
+                "HistogramStream protects Event() or User(column=..., events=m): without a bound on the events of a person "
+                "its loss over the horizon has none."
+            )
+        self.counting.init(0)  # a counter that does not fit is refused now, not at the first step
+
+    @property
+    def _events(self) -> tuple[int, int]:
+        """Insertions and deletions of one unit over the horizon."""
+        if isinstance(self.unit, User) and self.unit.events is not None:
+            return self.unit.events, self.unit.events if self.deletes else 0
+        return 1, 0
+
+    @property
+    def counting(self) -> Any:
+        """The counter with its budget per event."""
+        return allot(self.counter, privacy=self.privacy, horizon=self.horizon, events=self._events)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        loss = self._stated(self.counting.loss(*self._events))
+        life = self._stated(self.counting.loss(1, 1)) if isinstance(self.unit, Event) and self.deletes else None
+        return Guarantee(loss, self.unit, self.neighbours, self.horizon, life=life)
+
+    def init(self) -> State:
+        return State(
+            public=Released(np.zeros((), np.int64), np.zeros(self.domain.size)),
+            private=self.counting.init(self.domain.size),
+        )
+
+    def plan(self, public: Released) -> Plan:  # noqa: ARG002
+        return Plan(codes=self.domain, key=self.unit.column if isinstance(self.unit, User) else None)
+
+    def measure(self, state: State, counts: Counts, noise: Draws) -> Step:
+        private, estimates = self.counting.step(state.private, counts.net, noise.at("bins"))
+        return Step(State(Released(np.asarray(state.public.step + 1), estimates.astype(float)), private))
+
+    def view(self, public: Released) -> HistogramView | None:
+        step = int(public.step)
+        return HistogramView(self.domain, public.estimates, float(self.counting.variance(step))) if step else None
+
+    def sample(self, view: HistogramView | None, previous: Table, rng: np.random.Generator) -> Sample:
+        estimates = np.zeros(self.domain.size) if view is None else view.estimates
+        wanted = rounded(on_simplex(estimates, float(estimates.sum())))
+        order = rng.permutation(len(previous.cells))  # which of a bin's rows leave is decided by chance, not by age
+        rank = np.empty(len(order), np.int64)
+        rank[order] = _rank_within(previous.cells[order])
+        stayed = rank < wanted[previous.cells]
+        missing = wanted - np.bincount(previous.cells[stayed], minlength=len(wanted))
+        new = np.repeat(np.arange(len(wanted)), missing)
+        values = self.domain.decode(new, rng)
+        columns = {name: np.concatenate([previous.columns[name][stayed], values[name]]) for name in self.domain.columns}
+        return Sample(Table(np.concatenate([previous.cells[stayed], new]), columns), stayed)
+
+    def _stated(self, loss: Loss) -> Loss:
+        """A zCDP loss in the form that was asked for."""
+        if isinstance(self.privacy, ApproxDP) and isinstance(loss, ZCDP):
+            return loss.as_approx(delta=self.privacy.delta)
+        return loss
+
+
+def _weights(column: str, attribute: Attribute, wanted: Any) -> np.ndarray:
+    """How much of each value of an attribute a condition asks for, from 0 to 1."""
+    weights, pair = np.zeros(attribute.size), isinstance(wanted, tuple) and len(wanted) == 2
+    if isinstance(attribute, Real):
+        if not pair:
+            raise ConfigError(f"Ask for a range of '{column}': {column}=(low, high).")
+        edges = np.array(attribute.edges)
+        overlap = np.clip(wanted[1], edges[:-1], edges[1:]) - np.clip(wanted[0], edges[:-1], edges[1:])
+        weights[: len(overlap)] = np.maximum(overlap, 0) / np.diff(edges)
+        return weights
+    values = attribute.values if isinstance(attribute, Categorical) else range(attribute.low, attribute.high + 1)
+    if pair and isinstance(attribute, Integer):
+        weights[[place for place, value in enumerate(values) if wanted[0] <= value <= wanted[1]]] = 1.0
+        return weights
+    known = {value: place for place, value in enumerate(values)}
+    for value in wanted if isinstance(wanted, list | tuple | set) else [wanted]:
+        if value not in known:
+            raise ConfigError(f"Column '{column}' has no such value in its domain.")
+        weights[known[value]] = 1.0
+    return weights
+
+
+def _rank_within(cells: np.ndarray) -> np.ndarray:
+    """The place of each row among the rows of its cell, in their order."""
+    by_cell = np.argsort(cells, kind="stable")
+    counts = np.bincount(cells, minlength=1)
+    starts = np.cumsum(counts) - counts
+    rank = np.empty(len(cells), np.int64)
+    rank[by_cell] = np.arange(len(cells)) - np.repeat(starts, counts)
+    return rank

@@ -1,0 +1,173 @@
+"""What to count, said in public, and counting it on any engine.
+
+Counting is additive: the counts of two frames add up to the counts of their rows together, so rows may be counted
+wherever they lie, in any order and partition (one that keeps a plan's key together, where it has one). An in-memory
+frame is counted by a compiled loop; any other one where it lives, by one expression, and only the counts are fetched.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+
+from tailrace.domain import Codes, Frame
+from tailrace.domain.columns import kinds
+from tailrace.errors import ConfigError, DataError
+
+_MOST = 2**31  # cells of one array of counts
+
+
+@dataclass(frozen=True, eq=False)
+class Counts:
+    """How many rows were added to and deleted from each cell, kept apart because they are measured apart.
+
+    >>> (Counts(np.array([2, 0]), np.array([0, 1])) + Counts(np.array([1, 1]), np.array([0, 0]))).net
+    array([3, 0])
+    """
+
+    adds: np.ndarray
+    deletes: np.ndarray
+
+    def __post_init__(self) -> None:
+        for name in ("adds", "deletes"):
+            values = np.asarray(getattr(self, name))
+            if values.dtype.kind not in "iu":
+                raise DataError(f"{name} must hold integer counts.")
+            object.__setattr__(self, name, values.astype(np.int64, copy=False))
+        if self.adds.shape != self.deletes.shape:
+            raise DataError("adds and deletes must have the same shape: one count of each for every cell.")
+
+    @property
+    def net(self) -> np.ndarray:
+        return self.adds - self.deletes
+
+    def __add__(self, other: Counts) -> Counts:
+        if not isinstance(other, Counts):
+            return NotImplemented
+        if self.adds.shape != other.adds.shape:
+            raise DataError("Only counts of the same plan add up; these have different shapes.")
+        return Counts(self.adds + other.adds, self.deletes + other.deletes)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A public description of what to count: cells of `codes`; rows with the same `key` must be counted together.
+
+    `memory` is what a mechanism wants remembered of each unit; it is not used yet.
+
+    >>> import polars as pl
+    >>> from tailrace.domain import Integer, Schema
+    >>> Plan(Schema(age=Integer(0, 2))).count(pl.DataFrame({"age": [0, 2, 2, 7, None]}))
+    array([1, 0, 2])
+    """
+
+    codes: Codes
+    key: str | None = None
+    memory: Any = None
+
+    def __post_init__(self) -> None:
+        if self.key is not None and (not isinstance(self.key, str) or not self.key):
+            raise ConfigError("key must name the column that holds the unit's id, for example key='id'.")
+
+    def count(self, frame: Any) -> np.ndarray:
+        """How many rows of the frame (of any engine, or None) lie in each cell."""
+        if self.codes.size > _MOST:
+            raise ConfigError(
+                f"This plan has {self.codes.size:,} cells; at most {_MOST:,} can be counted: use fewer columns or coarser ones."
+            )
+        rows = opened(frame)
+        if rows is None:
+            return np.zeros(self.codes.size, np.int64)
+        self.codes.check(rows)
+        if isinstance(rows, nw.LazyFrame):
+            return self._counted_there(rows)
+        from tailrace.domain import kernel
+
+        return kernel.count(self.codes.cells(rows), self.codes.size)
+
+    def counts(self, adds: Any, deletes: Any = None) -> Counts:
+        """Both parts of a step; None stands for a frame without rows."""
+        return Counts(self.count(adds), self.count(deletes))
+
+    def rows(self, frame: Any) -> tuple[Any, np.ndarray]:
+        """The unit id (a numpy or Arrow array) and the cell (-1: dropped) of every row, fetched from any engine."""
+        if self.key is None:
+            raise ConfigError("This plan has no key= to tell units apart by.")
+        rows = opened(frame)
+        if rows is None:
+            return np.empty(0, np.int64), np.empty(0, np.int64)
+        self.codes.check(rows)
+        unit = self._unit(rows)
+        if isinstance(rows, nw.LazyFrame):
+            found = _fetched(rows, lambda: rows.select(unit, self.codes.cell(rows).fill_null(-1).alias("cell")))
+            return _ids(found.get_column("unit")), found.get_column("cell").to_numpy().astype(np.int64)
+        return _ids(rows.select(unit).get_column("unit")), self.codes.cells(rows)
+
+    def _counted_there(self, rows: nw.LazyFrame[Any]) -> np.ndarray:
+        def query() -> nw.LazyFrame[Any]:
+            numbers = rows.select(self.codes.cell(rows).alias("cell")).filter(~nw.col("cell").is_null())
+            return numbers.group_by("cell").agg(nw.len().alias("rows"))
+
+        found = _fetched(rows, query)
+        counts = np.zeros(self.codes.size, np.int64)
+        counts[found.get_column("cell").to_numpy().astype(np.int64)] = found.get_column("rows").to_numpy()
+        return counts
+
+    def _unit(self, rows: Frame) -> nw.Expr:
+        """The key's column, its type checked."""
+        assert self.key is not None
+        kind = kinds(rows, [self.key])[self.key]
+        dtype = rows.collect_schema()[self.key]
+        exact = dtype.is_integer() and not isinstance(dtype, nw.Int128 | nw.UInt128)
+        unit = nw.col(self.key).alias("unit")
+        if kind == "text":
+            return unit.cast(nw.String)
+        if kind in ("object", "null") or exact or dtype.is_float() or isinstance(dtype, nw.Categorical):
+            return unit
+        raise DataError(f"Column '{self.key}' must hold ids as text or as whole numbers of at most 64 bits.")
+
+
+def opened(frame: Any) -> Frame | None:
+    """Any engine's frame behind one interface; None if there is nothing in it.
+
+    A frame without columns (what pandas and Polars make of an empty list of records) is a frame without rows.
+    """
+    if frame is None:
+        return None
+    try:
+        rows = nw.from_native(frame)
+        names = rows.collect_schema().names()
+    except TypeError:
+        raise DataError("A batch must be a data frame: pandas, Polars, PyArrow, DuckDB, PySpark, or None.") from None
+    except nw.exceptions.DuplicateError:
+        raise DataError("The frame has two columns of the same name.") from None
+    except Exception:
+        raise DataError("The frame's columns could not be read; collect it yourself to see why.") from None
+    return rows if names else None
+
+
+def _fetched(rows: nw.LazyFrame[Any], query: Any) -> nw.DataFrame[Any]:
+    """The query's result; what an engine says when it fails may quote data, so it is not passed on."""
+    try:
+        return query().collect()
+    except (ConfigError, DataError):
+        raise
+    except Exception:
+        engine = rows.implementation.name.lower()
+        raise DataError(f"The {engine} frame could not be computed; collect it yourself to see why.") from None
+
+
+def _ids(ids: nw.Series[Any]) -> Any:
+    """Ids as they are: numpy where it can hold them, Arrow where a value is missing or text."""
+    objects = ids.implementation.is_pandas_like() and str(ids.to_native().dtype) == "object"
+    if objects or ids.dtype.is_float() or (ids.dtype.is_integer() and not ids.null_count()):
+        return ids.to_numpy()
+    try:
+        import pyarrow as pa
+    except ImportError:
+        return np.array([*ids.to_list(), None], object)[:-1]
+    found = ids.to_arrow()
+    return found.cast(found.type.value_type) if pa.types.is_dictionary(found.type) else found

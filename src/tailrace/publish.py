@@ -1,0 +1,57 @@
+"""The public directory of a stream: Parquet, JSON and a README, readable without Tailrace.
+
+    releases/README.md  guarantee.json  codebook.json
+    releases/000007/table.parquet  added.parquet  removed.parquet  provenance.json
+
+A step's folder appears whole or not at all. Delivering it again is fine; delivering a different one is refused.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from tailrace.durable import write_file, write_folder
+from tailrace.errors import StateError
+from tailrace.guarantee import Guarantee
+
+_README = """# Synthetic data, released step by step
+
+{sentence}
+
+- `guarantee.json`: the promise, in numbers and in words.
+- `codebook.json`: the columns and the values they can take.
+- `000001/`, `000002/`, ...: one folder a step. `table.parquet` is the synthetic data at that step; `removed.parquet` and
+  `added.parquet` make it of the table before: take the removed rows away and append the added ones.
+
+These are not records of people. They were made from noisy counts, and may be shared as they are.
+"""
+
+
+def announce(folder: Path, guarantee: Guarantee, codebook: Mapping[str, Any]) -> None:
+    """A new public directory with what holds for all steps."""
+    folder.mkdir()
+    promise = {"sentence": str(guarantee), **guarantee.to_dict()}
+    write_file(folder / "guarantee.json", _json(promise))
+    write_file(folder / "codebook.json", _json(codebook))
+    write_file(folder / "README.md", _README.format(sentence=guarantee).encode())
+
+
+def deliver(folder: Path, step: int, files: Mapping[str, bytes]) -> None:
+    """Put a step's files in place, once."""
+    target = folder / f"{step:06d}"
+    if target.is_dir():
+        for name, data in files.items():
+            if not (target / name).is_file() or (target / name).read_bytes() != data:
+                raise StateError(
+                    f"releases/{target.name} holds a different release of this step: it was changed after it was published. "
+                    "Move it away and open the stream again."
+                )
+        return
+    write_folder(target, files, "release")
+
+
+def _json(value: Any) -> bytes:
+    return (json.dumps(value, indent=2) + "\n").encode()

@@ -1,0 +1,375 @@
+"""A stream: the only mutable object. One release per step, whatever happens.
+
+Releasing a step twice costs twice, and drawing again after a crash that may have depended on the draw is rejection
+sampling, which breaks the guarantee by itself. So, per step:
+
+1. bound and count; write an **intent** durably: the counts and a fresh nonce. Then claim the step in the ledger.
+2. Draw at the path (step, nonce), measure, sample. All of it is a function of the intent and the state before.
+3. Commit state, memory and release in one transaction that erases the intent. Only then is anything delivered.
+
+A process killed anywhere leaves either no intent (the step can be pushed again: nothing was drawn) or an intent (opening
+finishes the step from it, with the same noise on the same counts). A copy or an old backup of the directory stands beside or
+behind its mark in the ledger and is refused before any draw; `Stream.fork` continues from it as a new charge.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tailrace import keep
+from tailrace.create import PathLike, build, fingerprint, kinds, ledger_of, unit_key
+from tailrace.durable import point
+from tailrace.errors import BehindLedger, ConfigError, HorizonReached, StateError
+from tailrace.guarantee import Guarantee, User
+from tailrace.ledger import Ledger, Mark
+from tailrace.loss import whole
+from tailrace.mechanisms.base import Mechanism
+from tailrace.memory import bound
+from tailrace.noise import Noise
+from tailrace.packing import pack, unpack
+from tailrace.plain import from_plain
+from tailrace.plan import Counts
+from tailrace.publish import deliver
+from tailrace.release import Release, kind_of, part
+from tailrace.store import Store
+
+_SEEDED = "NO privacy: made with a known seed"
+_UNCHARGED = "not charged to any ledger"
+
+
+@dataclass(frozen=True)
+class Intent:
+    """A step that has been counted: all that finishing it needs."""
+
+    step: int
+    nonce: str
+    segment: str | None  # of the unit memory, after this step
+    counts: Counts
+    batch: tuple[Any, Any] | None = None  # rows added and deleted, where the mechanism may ask for another round
+
+
+class Stream:
+    """A mechanism at work. `Stream(mechanism)` lives in memory; `Stream.create` and `Stream.open` keep it in a directory.
+
+    >>> import polars as pl
+    >>> from tailrace import Categorical, Event, HistogramStream, PureDP, Schema, Stream
+    >>> ward = Schema(sex=Categorical(["f", "m"]))
+    >>> stream = Stream(HistogramStream(domain=ward, privacy=PureDP(epsilon=1), unit=Event(), horizon=7))
+    >>> release = stream.push(pl.DataFrame({"sex": ["f", "m", "f"]}))
+    >>> str(release.guarantee)[-26:]
+    'not charged to any ledger.'
+    """
+
+    def __init__(self, mechanism: Mechanism, *, noise: Noise | None = None) -> None:
+        self._temporary = tempfile.TemporaryDirectory(prefix="tailrace-")
+        self._begin(mechanism, noise or Noise.fresh(), Path(self._temporary.name), keep.beginning(mechanism))
+
+    @classmethod
+    def create(
+        cls,
+        path: PathLike,
+        mechanism: Mechanism,
+        *,
+        population: str,
+        ledger: PathLike | None = None,
+        noise: Noise | None = None,
+    ) -> Stream:
+        """A new stream in a new directory, charged to `population` for its whole horizon."""
+        source = noise or Noise.fresh()
+        build(
+            path,
+            mechanism,
+            population=population,
+            ledger=ledger,
+            noise=source,
+            standing=keep.beginning(mechanism),
+            guarantee=_promise(mechanism, source, charged=True),
+        )
+        return cls.open(path, ledger=ledger)
+
+    @classmethod
+    def open(cls, path: PathLike, *, ledger: PathLike | None = None) -> Stream:
+        """The stream kept in `path`; a step that was cut off is finished first."""
+        folder = Path(path).resolve()
+        store = Store(folder / "private")
+        stream = cls.__new__(cls)
+        try:
+            about = store.json("about")
+            mechanism = from_plain(about["mechanism"], kinds())
+            noise = Noise.kept(store.secret, about["noise"])
+            stream._begin(mechanism, noise, store.folder / "memory", keep.read_standing(store, mechanism))
+            stream._store, stream._entry, stream._units = store, about["entry"], about["units"]
+            stream._ledger = ledger_of(folder, ledger)
+            stream._resume()
+        except BaseException:
+            store.close()
+            raise
+        return stream
+
+    @classmethod
+    def fork(cls, path: PathLike, to: PathLike, *, ledger: PathLike | None = None) -> Stream:
+        """A new stream in `to` that goes on from where `path` stands, with noise of its own, and charged in full.
+
+        A step that was cut off in `path` is not taken over: push its rows again.
+        """
+        source = Path(path).resolve()
+        if ledger is None and Path(to).resolve().parent != source.parent:
+            raise ConfigError("A fork into another folder needs ledger=: the one that the first stream is charged to.")
+        store = Store(source / "private")
+        try:
+            about = store.json("about")
+            mechanism = from_plain(about["mechanism"], kinds())
+            standing, noise = keep.read_standing(store, mechanism), Noise.fresh()
+            if about["noise"] != "fresh":
+                noise = Noise.kept(Noise.kept(store.secret, "insecure").at("fork").keyed_hash(b"fork"), "insecure")
+            standing = replace(standing, mark=Mark(standing.mark.step, noise.at("fork").nonce()))
+            releases = [keep.read_release_values(store, step) for step in range(1, standing.mark.step + 1)]
+            build(
+                to,
+                mechanism,
+                population=about["population"],
+                ledger=ledger,
+                noise=noise,
+                standing=standing,
+                guarantee=_promise(mechanism, noise, charged=True),
+                releases={name: data for values in releases for name, data in values.items()},
+                segment=None if standing.segment is None else store.folder / "memory" / standing.segment,
+                fork_of=about,
+            )
+        finally:
+            store.close()
+        return cls.open(to, ledger=ledger)
+
+    def _begin(self, mechanism: Mechanism, noise: Noise, segments: Path, standing: keep.Standing) -> None:
+        self._mechanism, self._noise, self._segments, self._standing = mechanism, noise, segments, standing
+        self._store: Store | None = None
+        self._ledger: Ledger | None = None
+        self._entry = ""  # in the ledger
+        self._units = unit_key(noise)
+        self._kept: dict[int, Release] = {}  # releases of a stream in memory
+        self._process, self._usable = os.getpid(), True
+
+    def _resume(self) -> None:
+        """Check the ledger, finish what was cut off, deliver what was not."""
+        store, ledger = self._store, self._ledger
+        assert store is not None and ledger is not None
+        if store.json("about")["fork"] and ledger.mark(self._entry) == Mark(0, ""):
+            ledger.claim(self._entry, before=Mark(0, ""), after=self._standing.mark)  # a fork takes its place, once
+        intent, stood = self._found_intent(store), ledger.mark(self._entry)
+        ours = {self._standing.mark} if intent is None else {self._standing.mark, Mark(intent.step, self._tag(intent))}
+        if stood not in ours:
+            raise BehindLedger(
+                f"{store.folder.parent.name} stands at step {self.step}, its ledger at step {stood.step}: it is a copy or an old "
+                "backup, and going on would release the same data twice. Use the directory that is up to date, or "
+                "Stream.fork, which is a new charge."
+            )
+        if intent is not None:
+            self._finish(intent)
+        self._clean()
+        for step in range(1, self.step + 1):
+            if not (self._public / f"{step:06d}").is_dir():
+                deliver(self._public, step, keep.files(store, step))
+
+    @property
+    def step(self) -> int:
+        """The last step that was released; 0 before the first."""
+        return self._standing.mark.step
+
+    @property
+    def mechanism(self) -> Mechanism:
+        """The mechanism, with its configuration."""
+        return self._mechanism
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """The promise of the whole stream."""
+        return _promise(self._mechanism, self._noise, charged=self._store is not None)
+
+    def push(self, frame: Any, deletes: Any = None, *, step: int | None = None) -> Release:
+        """Release the next step from the rows inserted (and deleted) since the last; None is an empty batch.
+
+        `step` says which one it is meant to be: one that is committed returns the stored release and does not look at the
+        frame; one beyond the next is refused.
+        """
+        self._check_usable()
+        wanted, kind = self.step + 1 if step is None else whole("step", step), kind_of(frame)
+        if wanted <= self.step:
+            return replace(self.release(wanted), kind=kind)
+        if wanted > self.step + 1:
+            raise StateError(
+                f"The next step is {self.step + 1}; step {wanted} cannot come before it. Push the missing steps first."
+            )
+        horizon = self._mechanism.horizon
+        if horizon is not None and wanted > horizon:
+            raise HorizonReached(f"All {horizon} steps of the horizon are released; a new stream is a new charge.")
+        if deletes is not None and not self._mechanism.deletes:
+            raise ConfigError(
+                "This mechanism was made without deletes: its guarantee does not cover them. Make one with deletes=True."
+            )
+        intent = self._seal(wanted, frame, deletes)
+        return replace(self._finish(intent), kind=kind)
+
+    def release(self, step: int) -> Release:
+        """A stored release again."""
+        self._check_usable()
+        if not 1 <= whole("step", step) <= self.step:
+            raise StateError(f"There is no release of step {step} yet: the last one is {self.step}.")
+        if self._store is None:
+            return self._kept[step]
+        return keep.read_release(self._store, step, self._mechanism, self.guarantee)
+
+    def close(self, erase: bool = False) -> None:
+        """Let go of the directory; `erase` also removes all that is private, so that only the releases remain."""
+        if self._store is not None:
+            self._store.close()
+            if erase:
+                shutil.rmtree(self._store.folder)
+        elif self._usable:
+            self._temporary.cleanup()
+        self._usable = False
+
+    def __enter__(self) -> Stream:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _check_usable(self) -> None:
+        if not self._usable:
+            raise StateError("This stream is closed, or a step of it was cut off: open it again with Stream.open.")
+        if self._process != os.getpid():
+            raise StateError(
+                "A stream belongs to the process that opened it: after a fork, open it in one process only."
+            )
+
+    def _seal(self, step: int, frame: Any, deletes: Any) -> Intent:
+        """Bound, count, and write it down; nothing has been drawn."""
+        nonce = self._noise.at("step", step).nonce()
+        plan, unit, segment = self._mechanism.plan(self._standing.state.public), self._mechanism.unit, None
+        if isinstance(unit, User):
+            segment = f"{step:06d}-{nonce[:8]}"
+            old = self._standing.segment
+            accepted = bound(
+                old=None if old is None else self._segments / old,
+                new=self._segments / segment,
+                unit=unit,
+                key=bytes.fromhex(self._units),
+                adds=plan.rows(frame),
+                deletes=None if deletes is None else plan.rows(deletes),
+                point=point,
+            )
+            size = plan.codes.size
+            counts = Counts(np.bincount(accepted.adds, minlength=size), np.bincount(accepted.deletes, minlength=size))
+        else:
+            counts = plan.counts(frame, deletes)
+        sealed, batch = (None, None), None
+        if self._mechanism.rounds > 1:
+            sealed = keep.seal(plan, frame), keep.seal(plan, deletes)
+            batch = keep.unseal(sealed[0]), keep.unseal(sealed[1])
+        intent = Intent(step, nonce, segment, counts, batch)
+        if self._store is not None:
+            with self._store.transaction("intent") as change:
+                change.put("intent", {"step": step, "nonce": nonce, "segment": segment})
+                change.put("intent/counts", pack(counts))
+                for name, data in zip(("adds", "deletes"), sealed, strict=True):
+                    if data is not None:
+                        change.put(f"intent/{name}", data)
+        return intent
+
+    def _finish(self, intent: Intent) -> Release:
+        """Claim, draw, measure, sample, commit, deliver."""
+        self._usable = False  # until all of it is done: after an error the stream is opened again
+        before, after = self._standing.mark, Mark(intent.step, self._tag(intent))
+        if self._ledger is not None:
+            self._ledger.claim(self._entry, before=before, after=after)
+        mechanism, noise = (
+            self._mechanism,
+            Noise.kept(self._noise.secret, self._noise.kind).at("step", intent.step, intent.nonce),
+        )
+        measured = mechanism.measure(self._standing.state, intent.counts, noise.at("round", 0))
+        for turn in range(1, mechanism.rounds):
+            if not measured.again or intent.batch is None:
+                break
+            counts = mechanism.plan(measured.state.public).counts(*intent.batch)
+            measured = mechanism.measure(measured.state, counts, noise.at("round", turn))
+        view = mechanism.view(measured.state.public)
+        sample = mechanism.sample(view, self._standing.table, noise.at("sample").generator())
+        kept = int(sample.stayed.sum())
+        release = Release(
+            step=intent.step,
+            guarantee=self.guarantee,
+            provenance=self._provenance(intent.step),
+            view=view,
+            rows=sample.table,
+            added=part(sample.table, np.arange(kept, len(sample.table.cells))),
+            removed=part(self._standing.table, np.flatnonzero(~sample.stayed)),
+            types=mechanism.domain.types,
+        )
+        self._commit(keep.Standing(measured.state, after, intent.segment, sample.table), release)
+        self._usable = True
+        return release
+
+    def _commit(self, standing: keep.Standing, release: Release) -> None:
+        """All of a step at once; then, and only then, deliver it."""
+        if self._store is None:
+            self._kept[release.step] = release
+        else:
+            with self._store.transaction("commit") as change:
+                values = keep.standing_values(standing) | keep.release_values(release, standing.state.public)
+                for name, data in values.items():
+                    change.put(name, data)
+                change.erase("intent")
+        self._standing = standing
+        self._clean()
+        if self._store is not None:
+            deliver(self._public, release.step, keep.files(self._store, release.step))
+
+    def _tag(self, intent: Intent) -> str:
+        return self._noise.at("tag", intent.step, intent.nonce).keyed_hash(b"tag").hex()[:32]
+
+    def _provenance(self, step: int) -> dict[str, Any]:
+        from tailrace import __version__
+
+        return {
+            "tailrace": __version__,
+            "fingerprint": fingerprint(self._mechanism),
+            "step": step,
+            "time": datetime.now(UTC).isoformat(timespec="seconds"),
+            "noise": self._noise.kind,
+        }
+
+    def _found_intent(self, store: Store) -> Intent | None:
+        """The step that was cut off, if one was."""
+        if store.find("intent") is None:
+            return None
+        about, none = store.json("intent"), np.zeros(0, np.int64)
+        batch = None
+        if self._mechanism.rounds > 1:
+            batch = keep.unseal(store.find("intent/adds")), keep.unseal(store.find("intent/deletes"))
+        counts = unpack(store.bytes("intent/counts"), like=Counts(none, none))
+        return Intent(about["step"], about["nonce"], about["segment"], counts, batch)
+
+    def _clean(self) -> None:
+        """Remove the memory of other steps than the one that stands."""
+        for folder in self._segments.iterdir():
+            if folder.name != self._standing.segment:
+                shutil.rmtree(folder, ignore_errors=True)
+
+    @property
+    def _public(self) -> Path:
+        assert self._store is not None
+        return self._store.folder.parent / "releases"
+
+
+def _promise(mechanism: Mechanism, noise: Noise, *, charged: bool) -> Guarantee:
+    """The mechanism's guarantee, with what must be said beside it."""
+    notes = ([] if noise.kind == "fresh" else [_SEEDED]) + ([] if charged else [_UNCHARGED])
+    return replace(mechanism.guarantee, notes=tuple(notes))

@@ -1,0 +1,183 @@
+"""A process that works on a stream in children and kills them: `python killing.py MODE FOLDER UNIT`.
+
+It is a process of its own because a child of a process that has used Polars would wait for ever for Polars' threads: here only
+the children use it.
+"""
+
+import hashlib
+import json
+import os
+import random
+import signal
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+from tailrace import Categorical, Event, HistogramStream, Integer, Noise, PureDP, Schema, Stream, User, durable
+
+STEPS = 60
+WARD = Schema(sex=Categorical(["f", "m"]), age=Integer(0, 9))
+UNITS = {"event": Event(), "user": User(column="id", events=3)}
+NOISE = {"seeded": lambda: Noise.insecure(1), "fresh": Noise.fresh}
+
+
+def day(step):
+    """The rows of a day: known and unknown values, ages in and out of range, from none to thirty people."""
+    import polars as pl
+
+    rng = np.random.default_rng(step)
+    count = int(rng.integers(0, 30))
+    people, sexes, ages = rng.integers(0, 40, count), rng.choice(["f", "m", "x"], count), rng.integers(-1, 11, count)
+    return pl.DataFrame({"id": people, "sex": sexes, "age": ages})
+
+
+def work(folder, unit, noise, until=STEPS):
+    """What a process does: create or open, then push what is missing; every third day the day before leaves again."""
+    path = folder / "ward.tail"
+    if path.exists():
+        stream = Stream.open(path)
+    else:
+        mechanism = HistogramStream(domain=WARD, privacy=PureDP(epsilon=1), unit=UNITS[unit], horizon=STEPS)
+        stream = Stream.create(path, mechanism, population="ward", noise=NOISE[noise]())
+    with stream:
+        for step in range(stream.step + 1, until + 1):
+            stream.push(day(step), deletes=day(step - 1) if step % 3 == 0 else None, step=step)
+
+
+def warm():
+    """Load the compiled loops once, here, rather than in every child; Polars is not touched."""
+    import tempfile
+
+    import polars as pl  # imported, not used: its threads start with the first frame
+
+    from tailrace.domain import kernel
+    from tailrace.memory import bound
+
+    assert pl.__name__ == "polars"
+    Noise.fresh().laplace(5, 3)
+    kernel.count(np.zeros(1, np.int64), 1)
+    for attribute, values in zip(WARD.attributes, (["f"], [1.0]), strict=True):
+        attribute.encode(np.array(values, object if isinstance(values[0], str) else float))
+    with tempfile.TemporaryDirectory() as folder:
+        rows = np.arange(3), np.arange(3)
+        bound(old=None, new=Path(folder) / "a", unit=UNITS["user"], key=bytes(16), adds=rows, deletes=rows)
+
+
+def begin(job):
+    """Start `job` in a child."""
+    child = os.fork()
+    if child:
+        return child
+    try:
+        job()
+    except BaseException:
+        import traceback
+
+        traceback.print_exc()
+        os._exit(1)
+    os._exit(0)
+
+
+def ended(child):
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def killed_at(count, job):
+    """`job`, which kills itself at the count-th point of its life."""
+
+    def run():
+        left = [count]
+
+        def hook(_):
+            left[0] -= 1
+            if left[0] == 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+        durable.hook = hook
+        job()
+
+    return run
+
+
+def held(folder):
+    """What a sink holds: a digest per step."""
+    found = {}
+    for step in sorted((folder / "ward.tail" / "releases").glob("0*")):
+        data = b"".join((step / name).read_bytes() for name in sorted(os.listdir(step)))
+        found[step.name] = hashlib.sha256(data).hexdigest()
+    return found
+
+
+def unbroken(folder, unit):
+    """One run without a kill; the points it passed."""
+    log = folder / "points"
+
+    def run():
+        with log.open("w") as file:
+            durable.hook = lambda name: (file.write(f"{name}\n"), file.flush())
+            work(folder, unit, "seeded")
+
+    assert ended(begin(run)) == 0
+    return {"points": log.read_text().splitlines()}
+
+
+def at_writes(folder, unit):
+    """Killed at a random durable write of each life, at most one step's worth of them on, until the work is done."""
+    rng, kills, most = random.Random(1), 0, {"event": 6, "user": 16}[unit]
+    while (outcome := ended(begin(killed_at(rng.randint(1, most), lambda: work(folder, unit, "seeded"))))) != 0:
+        assert outcome == -signal.SIGKILL, outcome
+        kills += 1
+    return {"kills": kills}
+
+
+def at_moments(folder, unit):
+    """Killed at random moments; whatever a sink has held stays as it was."""
+    rng, seen, kills = random.Random(2), {}, 0
+    while True:
+        child = begin(lambda: work(folder, unit, "fresh"))
+        time.sleep(rng.uniform(0.03, 0.2))
+        os.kill(child, signal.SIGKILL)
+        outcome, now = ended(child), held(folder)
+        assert all(now.get(step) == digest for step, digest in seen.items()), "a release that was held changed or went"
+        seen = now
+        if outcome == 0 or len(now) == STEPS:
+            break
+        kills += 1
+    assert ended(begin(lambda: work(folder, unit, "fresh"))) == 0
+    final = held(folder)
+    assert all(final[step] == digest for step, digest in seen.items())
+    return {"kills": kills, "steps": list(final)}
+
+
+def at_each(folder, unit):
+    """Killed once at every point of create and two steps, each in a directory of its own, then resumed."""
+    first = folder / "0"
+    first.mkdir()
+    log = first / "points"
+
+    def run():
+        with log.open("w") as file:
+            durable.hook = lambda name: (file.write(f"{name}\n"), file.flush())
+            work(first, unit, "fresh", until=2)
+
+    assert ended(begin(run)) == 0
+    points = log.read_text().splitlines()
+    for number, name in enumerate(points, 1):
+        own = folder / str(number)
+        own.mkdir()
+        job = lambda own=own: work(own, unit, "fresh", until=2)  # noqa: E731
+        assert ended(begin(killed_at(number, job))) == -signal.SIGKILL, name
+        before = held(own)
+        assert ended(begin(job)) == 0, name
+        after = held(own)
+        assert list(after) == ["000001", "000002"], name
+        assert all(after[step] == digest for step, digest in before.items()), name
+    return {"kills": len(points)}
+
+
+if __name__ == "__main__":
+    mode, where, whose = sys.argv[1:]
+    warm()
+    print(json.dumps(globals()[mode](Path(where), whose)))

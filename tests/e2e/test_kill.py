@@ -1,0 +1,75 @@
+"""Killed at every durable write and at random moments, and resumed each time: exactly one release per step."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tailrace import Stream, durable
+from tailrace.ledger import Ledger
+from tailrace.packing import pack
+
+KILLING = Path(__file__).with_name("killing.py")
+STEPS = 60
+
+
+def killing(mode, folder, unit):
+    folder.mkdir(exist_ok=True)
+    done = subprocess.run([sys.executable, KILLING, mode, folder, unit], capture_output=True, text=True, timeout=500)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return json.loads(done.stdout)
+
+
+def everything(folder):
+    """Tables, changes, views, state arrays, memory, marks and charges: all but clock times and random names."""
+    with Stream.open(folder / "ward.tail") as stream:
+        seen = []
+        for step in range(1, stream.step + 1):
+            release = stream.release(step)
+            frames = (release.table, release.changes.added, release.changes.removed)
+            seen += [frame.to_dict(as_series=False) for frame in frames]
+            seen += [release.view.estimates.tobytes(), release.view.variance, str(release.guarantee)]
+        state = stream._standing.state
+        seen += [pack(state.public), pack(state.private)]
+    segments = sorted((folder / "ward.tail" / "private" / "memory").rglob("*"))
+    memory = [(file.parent.name, file.name, file.read_bytes()) for file in segments if file.is_file()]
+    entries = [(e.population, e.guarantee, e.mark, e.fingerprint) for e in Ledger(folder / "tailrace.ledger").entries()]
+    return {"releases": seen, "memory": memory, "ledger": entries}
+
+
+@pytest.mark.parametrize("unit", ["event", "user"])
+def test_killed_at_durable_writes_and_resumed_nothing_differs(tmp_path, unit):
+    points = killing("unbroken", tmp_path / "unbroken", unit)["points"]
+    assert len(points) >= 8 * STEPS
+    kills = killing("at_writes", tmp_path / "broken", unit)["kills"]
+    assert kills >= 140, "with those below, more than 300 in all"
+    whole, broken = everything(tmp_path / "unbroken"), everything(tmp_path / "broken")
+    assert whole["ledger"] == broken["ledger"] and len(whole["ledger"]) == 1
+    assert whole["memory"] == broken["memory"] and bool(whole["memory"]) == (unit == "user")
+    assert whole["releases"] == broken["releases"]
+
+
+def test_killed_at_random_moments_no_release_that_was_held_changes(tmp_path):
+    done = killing("at_moments", tmp_path / "moments", "event")
+    assert done["steps"] == [f"{step:06d}" for step in range(1, STEPS + 1)], "none lost, none doubled"
+    assert done["kills"] >= 5
+
+
+def test_killed_at_each_point_of_a_step_it_is_charged_and_released_once(tmp_path):
+    kills = killing("at_each", tmp_path / "each", "user")["kills"]
+    for number in range(1, kills + 1):
+        entries = Ledger(tmp_path / "each" / str(number) / "tailrace.ledger").entries()
+        assert [entry.mark.step for entry in entries] == [2]
+
+
+def test_every_durable_write_has_a_point():
+    """Elsewhere nothing is committed, renamed or synced, so nothing durable escapes the kills."""
+    source = Path(durable.__file__).parent
+    for path in source.rglob("*.py"):
+        name = str(path.relative_to(source))
+        if name in ("durable.py", "store.py") or name.startswith(("memory/", "ledger/")):
+            continue
+        for word in ("os.rename", "os.replace", "fsync", "COMMIT", ".commit("):
+            assert word not in path.read_text(), f"{name}: {word}"

@@ -1,0 +1,135 @@
+"""The conformance suite over every mechanism, and mutants that its checks must catch."""
+
+import dataclasses
+import inspect
+
+import numpy as np
+import polars as pl
+import pytest
+
+from tailrace import (
+    ZCDP,
+    ApproxDP,
+    Categorical,
+    Event,
+    Guarantee,
+    HistogramStream,
+    Integer,
+    Noise,
+    PureDP,
+    Real,
+    Schema,
+    User,
+    counters,
+    mechanisms,
+)
+from tailrace.checks import check_mechanism
+from tailrace.mechanisms.base import State, Step
+
+WARD = Schema(
+    sex=Categorical(["f", "m"], outside="other"), age=Integer(0, 4), weight=Real(edges=[0, 50, 100], outside="clip")
+)
+
+
+def batch(seed, count=40):
+    rng = np.random.default_rng(seed)
+    return pl.DataFrame(
+        {
+            "sex": rng.choice(["f", "m", "x"], count),
+            "age": rng.integers(-1, 6, count),
+            "weight": rng.normal(50, 40, count),
+        }
+    )
+
+
+BATCHES = [(batch(0), None), (batch(1), batch(0, 10)), (batch(2, 0), batch(1, 5)), (None, None), (batch(3), None)]
+
+
+def histograms():
+    for privacy in (PureDP(epsilon=1), ZCDP(rho=0.1), ApproxDP(epsilon=1, delta=1e-6)):
+        for unit in (Event(), User(column="id", events=2)):
+            yield HistogramStream(domain=WARD, privacy=privacy, unit=unit, horizon=12)
+            yield HistogramStream(domain=WARD, privacy=privacy, unit=unit, horizon=None, deletes=False)
+    yield HistogramStream(
+        domain=WARD, privacy=PureDP(epsilon=1), unit=Event(), horizon=12, counter=counters.Block(size=4)
+    )
+
+
+@pytest.mark.parametrize(
+    "mechanism", list(histograms()), ids=lambda m: f"{type(m.privacy).__name__}-{type(m.unit).__name__}-{m.horizon}"
+)
+def test_conformance(mechanism):
+    check_mechanism(mechanism, BATCHES)
+
+
+def test_every_mechanism_of_the_package_is_in_the_suite():
+    known = {cls for _, cls in inspect.getmembers(mechanisms, inspect.isclass) if dataclasses.is_dataclass(cls)}
+    assert known == {type(mechanism) for mechanism in histograms()}
+
+
+SOUND = {"domain": WARD, "privacy": PureDP(epsilon=1), "unit": Event(), "horizon": 12}
+
+
+def mutant(**methods):
+    return dataclasses.dataclass(frozen=True, kw_only=True)(type("Mutant", (HistogramStream,), methods))(**SOUND)
+
+
+def tampered(change):
+    def measure(self, state, counts, noise):
+        step = HistogramStream.measure(self, state, counts, noise)
+        return change(self, state, counts, noise, step) or step
+
+    return mutant(measure=measure)
+
+
+def changes_counts(self, state, counts, noise, step):
+    counts.adds[...] += 1
+
+
+def draws_elsewhere(self, state, counts, noise, step):
+    Noise.insecure(0).laplace(1, 1)
+    public = dataclasses.replace(
+        step.state.public, estimates=step.state.public.estimates + np.random.default_rng().normal()
+    )
+    return Step(State(public, step.state.private))
+
+
+def draws_nothing(self, state, counts, noise):
+    public = dataclasses.replace(
+        state.public, step=np.asarray(state.public.step + 1), estimates=counts.net.astype(float)
+    )
+    return Step(State(public, state.private))
+
+
+def forgets_quiet_days(self, state, counts, noise):
+    if not counts.adds.any() and not counts.deletes.any():
+        return Step(state)
+    return HistogramStream.measure(self, state, counts, noise)
+
+
+def shuffles(self, view, previous, rng):
+    sample = HistogramStream.sample(self, view, previous, rng)
+    order = rng.permutation(len(sample.table.cells))
+    table = dataclasses.replace(sample.table, cells=sample.table.cells[order])
+    return dataclasses.replace(sample, table=table)
+
+
+def for_somebody_else(self):
+    return Guarantee(PureDP(epsilon=1), User(column="id"), self.neighbours, self.horizon)
+
+
+@pytest.mark.parametrize(
+    ("broken", "promise"),
+    [
+        (tampered(changes_counts), "measure does not change its state or counts"),
+        (tampered(draws_elsewhere), "a replay gives the same states"),
+        (mutant(measure=draws_nothing), "other noise gives other releases"),
+        (mutant(measure=forgets_quiet_days), "an empty batch draws noise too"),
+        (mutant(sample=shuffles), "rows that stay come first"),
+        (mutant(guarantee=property(for_somebody_else)), "the guarantee is for the declared unit"),
+        (mutant(guarantee=property(lambda self: "trust me")), "states its guarantee"),
+    ],
+)
+def test_a_broken_mechanism_is_caught_by_the_promise_it_breaks(broken, promise):
+    with pytest.raises(AssertionError, match=promise):
+        check_mechanism(broken, BATCHES)
