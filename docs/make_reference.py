@@ -57,7 +57,7 @@ def reference() -> str:
     lines = ["# Every public name", "", "Made by `docs/make_reference.py` from the docstrings.", ""]
     lines += section("tailrace", "", tailrace.__all__, tailrace)
     lines += section("tailrace.counters", "counters.", counters.__all__, counters)
-    lines += section("tailrace.checks", "checks.", ["check_counter", "Spy"], checks)
+    lines += section("tailrace.checks", "checks.", checks.__all__, checks)
     lines += section("tailrace.audit", "audit.", audit.__all__, audit)
     lines += ["## The command line", ""]
     for name, command in sorted(commands.items()):

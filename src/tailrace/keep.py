@@ -10,7 +10,6 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 
-from tailrace.errors import Corrupt
 from tailrace.ledger import Mark
 from tailrace.mechanisms.base import Mechanism, State, Table
 from tailrace.packing import pack, unpack
@@ -31,11 +30,6 @@ class Standing:
     table: Table  # the synthetic rows released last
 
 
-@dataclass(frozen=True)
-class _Cells:
-    cells: np.ndarray
-
-
 def beginning(mechanism: Mechanism) -> Standing:
     """Before the first step."""
     none = np.zeros(0, np.int64)
@@ -44,11 +38,10 @@ def beginning(mechanism: Mechanism) -> Standing:
 
 
 def standing_values(standing: Standing) -> dict[str, bytes]:
-    """`standing` as values; its table is that of its last release."""
+    """`standing` as values; its public state and its table are those of its last release."""
     stands = {"step": standing.mark.step, "tag": standing.mark.tag, "segment": standing.segment}
     return {
         "standing": json.dumps(stands).encode(),
-        "standing/public": pack(standing.state.public),
         "standing/private": pack(standing.state.private),
     }
 
@@ -56,11 +49,12 @@ def standing_values(standing: Standing) -> dict[str, bytes]:
 def read_standing(store: Store, mechanism: Mechanism) -> Standing:
     """Where the stream in `store` stands."""
     stands, begin = store.json("standing"), beginning(mechanism)
+    step = stands["step"]
     state = State(
-        public=unpack(store.bytes("standing/public"), like=begin.state.public),
+        public=unpack(store.bytes(f"{_prefix(step)}/public"), like=begin.state.public) if step else begin.state.public,
         private=unpack(store.bytes("standing/private"), like=begin.state.private),
     )
-    table = _read_table(store, _prefix(stands["step"]), "table", begin.table) if stands["step"] else begin.table
+    table = _read_table(store, stands["step"], "table", mechanism) if stands["step"] else begin.table
     return Standing(state, Mark(stands["step"], stands["tag"]), stands["segment"], table)
 
 
@@ -69,7 +63,6 @@ def release_values(release: Release, public: Any) -> dict[str, bytes]:
     prefix, values = _prefix(release.step), {}
     for name, table in zip(_PARTS, (release.rows, release.added, release.removed), strict=True):
         values[f"{prefix}/{name}"] = _parquet(release.kind.frame(table, release.types))
-        values[f"{prefix}/{name}/cells"] = pack(_Cells(table.cells))
     values[prefix] = (json.dumps(release.provenance, indent=2) + "\n").encode()
     values[f"{prefix}/public"] = pack(public)
     return values
@@ -78,14 +71,14 @@ def release_values(release: Release, public: Any) -> dict[str, bytes]:
 def read_release_values(store: Store, step: int) -> dict[str, bytes]:
     """The same values, from a store."""
     prefix = _prefix(step)
-    names = [prefix, f"{prefix}/public", *(f"{prefix}/{p}{tail}" for p in _PARTS for tail in ("", "/cells"))]
+    names = [prefix, f"{prefix}/public", *(f"{prefix}/{part}" for part in _PARTS)]
     return {name: store.bytes(name) for name in names}
 
 
 def read_release(store: Store, step: int, mechanism: Mechanism, guarantee: Any) -> Release:
     """A release again."""
     prefix, begin = _prefix(step), beginning(mechanism)
-    rows, added, removed = (_read_table(store, prefix, name, begin.table) for name in _PARTS)
+    rows, added, removed = (_read_table(store, step, name, mechanism) for name in _PARTS)
     view = mechanism.view(unpack(store.bytes(f"{prefix}/public"), like=begin.state.public))
     return Release(step, guarantee, store.json(prefix), view, rows, added, removed, mechanism.domain.types)
 
@@ -100,7 +93,7 @@ def files(store: Store, step: int) -> dict[str, bytes]:
 
 def _parquet(frame: Any) -> bytes:
     buffer = io.BytesIO()
-    frame.write_parquet(buffer)
+    frame.write_parquet(buffer, compression="lz4", statistics=False)
     return buffer.getvalue()
 
 
@@ -120,18 +113,17 @@ def unseal(data: bytes | None) -> Any:
     return None if data is None else pl.read_parquet(io.BytesIO(data))
 
 
-def _read_table(store: Store, prefix: str, name: str, like: Table) -> Table:
+def _read_table(store: Store, step: int, name: str, mechanism: Mechanism) -> Table:
+    """A stored table; the cells of its rows are read off their values, which lead back to the cells they were made of."""
     import polars as pl
 
-    cells = unpack(store.bytes(f"{prefix}/{name}/cells"), like=_Cells(like.cells)).cells
-    frame = pl.read_parquet(io.BytesIO(store.bytes(f"{prefix}/{name}")))
-    if tuple(frame.columns) != tuple(like.columns) or len(frame) != len(cells):
-        raise Corrupt("A stored release does not fit the stream's domain: restore the whole directory from a backup.")
+    frame = pl.read_parquet(io.BytesIO(store.bytes(f"{_prefix(step)}/{name}")))
+    like = beginning(mechanism).table.columns
     columns = {}
-    for column, values in like.columns.items():
+    for column, values in like.items():
         found = frame[column]
         columns[column] = np.array([*found, None], object)[:-1] if values.dtype == object else found.to_numpy()
-    return Table(cells, columns)
+    return Table(mechanism.domain.cells(nw.from_native(frame, eager_only=True)), columns)
 
 
 def _prefix(step: int) -> str:

@@ -36,7 +36,7 @@ _REFUSED = {
     sqlite3.SQLITE_PERM,
     sqlite3.SQLITE_AUTH,
 }
-_SCHEMA = "CREATE TABLE value (name TEXT PRIMARY KEY, data BLOB NOT NULL, digest BLOB NOT NULL) WITHOUT ROWID"
+_SCHEMA = "CREATE TABLE value (name TEXT PRIMARY KEY, data BLOB NOT NULL, digest BLOB NOT NULL)"
 
 
 class Store:
@@ -103,8 +103,11 @@ class Store:
         return json.loads(self.bytes(name))
 
     @contextlib.contextmanager
-    def transaction(self, name: str) -> Iterator[Changing]:
-        """Change several values at once; all of it is on disk when the block ends, or none of it."""
+    def transaction(self, name: str, *, erases: bool = False) -> Iterator[Changing]:
+        """Change several values at once; all of it is on disk when the block ends, or none of it.
+
+        The log keeps what a transaction erases until it is cut: `erases` cuts it.
+        """
         with _explained(self.folder):
             self._database.execute("BEGIN IMMEDIATE")
             try:
@@ -116,8 +119,9 @@ class Store:
                     self._database.execute("ROLLBACK")
                 raise
             point(f"{name}, after")
-            self._database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-            point(f"{name}, checkpointed")
+            if erases:
+                self._database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+                point(f"{name}, checkpointed")
 
     def close(self) -> None:
         """Let go of the directory."""
@@ -141,7 +145,15 @@ class Changing:
 
 
 def _put(database: sqlite3.Connection, name: str, data: bytes) -> None:
-    database.execute("INSERT OR REPLACE INTO value VALUES (?, ?, ?)", (name, data, _digest(name, data)))
+    """Set a value; one of the same length is overwritten in place, which frees no pages that would have to be wiped."""
+    digest = _digest(name, data)
+    found = database.execute("SELECT rowid, length(data) FROM value WHERE name = ?", (name,)).fetchone()
+    if found is None or found[1] != len(data) or not data:
+        database.execute("INSERT OR REPLACE INTO value VALUES (?, ?, ?)", (name, data, digest))
+        return
+    with database.blobopen("value", "data", found[0]) as blob:
+        blob.write(data)
+    database.execute("UPDATE value SET digest = ? WHERE rowid = ?", (digest, found[0]))
 
 
 def _digest(name: str, data: bytes) -> bytes:
@@ -151,6 +163,8 @@ def _digest(name: str, data: bytes) -> bytes:
 def _connect(path: Path) -> sqlite3.Connection:
     with _explained(path.parent):
         database = sqlite3.connect(path, isolation_level=None, timeout=5)
+
+        database.execute("PRAGMA page_size=65536")  # values are large: fewer, longer pages
         database.execute("PRAGMA journal_mode=WAL")
         database.execute("PRAGMA synchronous=FULL")
         database.execute("PRAGMA secure_delete=ON")

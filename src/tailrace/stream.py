@@ -322,7 +322,7 @@ class Stream:
         if self._store is None:
             self._kept[release.step] = release
         else:
-            with self._store.transaction("commit") as change:
+            with self._store.transaction("commit", erases=True) as change:
                 values = keep.standing_values(standing) | keep.release_values(release, standing.state.public)
                 for name, data in values.items():
                     change.put(name, data)

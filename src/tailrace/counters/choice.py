@@ -52,6 +52,7 @@ def _best(privacy: Loss, horizon: int | None) -> Counter[Any]:
     return min(candidates(privacy, horizon), key=mean_squared_error)
 
 
+@functools.lru_cache(maxsize=256)
 def allot(counter: Any, *, privacy: Loss, horizon: int | None, events: tuple[int, int]) -> Counter[Any]:
     """A counter whose loss for (insertions, deletions) of one unit is `privacy`: the given one, or the best where None.
 
