@@ -32,6 +32,7 @@ ORDER = (
         "ledger",
         "keep",
         "create",
+        "intents",
         "stream",
         "sources",
         "sinks",

@@ -49,12 +49,29 @@ def fingerprint(mechanism: Mechanism) -> str:
 
 def ledger_of(folder: Path, ledger: PathLike | None, *, new: bool = False) -> Ledger:
     """The ledger given, or the one beside the stream; `new` where it may be made."""
-    path = Path(ledger) if ledger is not None else folder.parent / "tailrace.ledger"
+    path = where(ledger, "ledger") if ledger is not None else folder.parent / "tailrace.ledger"
     if not new and not path.is_file():
         raise BehindLedger(
             f"{folder.name} has no ledger at {path.name}: say with ledger= where the one is that it was charged to."
         )
     return Ledger(path, point=point)
+
+
+def where(path: PathLike, name: str = "path") -> Path:
+    """`path` in full."""
+    try:
+        return Path(path).resolve()
+    except (TypeError, ValueError):
+        raise ConfigError(f"{name} must be the path of a folder or file, as a text or a Path.") from None
+
+
+def checked(mechanism: Mechanism, noise: Noise | None) -> Noise:
+    """The noise of a new stream, if its parts are what they should be."""
+    if isinstance(mechanism, type) or not all(hasattr(mechanism, part) for part in ("measure", "sample", "guarantee")):
+        raise ConfigError("A stream is made of a mechanism, for example HistogramStream(domain=..., privacy=..., ...).")
+    if noise is not None and type(noise) is not Noise:
+        raise ConfigError("noise must be Noise.fresh(), or Noise.insecure(seed) in a test.")
+    return noise or Noise.fresh()
 
 
 def unit_key(noise: Noise) -> str:
@@ -80,13 +97,15 @@ def build(
     A fork (`fork_of`: what the first stream says about itself) keeps the key of its unit memory. After a crash in
     between, the entry of the same path and configuration has no step yet and is used again.
     """
-    folder = Path(path).resolve()
+    folder = where(path)
     if not isinstance(population, str) or not population:
         raise ConfigError("population must name whose data these are, for example population='city 2026'.")
     if folder.exists():
         raise StateError(f"{folder.name} exists already: open it with Stream.open, or choose another path.")
     plain = configuration(mechanism)
-    book = ledger_of(folder, ledger, new=True)
+    book = ledger_of(folder, ledger, new=fork_of is None)
+    if fork_of is not None:
+        book.mark(fork_of["entry"])  # the ledger that the first stream is charged to, and no other
     entry = book.charge(
         population=population,
         path=str(folder),

@@ -44,10 +44,16 @@ def write_folder(path: Path, files: Mapping[str, bytes], name: str) -> None:
     """A new folder with these files, which appears whole or not at all."""
     partial = path.with_name(f".{path.name}.partial")
     shutil.rmtree(partial, ignore_errors=True)
-    partial.mkdir()
-    for file, data in files.items():
-        write_file(partial / file, data)
-    sync(partial)
+    try:
+        partial.mkdir()
+        for file, data in files.items():
+            write_file(partial / file, data)
+        sync(partial)
+    except OSError:
+        raise StateError(
+            f"{path.name} cannot be written: the disk is full, read-only or refuses. Nothing was lost; mend it and open the "
+            "stream again."
+        ) from None
     place(partial, path, name)
 
 

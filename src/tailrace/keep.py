@@ -91,6 +91,14 @@ def files(store: Store, step: int) -> dict[str, bytes]:
     }
 
 
+def sizes(store: Store, step: int) -> dict[str, int]:
+    """The lengths of those files."""
+    prefix = _prefix(step)
+    return {f"{name}.parquet": store.length(f"{prefix}/{name}") for name in _PARTS} | {
+        "provenance.json": store.length(prefix)
+    }
+
+
 def _parquet(frame: Any) -> bytes:
     buffer = io.BytesIO()
     frame.write_parquet(buffer, compression="lz4", statistics=False)

@@ -47,7 +47,7 @@ def from_plain(plain: Any, kinds: Kinds) -> Any:
         return tuple(from_plain(item, kinds) for item in plain)
     if not isinstance(plain, dict):
         return plain
-    kind = plain.get("kind")
+    kind = str(plain.get("kind"))
     if kind not in kinds:
         raise ConfigError("A stored configuration names a part that this version of Tailrace does not know.")
     if "plain" in plain:  # the part wrote itself, and reads itself

@@ -39,6 +39,12 @@ def announce(folder: Path, guarantee: Guarantee, codebook: Mapping[str, Any]) ->
     write_file(folder / "README.md", _README.format(sentence=guarantee).encode())
 
 
+def holds(folder: Path, step: int, sizes: Mapping[str, int]) -> bool:
+    """Whether the folder of a step has the files of these lengths."""
+    target = folder / f"{step:06d}"
+    return all((target / name).is_file() and (target / name).stat().st_size == size for name, size in sizes.items())
+
+
 def deliver(folder: Path, step: int, files: Mapping[str, bytes]) -> None:
     """Put a step's files in place, once."""
     target = folder / f"{step:06d}"
@@ -50,6 +56,7 @@ def deliver(folder: Path, step: int, files: Mapping[str, bytes]) -> None:
                     "Move it away and open the stream again."
                 )
         return
+    folder.mkdir(exist_ok=True)
     write_folder(target, files, "release")
 
 

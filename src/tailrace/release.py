@@ -48,9 +48,12 @@ def kind_of(frame: Any) -> Kind:
     """The kind of a frame; its content is not looked at."""
     if frame is None:
         return Kind()
-    opened = nw.from_native(frame, pass_through=True)
-    if opened is frame:
-        raise DataError("A batch is a data frame of pandas, Polars, PyArrow, DuckDB or PySpark, or None.")
+    try:
+        opened = nw.from_native(frame)
+    except nw.exceptions.DuplicateError:
+        raise DataError("The frame has two columns of the same name.") from None
+    except Exception:
+        raise DataError("A batch is a data frame of pandas, Polars, PyArrow, DuckDB or PySpark, or None.") from None
     implementation = opened.implementation
     names = {
         nw.Implementation.PANDAS: "pandas",

@@ -53,6 +53,7 @@ class Store:
             self.secret = _secret(folder / "key")
             self._database = _connect(folder / "state.db")
             with _explained(folder):
+                self._database.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # a killed commit may have left erased values
                 if self._database.execute("PRAGMA quick_check").fetchone()[0] != "ok":
                     raise Corrupt("private/state.db is damaged: restore the whole directory from a backup.")
             if self.json("format") != FORMAT:
@@ -97,6 +98,12 @@ class Store:
         if _digest(name, row[0]) != row[1]:
             raise Corrupt(f"'{name}' in private/state.db is damaged: restore the whole directory from a backup.")
         return row[0]
+
+    def length(self, name: str) -> int:
+        """The length of a value, or -1."""
+        with _explained(self.folder):
+            row = self._database.execute("SELECT length(data) FROM value WHERE name = ?", (name,)).fetchone()
+        return -1 if row is None else row[0]
 
     def json(self, name: str) -> Any:
         """A value that is JSON."""
@@ -162,7 +169,7 @@ def _digest(name: str, data: bytes) -> bytes:
 
 def _connect(path: Path) -> sqlite3.Connection:
     with _explained(path.parent):
-        database = sqlite3.connect(path, isolation_level=None, timeout=5)
+        database = sqlite3.connect(path, isolation_level=None, timeout=5, check_same_thread=False)
 
         database.execute("PRAGMA page_size=65536")  # values are large: fewer, longer pages
         database.execute("PRAGMA journal_mode=WAL")

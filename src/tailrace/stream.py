@@ -14,46 +14,37 @@ behind its mark in the ledger and is refused before any draw; `Stream.fork` cont
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import tempfile
-from dataclasses import dataclass, replace
+import threading
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from tailrace import keep
-from tailrace.create import PathLike, build, fingerprint, kinds, ledger_of, unit_key
+from tailrace import intents, keep
+from tailrace.create import PathLike, build, checked, fingerprint, kinds, ledger_of, unit_key, where
 from tailrace.durable import point
-from tailrace.errors import BehindLedger, ConfigError, HorizonReached, StateError
+from tailrace.errors import BehindLedger, ConfigError, Corrupt, DataError, HorizonReached, StateError
 from tailrace.guarantee import Guarantee, User
+from tailrace.intents import Intent
 from tailrace.ledger import Ledger, Mark
 from tailrace.loss import whole
 from tailrace.mechanisms.base import Mechanism
 from tailrace.memory import bound
 from tailrace.noise import Noise
-from tailrace.packing import pack, unpack
 from tailrace.plain import from_plain
 from tailrace.plan import Counts
-from tailrace.publish import deliver
+from tailrace.publish import deliver, holds
 from tailrace.release import Release, kind_of, part
 from tailrace.store import Store
 
 _SEEDED = "NO privacy: made with a known seed"
 _UNCHARGED = "not charged to any ledger"
-
-
-@dataclass(frozen=True)
-class Intent:
-    """A step that has been counted: all that finishing it needs."""
-
-    step: int
-    nonce: str
-    segment: str | None  # of the unit memory, after this step
-    counts: Counts
-    batch: tuple[Any, Any] | None = None  # rows added and deleted, where the mechanism may ask for another round
 
 
 class Stream:
@@ -70,7 +61,8 @@ class Stream:
 
     def __init__(self, mechanism: Mechanism, *, noise: Noise | None = None) -> None:
         self._temporary = tempfile.TemporaryDirectory(prefix="tailrace-")
-        self._begin(mechanism, noise or Noise.fresh(), Path(self._temporary.name), keep.beginning(mechanism))
+        source = checked(mechanism, noise)
+        self._begin(mechanism, source, Path(self._temporary.name), keep.beginning(mechanism))
 
     @classmethod
     def create(
@@ -83,7 +75,7 @@ class Stream:
         noise: Noise | None = None,
     ) -> Stream:
         """A new stream in a new directory, charged to `population` for its whole horizon."""
-        source = noise or Noise.fresh()
+        source = checked(mechanism, noise)
         build(
             path,
             mechanism,
@@ -98,7 +90,7 @@ class Stream:
     @classmethod
     def open(cls, path: PathLike, *, ledger: PathLike | None = None) -> Stream:
         """The stream kept in `path`; a step that was cut off is finished first."""
-        folder = Path(path).resolve()
+        folder = where(path)
         store = Store(folder / "private")
         stream = cls.__new__(cls)
         try:
@@ -120,8 +112,8 @@ class Stream:
 
         A step that was cut off in `path` is not taken over: push its rows again.
         """
-        source = Path(path).resolve()
-        if ledger is None and Path(to).resolve().parent != source.parent:
+        source = where(path)
+        if ledger is None and where(to).parent != source.parent:
             raise ConfigError("A fork into another folder needs ledger=: the one that the first stream is charged to.")
         store = Store(source / "private")
         try:
@@ -130,7 +122,8 @@ class Stream:
             standing, noise = keep.read_standing(store, mechanism), Noise.fresh()
             if about["noise"] != "fresh":
                 noise = Noise.kept(Noise.kept(store.secret, "insecure").at("fork").keyed_hash(b"fork"), "insecure")
-            standing = replace(standing, mark=Mark(standing.mark.step, noise.at("fork").nonce()))
+            if standing.mark.step:
+                standing = replace(standing, mark=Mark(standing.mark.step, noise.at("fork").nonce()))
             releases = [keep.read_release_values(store, step) for step in range(1, standing.mark.step + 1)]
             build(
                 to,
@@ -155,7 +148,11 @@ class Stream:
         self._entry = ""  # in the ledger
         self._units = unit_key(noise)
         self._kept: dict[int, Release] = {}  # releases of a stream in memory
-        self._process, self._usable = os.getpid(), True
+        self._process, self._usable, self._closed, self._lock = os.getpid(), True, False, threading.RLock()
+        if mechanism.rounds > 1 and isinstance(mechanism.unit, User):
+            raise ConfigError(
+                "A mechanism of several rounds cannot bound the contributions of a User yet: use unit=Event()."
+            )
 
     def _resume(self) -> None:
         """Check the ledger, finish what was cut off, deliver what was not."""
@@ -163,20 +160,34 @@ class Stream:
         assert store is not None and ledger is not None
         if store.json("about")["fork"] and ledger.mark(self._entry) == Mark(0, ""):
             ledger.claim(self._entry, before=Mark(0, ""), after=self._standing.mark)  # a fork takes its place, once
-        intent, stood = self._found_intent(store), ledger.mark(self._entry)
+        intent, stood = intents.found(store), ledger.mark(self._entry)
         ours = {self._standing.mark} if intent is None else {self._standing.mark, Mark(intent.step, self._tag(intent))}
+        if intent is not None and intent.step != self.step + 1:
+            raise Corrupt(
+                "The step in progress does not follow the last one: restore the whole directory from a backup."
+            )
         if stood not in ours:
+            name = store.folder.parent.name
+            if stood.step < self.step:
+                raise BehindLedger(
+                    f"{name} stands at step {self.step}, its ledger at step {stood.step}: restore the newest ledger."
+                )
             raise BehindLedger(
-                f"{store.folder.parent.name} stands at step {self.step}, its ledger at step {stood.step}: it is a copy or an old "
-                "backup, and going on would release the same data twice. Use the directory that is up to date, or "
-                "Stream.fork, which is a new charge."
+                f"{name} stands at step {self.step}, its ledger at step {stood.step}: it is a copy or an old backup, and going "
+                "on would release the same data twice. Use the directory that is up to date, or Stream.fork, which is a new "
+                "charge."
             )
         if intent is not None:
             self._finish(intent)
         self._clean()
+        self._deliver_missing()
+
+    def _deliver_missing(self) -> None:
+        """Bring the public directory up to date; a release there that is not the stored one is refused."""
+        assert self._store is not None
         for step in range(1, self.step + 1):
-            if not (self._public / f"{step:06d}").is_dir():
-                deliver(self._public, step, keep.files(store, step))
+            if not holds(self._public, step, keep.sizes(self._store, step)):
+                deliver(self._public, step, keep.files(self._store, step))
 
     @property
     def step(self) -> int:
@@ -199,10 +210,17 @@ class Stream:
         `step` says which one it is meant to be: one that is committed returns the stored release and does not look at the
         frame; one beyond the next is refused.
         """
+        with self._lock:
+            return self._push(frame, deletes, step)
+
+    def _push(self, frame: Any, deletes: Any, step: int | None) -> Release:
         self._check_usable()
-        wanted, kind = self.step + 1 if step is None else whole("step", step), kind_of(frame)
+        wanted = self.step + 1 if step is None else whole("step", step)
         if wanted <= self.step:
-            return replace(self.release(wanted), kind=kind)
+            with contextlib.suppress(DataError):  # the frame is not looked at, but for its kind
+                return replace(self.release(wanted), kind=kind_of(frame))
+            return self.release(wanted)
+        kind = kind_of(frame)
         if wanted > self.step + 1:
             raise StateError(
                 f"The next step is {self.step + 1}; step {wanted} cannot come before it. Push the missing steps first."
@@ -219,6 +237,10 @@ class Stream:
 
     def release(self, step: int) -> Release:
         """A stored release again."""
+        with self._lock:
+            return self._release(step)
+
+    def _release(self, step: int) -> Release:
         self._check_usable()
         if not 1 <= whole("step", step) <= self.step:
             raise StateError(f"There is no release of step {step} yet: the last one is {self.step}.")
@@ -228,13 +250,22 @@ class Stream:
 
     def close(self, erase: bool = False) -> None:
         """Let go of the directory; `erase` also removes all that is private, so that only the releases remain."""
-        if self._store is not None:
-            self._store.close()
-            if erase:
-                shutil.rmtree(self._store.folder)
-        elif self._usable:
-            self._temporary.cleanup()
-        self._usable = False
+        with self._lock:
+            self._check_process()
+            if self._store is not None and not self._closed:
+                if erase:
+                    self._deliver_missing()
+                self._store.close()
+                if erase:
+                    shutil.rmtree(self._store.folder)
+            elif not self._closed:
+                self._temporary.cleanup()
+            self._usable, self._closed = False, True
+
+    def __reduce__(self) -> Any:
+        raise StateError(
+            "A stream cannot be copied or pickled: it has one writer. Open its directory where you need it."
+        )
 
     def __enter__(self) -> Stream:
         return self
@@ -245,6 +276,9 @@ class Stream:
     def _check_usable(self) -> None:
         if not self._usable:
             raise StateError("This stream is closed, or a step of it was cut off: open it again with Stream.open.")
+        self._check_process()
+
+    def _check_process(self) -> None:
         if self._process != os.getpid():
             raise StateError(
                 "A stream belongs to the process that opened it: after a fork, open it in one process only."
@@ -270,18 +304,15 @@ class Stream:
             counts = Counts(np.bincount(accepted.adds, minlength=size), np.bincount(accepted.deletes, minlength=size))
         else:
             counts = plan.counts(frame, deletes)
-        sealed, batch = (None, None), None
+        intent = Intent(step, nonce, segment, counts)
         if self._mechanism.rounds > 1:
-            sealed = keep.seal(plan, frame), keep.seal(plan, deletes)
-            batch = keep.unseal(sealed[0]), keep.unseal(sealed[1])
-        intent = Intent(step, nonce, segment, counts, batch)
+            intent = replace(intent, sealed=(keep.seal(plan, frame), keep.seal(plan, deletes)))
         if self._store is not None:
+            self._usable = False  # from here on an error leaves the stream to be opened again
             with self._store.transaction("intent") as change:
-                change.put("intent", {"step": step, "nonce": nonce, "segment": segment})
-                change.put("intent/counts", pack(counts))
-                for name, data in zip(("adds", "deletes"), sealed, strict=True):
-                    if data is not None:
-                        change.put(f"intent/{name}", data)
+                change.erase("intent")
+                for name, data in intents.values(intent).items():
+                    change.put(name, data)
         return intent
 
     def _finish(self, intent: Intent) -> Release:
@@ -296,9 +327,9 @@ class Stream:
         )
         measured = mechanism.measure(self._standing.state, intent.counts, noise.at("round", 0))
         for turn in range(1, mechanism.rounds):
-            if not measured.again or intent.batch is None:
+            if not measured.again:
                 break
-            counts = mechanism.plan(measured.state.public).counts(*intent.batch)
+            counts = mechanism.plan(measured.state.public).counts(*map(keep.unseal, intent.sealed))
             measured = mechanism.measure(measured.state, counts, noise.at("round", turn))
         view = mechanism.view(measured.state.public)
         sample = mechanism.sample(view, self._standing.table, noise.at("sample").generator())
@@ -345,17 +376,6 @@ class Stream:
             "time": datetime.now(UTC).isoformat(timespec="seconds"),
             "noise": self._noise.kind,
         }
-
-    def _found_intent(self, store: Store) -> Intent | None:
-        """The step that was cut off, if one was."""
-        if store.find("intent") is None:
-            return None
-        about, none = store.json("intent"), np.zeros(0, np.int64)
-        batch = None
-        if self._mechanism.rounds > 1:
-            batch = keep.unseal(store.find("intent/adds")), keep.unseal(store.find("intent/deletes"))
-        counts = unpack(store.bytes("intent/counts"), like=Counts(none, none))
-        return Intent(about["step"], about["nonce"], about["segment"], counts, batch)
 
     def _clean(self) -> None:
         """Remove the memory of other steps than the one that stands."""

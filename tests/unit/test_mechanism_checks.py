@@ -118,6 +118,10 @@ def for_somebody_else(self):
     return Guarantee(PureDP(epsilon=1), User(column="id"), self.neighbours, self.horizon)
 
 
+def ninety_nine(self):
+    return Guarantee(PureDP(epsilon=99), self.unit, self.neighbours, self.horizon)
+
+
 @pytest.mark.parametrize(
     ("broken", "promise"),
     [
@@ -127,6 +131,7 @@ def for_somebody_else(self):
         (mutant(measure=forgets_quiet_days), "an empty batch draws noise too"),
         (mutant(sample=shuffles), "rows that stay come first"),
         (mutant(guarantee=property(for_somebody_else)), "the guarantee is for the declared unit"),
+        (mutant(guarantee=property(lambda self: ninety_nine(self))), "within the declared loss"),
         (mutant(guarantee=property(lambda self: "trust me")), "states its guarantee"),
     ],
 )

@@ -1,9 +1,12 @@
 """What a stream promises to the program that holds it."""
 
+import copy
 import dataclasses
 import json
 import os
+import pickle
 import shutil
+import threading
 
 import numpy as np
 import polars as pl
@@ -173,9 +176,14 @@ def test_one_writer_at_a_time(stream, tmp_path):
 
 
 def test_a_stream_belongs_to_its_process(stream):
-    stream._process = -1
-    with pytest.raises(StateError, match="belongs to the process that opened it"):
-        stream.push(day(1))
+    own, stream._process = stream._process, -1
+    for attempt in (lambda: stream.push(day(1)), lambda: stream.close(erase=True)):
+        with pytest.raises(StateError, match="belongs to the process that opened it"):
+            attempt()
+    stream._process = own
+    for attempt in (copy.copy, copy.deepcopy, pickle.dumps):
+        with pytest.raises(StateError, match="cannot be copied"):
+            attempt(stream)
 
 
 def test_creating_twice_or_opening_nothing_is_refused(stream, tmp_path):
@@ -433,3 +441,118 @@ def test_every_configuration_comes_back(tmp_path):
         Stream.create(tmp_path / str(number), mechanism, population="p").close()
         with Stream.open(tmp_path / str(number)) as stream:
             assert stream.mechanism == mechanism
+
+
+def test_a_second_push_after_an_interrupted_one_leaves_no_rows_of_the_first(tmp_path, monkeypatch):
+    """Between an intent and its end an error closes the stream, so that two batches never mix."""
+    with Stream.create(tmp_path / "w", histogram(), population="p", noise=Noise.insecure(1)) as stream:
+        monkeypatch.setattr(stream, "_finish", lambda intent: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            stream.push(day(1))
+        with pytest.raises(StateError, match="open it again"):
+            stream.push(day(2))
+    with Stream.open(tmp_path / "w") as stream:
+        assert stream.step == 1
+
+
+def test_several_rounds_and_bounded_people_are_not_built_together_yet():
+    with pytest.raises(ConfigError, match="several rounds"):
+        Stream(TwoRounds(domain=WARD, privacy=PureDP(epsilon=1), unit=User(column="id", events=1), horizon=3))
+
+
+def test_a_fork_uses_the_ledger_of_the_first_stream_and_makes_no_new_one(tmp_path):
+    book = tmp_path / "books.ledger"
+    Ledger(book).cap("ward", PureDP(epsilon=1), Event())
+    Stream.create(tmp_path / "a", histogram(), population="ward", ledger=book).close()
+    with pytest.raises(BehindLedger, match="has no ledger"):
+        Stream.fork(tmp_path / "a", tmp_path / "b")
+    Ledger(tmp_path / "tailrace.ledger")
+    with pytest.raises(BehindLedger, match="no entry of this stream"):
+        Stream.fork(tmp_path / "a", tmp_path / "b")
+    with pytest.raises(BudgetExceeded):
+        Stream.fork(tmp_path / "a", tmp_path / "b", ledger=book)
+
+
+def test_a_stream_without_a_step_can_be_forked(tmp_path):
+    Stream.create(tmp_path / "a", histogram(), population="ward").close()
+    with Stream.fork(tmp_path / "a", tmp_path / "b") as fork:
+        assert fork.push(day(1)).step == 1
+
+
+def test_pushes_from_several_threads_take_turns(tmp_path):
+    with (
+        Stream.create(tmp_path / "w", histogram(horizon=40), population="p") as kept,
+        Stream(histogram(horizon=40)) as held,
+    ):
+        for stream in (kept, held):
+            steps: list[int] = []
+            work = lambda s=stream, to=steps: to.append(s.push(day(1)).step)  # noqa: E731
+            threads = [threading.Thread(target=work) for _ in range(8)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            assert sorted(steps) == list(range(1, 9))
+
+
+def test_a_release_that_was_changed_in_place_is_refused_at_opening(tmp_path):
+    path = tmp_path / "w"
+    with Stream.create(path, histogram(), population="p") as stream:
+        stream.push(day(1))
+    with (path / "releases" / "000001" / "table.parquet").open("ab") as file:
+        file.write(b"more")
+    with pytest.raises(StateError, match="holds a different release"):
+        Stream.open(path)
+
+
+def test_an_older_ledger_is_named_as_what_it_is(tmp_path):
+    with Stream.create(tmp_path / "w", histogram(), population="p") as stream:
+        shutil.copy(tmp_path / "tailrace.ledger", tmp_path / "old")
+        stream.push(day(1))
+    os.replace(tmp_path / "old", tmp_path / "tailrace.ledger")
+    with pytest.raises(BehindLedger, match="restore the newest ledger"):
+        Stream.open(tmp_path / "w")
+
+
+def test_erasing_first_delivers_what_was_not(tmp_path):
+    stream = Stream.create(tmp_path / "w", histogram(), population="p")
+    stream.push(day(1))
+    shutil.rmtree(tmp_path / "w" / "releases")
+    stream.close(erase=True)
+    stream.close(erase=True)
+    assert (tmp_path / "w" / "releases" / "000001" / "table.parquet").is_file()
+
+
+def test_empty_pandas_frames_and_columns_without_one_value_are_content(tmp_path):
+    pd = pytest.importorskip("pandas", reason="pandas is not installed")
+    with Stream(histogram(User(column="id", events=1))) as stream:
+        for frame in (
+            pd.DataFrame({"id": [], "sex": [], "age": []}),
+            pd.DataFrame({"id": [1, 2], "sex": [np.nan, np.nan], "age": [1, 2]}),
+            pd.DataFrame({"id": pd.to_datetime([None, None]), "sex": ["f", "m"], "age": pd.to_datetime([None, None])}),
+        ):
+            stream.push(frame)
+        assert stream.step == 3
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda p: Stream(HistogramStream), "made of a mechanism"),
+        (lambda p: Stream(histogram(), noise=np.random.default_rng()), "noise must be"),
+        (lambda p: Stream.create(3, histogram(), population="p"), "path must be"),
+        (lambda p: Stream.open("a\0b"), "path must be"),
+        (lambda p: Stream.create(p / "w", histogram(), population="p", ledger=3), "ledger must be"),
+        (lambda p: histogram(counter=3), "counter must be"),
+    ],
+)
+def test_parts_of_the_wrong_type_are_refused_in_one_sentence(tmp_path, make, message):
+    with pytest.raises(ConfigError, match=message):
+        make(tmp_path)
+
+
+def test_two_columns_of_one_name_are_refused():
+    pd = pytest.importorskip("pandas", reason="pandas is not installed")
+    frame = pd.DataFrame([["f", 1, 2]], columns=["sex", "age", "age"])
+    with pytest.raises(DataError, match="two columns of the same name"):
+        Stream(histogram()).push(frame)

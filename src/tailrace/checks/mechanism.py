@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 import narwhals as nw
@@ -21,6 +22,7 @@ import numpy as np
 from tailrace import keep
 from tailrace.checks.spy import Spy
 from tailrace.guarantee import Guarantee
+from tailrace.loss import ZCDP
 from tailrace.mechanisms.base import Mechanism, State, Step
 from tailrace.noise import Draws, Noise
 from tailrace.packing import pack, unpack
@@ -69,6 +71,14 @@ def check_guarantee(mechanism: Mechanism, batches: Batches) -> None:  # noqa: AR
     assert isinstance(guarantee, Guarantee), "a mechanism states its guarantee"
     stated = guarantee.unit, guarantee.neighbours, guarantee.horizon
     assert stated == (mechanism.unit, mechanism.neighbours, mechanism.horizon), "the guarantee is for the declared unit"
+    asked, given = mechanism.privacy, guarantee.loss
+    within = given.as_zcdp().rho <= asked.rho if isinstance(asked, ZCDP) else _epsilon(given) <= asked.epsilon
+    assert within, "the guarantee is within the declared loss"
+
+
+def _epsilon(loss: Any) -> Fraction:
+    assert not isinstance(loss, ZCDP), "the guarantee is of a kind that the declared loss implies"
+    return loss.epsilon
 
 
 def check_purity(mechanism: Mechanism, batches: Batches) -> None:

@@ -78,7 +78,9 @@ def cells(frame: nw.DataFrame[Any], columns: Sequence[str], axes: Sequence[Axis]
     _bounded(axes)
     number = np.zeros(len(frame), np.int64)
     for column, axis in zip(columns, axes, strict=True):
-        if found[column] == "object":
+        if found[column] == "null":
+            codes = axis.encode(np.full(len(frame), None if axis.holds == "text" else math.nan))
+        elif found[column] == "object":
             codes = axis.encode(_objects(frame.get_column(column).to_numpy(), axis.holds))
         else:
             x = _read(frame, column, found[column], axis)
@@ -105,8 +107,12 @@ def _bounded(axes: Sequence[Axis]) -> None:
 
 
 def _kind(frame: Frame, column: str, dtype: nw.dtypes.DType) -> str:
-    if frame.implementation.is_pandas_like() and frame.to_native()[column].dtype == object:
-        return "object"  # whatever its first rows look like
+    if frame.implementation.is_pandas_like():
+        values = frame.to_native()[column]
+        if values.dtype == object:
+            return "object"  # whatever its first rows look like
+        if values.isna().all():
+            return "null"  # pandas gives a column without one value any type
     if isinstance(dtype, nw.Categorical):
         return _kind_of_categories(frame, column)
     if dtype.is_numeric():  # integers, floats and decimals

@@ -15,6 +15,7 @@ import numpy as np
 
 from tailrace.domain import Codes
 from tailrace.guarantee import Guarantee, Neighbours, Unit
+from tailrace.loss import Loss
 from tailrace.noise import Draws
 from tailrace.plan import Counts, Plan
 
@@ -78,6 +79,11 @@ class Mechanism(Protocol):
     def takes(self) -> Takes: ...
     @property
     def domain(self) -> Codes: ...
+    @property
+    def privacy(self) -> Loss:
+        """The loss of one unit over the horizon, as asked for."""
+        ...
+
     @property
     def unit(self) -> Unit: ...
     @property

@@ -14,7 +14,7 @@ Departs: synthetic rows come from the nearest nonnegative histogram of the same 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -55,7 +55,10 @@ class HistogramView:
         """
         weights = np.ones(1)
         for column, attribute in zip(self.domain.columns, self.domain.attributes, strict=True):
-            chosen = _weights(column, attribute, where.pop(column)) if column in where else np.ones(attribute.size)
+            try:
+                chosen = _weights(column, attribute, where.pop(column)) if column in where else np.ones(attribute.size)
+            except TypeError:
+                raise ConfigError(f"Ask for values of '{column}', or a range of them: {column}=(low, high).") from None
             weights = np.multiply.outer(weights, chosen).reshape(-1)
         if where:
             raise ConfigError(
@@ -65,6 +68,12 @@ class HistogramView:
 
     def marginal(self, *columns: str) -> tuple[np.ndarray, float]:
         """Estimates summed over all other columns, as an array with an axis per column, and the standard error of each."""
+        if (
+            not columns
+            or any(column not in self.domain.columns for column in columns)
+            or len(set(columns)) != len(columns)
+        ):
+            raise ConfigError(f"marginal takes different columns of the domain: {', '.join(self.domain.columns)}.")
         axes = [self.domain.columns.index(column) for column in columns]
         others = tuple(axis for axis in range(len(self.domain.shape)) if axis not in axes)
         summed = self.estimates.reshape(self.domain.shape).sum(axis=others)
@@ -91,10 +100,6 @@ class HistogramStream:
     counter: Any = None
     deletes: bool = True
 
-    takes: ClassVar[Takes] = Takes.Events
-    neighbours: ClassVar[Neighbours] = AddRemove
-    rounds: ClassVar[int] = 1
-
     def __post_init__(self) -> None:
         if not isinstance(self.domain, Schema):
             raise ConfigError("domain must be a Schema of attributes, for example Schema(age=Integer(0, 99)).")
@@ -103,13 +108,29 @@ class HistogramStream:
         if not isinstance(self.privacy, Loss):
             raise ConfigError("privacy must be PureDP(epsilon=...), ZCDP(rho=...) or ApproxDP(epsilon=..., delta=...).")
         if self.horizon is not None:
-            whole("horizon", self.horizon)
+            object.__setattr__(self, "horizon", whole("horizon", self.horizon))
+        if self.counter is not None and (isinstance(self.counter, type) or not hasattr(self.counter, "step")):
+            raise ConfigError(
+                "counter must be a counter without a budget, for example counters.Block(size=8), or None."
+            )
         if not isinstance(self.unit, Event) and not (isinstance(self.unit, User) and self.unit.events is not None):
             raise ConfigError(
                 "HistogramStream protects Event() or User(column=..., events=m): without a bound on the events of a person "
                 "its loss over the horizon has none."
             )
         self.counting.init(0)  # a counter that does not fit is refused now, not at the first step
+
+    @property
+    def takes(self) -> Takes:
+        return Takes.Events
+
+    @property
+    def neighbours(self) -> Neighbours:
+        return AddRemove
+
+    @property
+    def rounds(self) -> int:
+        return 1
 
     @property
     def _events(self) -> tuple[int, int]:
@@ -144,7 +165,11 @@ class HistogramStream:
 
     def view(self, public: Released) -> HistogramView | None:
         step = int(public.step)
-        return HistogramView(self.domain, public.estimates, float(self.counting.variance(step))) if step else None
+        if not step:
+            return None
+        shown = public.estimates.copy()
+        shown.setflags(write=False)
+        return HistogramView(self.domain, shown, float(self.counting.variance(step)))
 
     def sample(self, view: HistogramView | None, previous: Table, rng: np.random.Generator) -> Sample:
         estimates = np.zeros(self.domain.size) if view is None else view.estimates

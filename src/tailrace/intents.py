@@ -1,0 +1,46 @@
+"""A step that has been counted and not yet drawn: written down first, so that it can be finished whatever happens."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+import numpy as np
+
+from tailrace.packing import pack, unpack
+from tailrace.plan import Counts
+from tailrace.store import Store
+
+_BATCH = ("intent/adds", "intent/deletes")
+
+
+@dataclass(frozen=True)
+class Intent:
+    """All that finishing a step needs, beside the state before it."""
+
+    step: int
+    nonce: str  # names the attempt: noise is drawn at (step, nonce)
+    segment: str | None  # of the unit memory, after this step
+    counts: Counts
+    sealed: tuple[bytes | None, bytes | None] = (
+        None,
+        None,
+    )  # rows added and deleted, where a step may take several rounds
+
+
+def values(intent: Intent) -> dict[str, bytes]:
+    """`intent` as the values of a store."""
+    about = {"step": intent.step, "nonce": intent.nonce, "segment": intent.segment}
+    rows = {name: data for name, data in zip(_BATCH, intent.sealed, strict=True) if data is not None}
+    return {"intent": json.dumps(about).encode(), "intent/counts": pack(intent.counts), **rows}
+
+
+def found(store: Store) -> Intent | None:
+    """The step that was cut off, if one was."""
+    if store.find("intent") is None:
+        return None
+    about, any_size = store.json("intent"), np.zeros(0, np.int64)
+    counts = unpack(store.bytes("intent/counts"), like=Counts(any_size, any_size))
+    return Intent(
+        about["step"], about["nonce"], about["segment"], counts, (store.find(_BATCH[0]), store.find(_BATCH[1]))
+    )
