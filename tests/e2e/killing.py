@@ -125,7 +125,7 @@ def unbroken(folder, unit):
 
 def at_writes(folder, unit):
     """Killed at a random durable write of each life, at most one step's worth of them on, until the work is done."""
-    rng, kills, most = random.Random(1), 0, {"event": 5, "user": 16}[unit]
+    rng, kills, most = random.Random(1), 0, {"event": 4, "user": 14}[unit]
     while (outcome := ended(begin(killed_at(rng.randint(1, most), lambda: work(folder, unit, "seeded"))))) != 0:
         assert outcome == -signal.SIGKILL, outcome
         kills += 1
