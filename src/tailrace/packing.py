@@ -12,6 +12,7 @@ from tailrace.errors import ConfigError, Corrupt, Mismatch
 
 S = TypeVar("S")
 
+_NARROW = (np.dtype(np.int8), np.dtype(np.int16), np.dtype(np.int32))
 _LENGTH = "length"  # the entry that says how many parts a tuple has
 
 
@@ -45,7 +46,7 @@ def unpack(data: bytes, *, like: S) -> S:
 
 def _flatten(name: str, part: Any, arrays: dict[str, np.ndarray]) -> None:
     if isinstance(part, np.ndarray):
-        arrays[name] = part
+        arrays[name] = _narrow(part)
     elif isinstance(part, tuple):
         arrays[f"{name}/{_LENGTH}"] = np.array(len(part), np.int64)
         for place, item in enumerate(part):
@@ -57,9 +58,22 @@ def _flatten(name: str, part: Any, arrays: dict[str, np.ndarray]) -> None:
         raise ConfigError("A state is made of arrays, dataclasses and tuples of dataclasses, and of nothing else.")
 
 
+def _narrow(array: np.ndarray) -> np.ndarray:
+    """The same integers in the smallest type that holds them: most counts and most noise are small."""
+    if array.dtype != np.int64 or not array.size:
+        return array
+    low, high = int(array.min()), int(array.max())
+    for narrow in _NARROW:
+        if np.iinfo(narrow).min <= low and high <= np.iinfo(narrow).max:
+            return array.astype(narrow)
+    return array
+
+
 def _restore(name: str, like: Any, arrays: dict[str, np.ndarray], *, any_shape: bool = False) -> Any:
     if isinstance(like, np.ndarray):
         array = _take(name, arrays)
+        if like.dtype == np.int64 and array.dtype in _NARROW:
+            array = array.astype(np.int64)
         fits = array.dtype == like.dtype and array.ndim == like.ndim
         if not fits or not (
             any_shape or all(side in (0, found) for side, found in zip(like.shape, array.shape, strict=True))
@@ -68,7 +82,7 @@ def _restore(name: str, like: Any, arrays: dict[str, np.ndarray], *, any_shape: 
         return array
     if isinstance(like, tuple):
         stored = _take(f"{name}/{_LENGTH}", arrays)
-        if not like or stored.dtype != np.int64 or stored.ndim != 0 or not 0 <= (length := int(stored)) <= len(arrays):
+        if not like or stored.dtype.kind != "i" or stored.ndim != 0 or not 0 <= (length := int(stored)) <= len(arrays):
             raise _mismatch()
         return tuple(
             _restore(f"{name}/{place}", like[0], arrays, any_shape=True) for place in range(length)

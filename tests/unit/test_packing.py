@@ -84,3 +84,10 @@ def test_other_files_are_refused():
     for data in (plain.getvalue(), b"PK\x05\x06" + bytes(18)):
         with pytest.raises((Corrupt, Mismatch)):
             unpack(data, like=STATE)
+
+
+@pytest.mark.parametrize("values", [[0], [-128, 127], [-129, 127], [2**31 - 1], [2**31], [-(2**63), 2**63 - 1], []])
+def test_integers_of_any_size_come_back(values):
+    state = dataclasses.replace(STATE, total=np.array(values, np.int64))
+    again = unpack(pack(state), like=dataclasses.replace(STATE, total=np.zeros(0, np.int64)))
+    assert again.total.dtype == np.int64 and again.total.tolist() == values
