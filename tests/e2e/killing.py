@@ -15,7 +15,19 @@ from pathlib import Path
 
 import numpy as np
 
-from tailrace import Categorical, Event, HistogramStream, Integer, Noise, PureDP, Schema, Stream, User, durable
+from tailrace import (
+    BehindLedger,
+    Categorical,
+    Event,
+    HistogramStream,
+    Integer,
+    Noise,
+    PureDP,
+    Schema,
+    Stream,
+    User,
+    durable,
+)
 
 STEPS = 60
 WARD = Schema(sex=Categorical(["f", "m"]), age=Integer(0, 9))
@@ -175,6 +187,35 @@ def at_each(folder, unit):
         assert list(after) == ["000001", "000002"], name
         assert all(after[step] == digest for step, digest in before.items()), name
     return {"kills": len(points)}
+
+
+def race(folder, unit):
+    """Two copies of a stream push the next step at the same time; how many got it, and whether the other drew anything."""
+    import shutil
+
+    won = []
+    for number in range(20):
+        own = folder / str(number)
+        own.mkdir()
+        assert ended(begin(lambda own=own: work(own, unit, "fresh", until=1))) == 0
+        shutil.copytree(own / "ward.tail", own / "copy.tail")
+        ready, go = os.pipe()
+
+        def push(name, own=own, ready=ready):
+            with Stream.open(own / name) as stream:
+                os.read(ready, 1)  # both are open and wait here
+                try:
+                    stream.push(day(2))
+                except BehindLedger:
+                    assert not (own / name / "releases" / "000002").exists()
+                    os._exit(3)
+
+        children = [begin(lambda name=name: push(name)) for name in ("ward.tail", "copy.tail")]
+        time.sleep(0.3)
+        os.write(go, b"go")
+        won.append(sorted(ended(child) for child in children))
+        os.close(ready), os.close(go)
+    return {"won": won}
 
 
 if __name__ == "__main__":

@@ -64,6 +64,10 @@ def test_killed_at_each_point_of_a_step_it_is_charged_and_released_once(tmp_path
         assert [entry.mark.step for entry in entries] == [2]
 
 
+def test_two_copies_that_race_for_a_step_one_gets_it_and_the_other_draws_nothing(tmp_path):
+    assert killing("race", tmp_path / "race", "event")["won"] == [[0, 3]] * 20
+
+
 def test_every_durable_write_has_a_point():
     """Elsewhere nothing is committed, renamed or synced, so nothing durable escapes the kills."""
     source = Path(durable.__file__).parent

@@ -14,6 +14,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from tailrace.durable import sync
 from tailrace.errors import Corrupt, Mismatch, StateError
 
 _FORMAT = 1
@@ -43,11 +44,11 @@ def create(path: Path, point: Callable[[str], None]) -> None:
     try:
         with contextlib.closing(sqlite3.connect(new, isolation_level=None)) as file:
             file.executescript(_LAYOUT)
-        _sync(new)
+        sync(new)
         point("ledger.create")
         with contextlib.suppress(FileExistsError):
             os.link(new, path)  # unlike a rename, never over another's
-        _sync(path.parent)
+        sync(path.parent)
         point("ledger.create")
     except (OSError, sqlite3.Error):
         raise _unusable(path) from None
@@ -115,11 +116,3 @@ def _explained(error: sqlite3.Error, path: Path) -> StateError:
     if code in (*unusable, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_NOLFS, sqlite3.SQLITE_NOMEM):
         return _unusable(path)
     return damaged(path)
-
-
-def _sync(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

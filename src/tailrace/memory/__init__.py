@@ -1,7 +1,7 @@
 """What a unit has contributed so far, and what it may still: contribution bounds under `User` and `Window`.
 
 Privacy: a unit's rows are accepted or dropped by looking at that unit's own rows alone, now and earlier, in an order
-given by a keyed hash; so a unit that comes or goes changes only its own, bounded, rows (privacy.md 10). Nothing here
+given by a keyed hash; so a unit that comes or goes changes only its own, bounded, rows. Nothing here
 may be used under `Event`. Which rows were dropped, and how many, is as private as the rows.
 
 The memory after each step is a segment on disk (`segment.py`), merged with the step's rows slice by slice, so that no

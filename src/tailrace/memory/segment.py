@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from tailrace.durable import sync
 from tailrace.errors import Corrupt, Mismatch, StateError
 
 FORMAT = 1
@@ -118,7 +119,7 @@ class Writer:
                 os.fsync(file.fileno())
             for folder in (self._path, self._path.parent):
                 self._point("memory.directory")
-                _sync(folder)
+                sync(folder)
 
     def close(self) -> None:
         """Let go of the files; without `finish` they are no segment."""
@@ -178,11 +179,3 @@ def _digest(line: str) -> str:
 def _key_check(key: bytes) -> str:
     """Tells another key apart, and says nothing else about it."""
     return hashlib.blake2b(key=key, digest_size=8, person=b"tailrace memory").hexdigest()
-
-
-def _sync(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
