@@ -13,8 +13,9 @@ With subtraction (`ahead` = m > 0, all sizes powers of an odd arity k = 2m + 1),
 m: a prefix that ends in the second half of an interval is the whole interval less what is still to come. The noise of
 the m intervals to come is drawn when the half is passed (`pending`) and handed back one by one.
 
-Privacy: the declared loss per event over the horizon, from the weight of `Atoms`: element 1 lies in one atom of each size that is ever used, and no element in more: the number of sizes s_i
-with s_i <= T, or with (s_i + 1) / 2 <= T under subtraction (then the atom of size s_i is used from the middle on).
+Privacy: the declared loss per event over the horizon, from the weight of `Atoms`: element 1 lies in one atom of each
+size that is ever used, and no element in more: the number of sizes s_i with s_i <= T, or with (s_i + 1) / 2 <= T
+under subtraction (then the atom of size s_i is used from the middle on).
 """
 
 from __future__ import annotations
