@@ -189,6 +189,27 @@ def at_each(folder, unit):
     return {"kills": len(points)}
 
 
+def at_each_of_a_fork(folder, unit):
+    """A fork killed once at each of its points, then forked again or opened, and pushed on."""
+
+    def fork(own):
+        target = own / "fork.tail"
+        stream = Stream.open(target) if target.exists() else Stream.fork(own / "ward.tail", target)
+        with stream:
+            if stream.step < 2:
+                stream.push(day(2), step=2)
+
+    number, killed = 1, True
+    while killed:
+        own = folder / str(number)
+        own.mkdir()
+        assert ended(begin(lambda own=own: work(own, unit, "fresh", until=1))) == 0
+        killed = ended(begin(killed_at(number, lambda own=own: fork(own)))) == -signal.SIGKILL
+        assert ended(begin(lambda own=own: fork(own))) == 0, number
+        number += 1
+    return {"folders": number - 1}
+
+
 def race(folder, unit):
     """Two copies of a stream push the next step at the same time; how many got it, and whether the other drew anything."""
     import shutil

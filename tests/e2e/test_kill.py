@@ -64,6 +64,14 @@ def test_killed_at_each_point_of_a_step_it_is_charged_and_released_once(tmp_path
         assert [entry.mark.step for entry in entries] == [2]
 
 
+def test_a_fork_killed_at_each_of_its_points_is_charged_once(tmp_path):
+    folders = killing("at_each_of_a_fork", tmp_path / "forks", "user")["folders"]
+    assert folders > 10
+    for number in range(1, folders + 1):
+        entries = Ledger(tmp_path / "forks" / str(number) / "tailrace.ledger").entries()
+        assert [entry.mark.step for entry in entries] == [1, 2]
+
+
 def test_two_copies_that_race_for_a_step_one_gets_it_and_the_other_draws_nothing(tmp_path):
     assert killing("race", tmp_path / "race", "event")["won"] == [[0, 3]] * 20
 

@@ -25,6 +25,7 @@ from tailrace import (
 )
 from tailrace.checks import check_mechanism
 from tailrace.mechanisms.base import State, Step
+from tailrace.plan import Plan
 
 WARD = Schema(
     sex=Categorical(["f", "m"], outside="other"), age=Integer(0, 4), weight=Real(edges=[0, 50, 100], outside="clip")
@@ -114,6 +115,16 @@ def shuffles(self, view, previous, rng):
     return dataclasses.replace(sample, table=table)
 
 
+class CountsLazyFramesTwice(Plan):
+    def count(self, frame):
+        return Plan.count(self, frame) * (2 if isinstance(frame, pl.LazyFrame) else 1)
+
+
+class CountsOddly(Plan):
+    def count(self, frame):
+        return Plan.count(self, frame) // 2
+
+
 def for_somebody_else(self):
     return Guarantee(PureDP(epsilon=1), User(column="id"), self.neighbours, self.horizon)
 
@@ -129,6 +140,8 @@ def ninety_nine(self):
         (tampered(draws_elsewhere), "a replay gives the same states"),
         (mutant(measure=draws_nothing), "other noise gives other releases"),
         (mutant(measure=forgets_quiet_days), "an empty batch draws noise too"),
+        (mutant(plan=lambda self, public: CountsOddly(codes=self.domain)), "counts of parts add up"),
+        (mutant(plan=lambda self, public: CountsLazyFramesTwice(codes=self.domain)), "the same on lazy Polars"),
         (mutant(sample=shuffles), "rows that stay come first"),
         (mutant(guarantee=property(for_somebody_else)), "the guarantee is for the declared unit"),
         (mutant(guarantee=property(lambda self: ninety_nine(self))), "within the declared loss"),

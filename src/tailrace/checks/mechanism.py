@@ -12,6 +12,7 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib.util
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
@@ -65,6 +66,23 @@ def _rows(frame: Any) -> list[Any]:
     return [nw.to_native(held[part.tolist()]) for part in np.array_split(order, 3)]
 
 
+def _elsewhere(frame: Any) -> dict[str, Any]:
+    """The same rows on the other engines that are installed (Spark needs a session: pass its frames as batches)."""
+    rows = opened(frame)
+    if not isinstance(rows, nw.DataFrame):
+        return {}
+    frames = {"Polars": rows.to_polars(), "lazy Polars": rows.to_polars().lazy()}
+    if importlib.util.find_spec("pyarrow"):
+        frames["PyArrow"] = rows.to_arrow()
+        if importlib.util.find_spec("pandas"):
+            frames["pandas"] = rows.to_pandas()
+        if importlib.util.find_spec("duckdb"):
+            import duckdb
+
+            frames["DuckDB"] = duckdb.from_arrow(rows.to_arrow())
+    return frames
+
+
 def check_guarantee(mechanism: Mechanism, batches: Batches) -> None:  # noqa: ARG001
     """The guarantee is there, for the declared unit, relation and horizon, within the declared loss."""
     guarantee = mechanism.guarantee
@@ -93,7 +111,7 @@ def check_purity(mechanism: Mechanism, batches: Batches) -> None:
 
 
 def check_additivity(mechanism: Mechanism, batches: Batches) -> None:
-    """Counts add up over any partition of the rows."""
+    """Counts add up over any partition of the rows, and are the same on every engine that is installed."""
     plan = mechanism.plan(mechanism.init().public)
     for adds, deletes in batches:
         whole = plan.counts(adds, deletes)
@@ -101,6 +119,8 @@ def check_additivity(mechanism: Mechanism, batches: Batches) -> None:
         together = sum(parts[1:], parts[0])
         same = np.array_equal(whole.adds, together.adds) and np.array_equal(whole.deletes, together.deletes)
         assert same, "counts of parts add up to the counts of the whole"
+        for engine, frame in _elsewhere(adds).items():
+            assert np.array_equal(plan.count(frame), whole.adds), f"counts are the same on {engine}"
 
 
 def check_replay(mechanism: Mechanism, batches: Batches) -> None:
