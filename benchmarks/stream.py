@@ -13,21 +13,21 @@ import polars as pl
 from results import save
 from tailrace import Categorical, Event, HistogramStream, Integer, PureDP, Schema, Stream, User
 
-STEPS, ROWS = 60, 100
+STEPS = 60
 
 
 def domain(bins: int) -> Schema:
     return Schema(place=Integer(0, bins // 2 - 1), sex=Categorical(["f", "m"]))
 
 
-def days(bins: int) -> list[pl.DataFrame]:
+def days(bins: int, rows: int) -> list[pl.DataFrame]:
     rng = np.random.default_rng(0)
     return [
         pl.DataFrame(
             {
-                "id": rng.integers(0, 20_000, ROWS),
-                "place": rng.integers(0, bins // 2, ROWS),
-                "sex": rng.choice(["f", "m"], ROWS),
+                "id": rng.integers(0, 20_000, rows),
+                "place": rng.integers(0, bins // 2, rows),
+                "sex": rng.choice(["f", "m"], rows),
             }
         )
         for _ in range(STEPS)
@@ -45,11 +45,11 @@ def speed(stream: Stream, batches: list[pl.DataFrame]) -> float:
 
 
 def main() -> None:
-    rows = []
-    for bins in (100, 10_000):
+    results = []
+    for bins, rows in ((100, 100), (10_000, 100), (10_000, 1000)):
         for name, unit in (("Event", Event()), ("User, events=3", User(column="id", events=3))):
             mechanism = HistogramStream(domain=domain(bins), privacy=PureDP(epsilon=1), unit=unit, horizon=STEPS)
-            batches = days(bins)
+            batches = days(bins, rows)
             with tempfile.TemporaryDirectory() as folder:
                 with Stream.create(Path(folder) / "s.tail", mechanism, population="p") as kept:
                     durable = speed(kept, batches)
@@ -59,9 +59,10 @@ def main() -> None:
             overhead = 1000 / durable - 1000 / memory
             met = "" if bins != 10_000 else "yes" if durable >= 50 else "NO"
             numbers = [f"{durable:.0f}", f"{memory:.0f}", f"{overhead:.1f}", f"{size / 1e6:.1f}"]
-            rows.append([f"{bins:,}", name, *numbers, met])
+            results.append([f"{bins:,}", f"{rows:,}", name, *numbers, met])
     header = [
         "bins",
+        "rows a step",
         "unit",
         "kept: pushes/s",
         "in memory: pushes/s",
@@ -69,7 +70,7 @@ def main() -> None:
         "state.db MB after 60 steps",
         "goal met",
     ]
-    save("stream", header, rows)
+    save("stream", header, results)
 
 
 if __name__ == "__main__":
