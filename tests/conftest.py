@@ -1,7 +1,15 @@
 """The counters that the whole suite runs over: every shape, both kinds of noise, horizons with every kind of end."""
 
+import os
+
+from hypothesis import settings
+
 from tailrace import ZCDP, ApproxDP, PureDP
 from tailrace.counters import BinaryTree, Block, Hybrid, KaryTree, Simple, SqrtToeplitz, Unbounded, UnboundedBlock
+
+# no example is too slow on a busy machine; CI tries the same examples every time, so that it never flickers
+settings.register_profile("suite", deadline=None, derandomize=bool(os.environ.get("CI")))
+settings.load_profile("suite")
 
 collect_ignore = ["vectors"]  # its script runs in an environment of its own
 
