@@ -1,7 +1,9 @@
-"""The counters that the whole suite runs over: every shape, both kinds of noise, horizons with every kind of end."""
+"""What tests share: every counter (every shape, both kinds of noise, horizons with every kind of end), and a Spark session."""
 
 import os
+import shutil
 
+import pytest
 from hypothesis import settings
 
 from tailrace import ZCDP, ApproxDP, PureDP
@@ -55,3 +57,23 @@ def every_counter_for(horizon):
         return list(every_counter(horizon))
     endless = (UnboundedBlock, Hybrid, Unbounded, Simple)
     return [type(c)(**{**vars(c), "horizon": None}) for c in every_counter(9) if isinstance(c, endless)]
+
+
+@pytest.fixture(scope="session")
+def spark():
+    """Starts one local Spark session, when it is first asked for."""
+    sessions = []
+
+    def session():
+        if not sessions:
+            sql = pytest.importorskip("pyspark.sql", reason="PySpark is not installed")
+            if shutil.which("java") is None:
+                pytest.skip("PySpark needs java")
+            options = {"spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "2"}
+            options |= {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
+            sessions.append(sql.SparkSession.builder.master("local[1]").config(map=options).getOrCreate())
+        return sessions[0]
+
+    yield session
+    for one in sessions:
+        one.stop()

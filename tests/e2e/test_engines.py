@@ -1,7 +1,5 @@
 """The same rows give the same release on every engine and under any partitioning, in the kind of frame that came in."""
 
-import shutil
-
 import numpy as np
 import polars as pl
 import pytest
@@ -46,23 +44,6 @@ def of_duckdb(rows):
     return duckdb.from_arrow(of_pyarrow(rows))
 
 
-@pytest.fixture(scope="module")
-def spark():
-    if shutil.which("java") is None:
-        pytest.skip("Java is not installed")
-    sql = pytest.importorskip("pyspark.sql", reason="pyspark is not installed")
-    session = (
-        sql.SparkSession.builder.master("local[1]")
-        .config("spark.ui.enabled", "false")
-        .config("spark.sql.shuffle.partitions", "2")
-        .config("spark.driver.bindAddress", "127.0.0.1")
-        .config("spark.driver.host", "127.0.0.1")
-        .getOrCreate()
-    )
-    yield session
-    session.stop()
-
-
 UNITS = {"event": Event(), "user": User(column="id", events=2)}
 ENGINES = {"polars": of_polars, "lazy": of_polars_lazy, "pandas": of_pandas, "pyarrow": of_pyarrow, "duckdb": of_duckdb}
 
@@ -98,7 +79,7 @@ def test_spark_releases_the_same(unit, spark):
 
     def of_spark(rows):
         frame = pd.DataFrame({**rows, "weight": [None if np.isnan(w) else w for w in rows["weight"]]})
-        return spark.createDataFrame(frame.astype({"sex": object}).where(frame.notna(), None)).repartition(3)
+        return spark().createDataFrame(frame.astype({"sex": object}).where(frame.notna(), None)).repartition(3)
 
     made = list(releases(unit, of_spark))
     assert [content(release) for release in made] == reference(unit)

@@ -1,6 +1,5 @@
 import json
 import math
-import shutil
 import tomllib
 from decimal import Decimal
 
@@ -42,25 +41,6 @@ def signed(table):
     pa = pytest.importorskip("pyarrow")
     types = {pa.uint8(): pa.int16(), pa.uint64(): pa.decimal128(20, 0)}
     return table.cast(pa.schema([(field.name, types.get(field.type, field.type)) for field in table.schema]))
-
-
-@pytest.fixture(scope="module")
-def spark():
-    """Starts a session when it is first asked for one."""
-    sessions = []
-
-    def session():
-        if not sessions:
-            sql = pytest.importorskip("pyspark.sql", reason="PySpark is not installed")
-            if shutil.which("java") is None:
-                pytest.skip("PySpark needs java")
-            builder = sql.SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
-            sessions.append(builder.config("spark.sql.shuffle.partitions", "1").getOrCreate())
-        return sessions[0]
-
-    yield session
-    for one in sessions:
-        one.stop()
 
 
 @pytest.fixture(params=ENGINES)

@@ -1,5 +1,3 @@
-import shutil
-
 import narwhals as nw
 import numpy as np
 import pytest
@@ -24,25 +22,6 @@ ENGINES = {
     "duckdb": lambda table, spark: pytest.importorskip("duckdb").from_arrow(table),
     "pyspark": lambda table, spark: spark().createDataFrame(table),
 }
-
-
-@pytest.fixture(scope="module")
-def spark():
-    """Starts a session when it is first asked for one."""
-    sessions = []
-
-    def session():
-        if not sessions:
-            sql = pytest.importorskip("pyspark.sql", reason="PySpark is not installed")
-            if shutil.which("java") is None:
-                pytest.skip("PySpark needs java")
-            builder = sql.SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
-            sessions.append(builder.config("spark.sql.shuffle.partitions", "1").getOrCreate())
-        return sessions[0]
-
-    yield session
-    for one in sessions:
-        one.stop()
 
 
 @pytest.fixture(params=ENGINES)

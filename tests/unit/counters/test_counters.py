@@ -8,7 +8,18 @@ import pytest
 from tailrace import ZCDP, ApproxDP, ConfigError, DataError, HorizonReached, Noise, PureDP
 from tailrace.audit import proved_loss
 from tailrace.checks import Spy
-from tailrace.counters import BinaryTree, Block, Hybrid, KaryTree, Simple, SqrtToeplitz, Unbounded, UnboundedBlock, best
+from tailrace.counters import (
+    BinaryTree,
+    Block,
+    Hybrid,
+    KaryTree,
+    Simple,
+    SqrtToeplitz,
+    Unbounded,
+    UnboundedBlock,
+    best,
+    simple,
+)
 from tailrace.counters.choice import mean_squared_error
 
 HORIZONS = (1, 2, 3, 4, 7, 13, 20)
@@ -158,6 +169,12 @@ def test_best_beats_simple_at_the_same_epsilon_with_a_delta(horizon, limit):
     ours = best(privacy=ApproxDP(epsilon=0.5, delta=1e-6), horizon=horizon)
     assert ours.loss().epsilon <= Fraction(1, 2)
     assert mean_squared_error(ours) ** 0.5 <= limit * mean_squared_error(Simple(privacy=PURE, horizon=horizon)) ** 0.5
+
+
+def test_simple_is_best_over_short_horizons_as_its_page_says():
+    assert "up to 33 steps at epsilon = 0.5" in " ".join(simple.__doc__.split())
+    assert isinstance(best(privacy=PURE, horizon=33), Simple)
+    assert not isinstance(best(privacy=PURE, horizon=34), Simple)
 
 
 def test_best_without_end_and_under_every_loss():
