@@ -1,0 +1,154 @@
+"""A column of times as instants: ISO 8601 text, text of another stated form, dates, or date-times.
+
+Text is taken apart by one regular expression and put together as numbers: every cell is read by itself, and none
+can raise.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tailrace.calendar import FIRST, to_instants, zone
+from tailrace.errors import ConfigError, DataError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+NOT_A_TIME = np.datetime64("NaT", "us")
+END = np.datetime64("9999-12-31T23:59:59.999999", "us")  # the last year that has four digits
+SECOND, MINUTE, HOUR = 1_000_000, 60_000_000, 3_600_000_000  # in microseconds
+MONTHS = ("January", "February", "March", "April", "May", "June", "July")
+MONTHS += ("August", "September", "October", "November", "December")
+WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+OFFSET = r"(?:(?P<utc>z)|(?P<sign>[+-])(?P<ahead_hours>[01][0-9]|2[0-3])(?::?(?P<ahead_minutes>[0-5][0-9]))?)"
+ISO = (
+    r"(?P<year>[0-9]{4})-(?P<month>0[1-9]|1[0-2])-(?P<day>0[1-9]|[12][0-9]|3[01])"
+    r"(?:[t ](?P<hour>[01][0-9]|2[0-3])"
+    r"(?::(?P<minute>[0-5][0-9])(?::(?P<second>[0-5][0-9])(?:[.,](?P<fraction>[0-9]{1,6})[0-9]*)?)?)?"
+    rf" ?{OFFSET}?)?"
+)
+DIRECTIVES = {  # as datetime.strptime reads them
+    "Y": "(?P<year>[0-9]{4})",
+    "y": "(?P<short_year>[0-9]{2})",
+    "m": "(?P<month>1[0-2]|0?[1-9])",
+    "b": f"(?P<month_name>{'|'.join(name[:3] for name in MONTHS)})",
+    "B": f"(?P<month_name>{'|'.join(MONTHS)})",
+    "d": "(?P<day>3[01]|[12][0-9]|0?[1-9])",
+    "a": f"(?:{'|'.join(name[:3] for name in WEEKDAYS)})",
+    "A": f"(?:{'|'.join(WEEKDAYS)})",
+    "H": "(?P<hour>2[0-3]|[01][0-9]|[0-9])",
+    "I": "(?P<half_day_hour>1[0-2]|0?[1-9])",
+    "p": "(?P<half>[ap])m",
+    "M": "(?P<minute>[0-5][0-9]|[0-9])",
+    "S": "(?P<second>[0-5][0-9]|[0-9])",
+    "f": "(?P<fraction>[0-9]{1,6})[0-9]*",
+    "z": OFFSET,
+    "%": "%",
+}
+
+
+def instants(values: pl.Series, *, timezone: str, format: str | None = None) -> np.ndarray:  # noqa: A002
+    """Instants (datetime64[us], UTC), NaT where a cell cannot be read; times without an offset are local to `timezone`.
+
+    >>> import polars as pl
+    >>> instants(pl.Series(["2026-07-01 06:00", "2026-07-01T06:00Z", "soon"]), timezone="Europe/Berlin").tolist()
+    [datetime.datetime(2026, 7, 1, 4, 0), datetime.datetime(2026, 7, 1, 6, 0), None]
+    >>> instants(pl.Series(["1.7.2026"]), timezone="UTC", format="%d.%m.%Y").tolist()
+    [datetime.datetime(2026, 7, 1, 0, 0)]
+    """
+    import polars as pl
+
+    zone(timezone)
+    pattern = ISO if format is None else _pattern(format)
+    dtype = values.dtype
+    if dtype == pl.Null:
+        return np.full(len(values), NOT_A_TIME)
+    if isinstance(dtype, pl.String | pl.Categorical | pl.Enum):
+        return _from_text(values.cast(pl.String), pattern, timezone)
+    if isinstance(dtype, pl.Date):
+        return to_instants(_from_counts(values, "D"), timezone=timezone)
+    if isinstance(dtype, pl.Datetime):
+        moments = _from_counts(values, dtype.time_unit)
+        return moments if dtype.time_zone else to_instants(moments, timezone=timezone)
+    raise DataError(
+        f"Column '{values.name}' holds {type(dtype).__name__}, and times are text, dates or date-times: "
+        "write them as ISO 8601 text, for example 2026-01-05T06:00:00Z."
+    )
+
+
+def _pattern(format: str) -> str:  # noqa: A002
+    """The regular expression of a strptime format."""
+    parts = re.findall(r"%.?|\s+|[^%\s]+", format.strip(), flags=re.DOTALL)
+    used = [part[1:] for part in parts if part[0] == "%"]
+    if unknown := [directive for directive in used if directive not in DIRECTIVES]:
+        known = " ".join(f"%{directive}" for directive in DIRECTIVES)
+        raise ConfigError(f'format holds %{unknown[0]}, which is not among {known}; for example "%d.%m.%Y %H:%M".')
+    once = all(sum(used.count(directive) for directive in group) <= 1 for group in ("HI", "M", "S", "f", "p", "z"))
+    date = all(sum(used.count(directive) for directive in group) == 1 for group in ("Yy", "mbB", "d"))
+    if not (once and date):
+        raise ConfigError('format needs a year, a month and a day, and no part twice, for example "%d.%m.%Y %H:%M".')
+    return "".join(
+        DIRECTIVES[part[1]] if part[0] == "%" else r"\s+" if part.isspace() else re.escape(part) for part in parts
+    )
+
+
+def _from_counts(values: pl.Series, unit: str) -> np.ndarray:
+    """Days or ticks since 1970 as datetime64[us], NaT outside the years 1 to 9999, which need not fit."""
+    import polars as pl
+
+    counts = values.to_physical().cast(pl.Int64).fill_null(np.iinfo(np.int64).min).to_numpy()
+    if unit == "ns":
+        return np.where(counts == np.iinfo(np.int64).min, NOT_A_TIME, (counts // 1000).view("M8[us]"))
+    first, last = (end.astype(f"M8[{unit}]").astype(np.int64) for end in (FIRST, END))
+    within = (counts >= first) & (counts <= last)
+    return np.where(within, np.where(within, counts, 0).view(f"M8[{unit}]").astype("M8[us]"), NOT_A_TIME)
+
+
+def _from_text(texts: pl.Series, pattern: str, timezone: str) -> np.ndarray:
+    parts = _parts(texts, pattern)
+    months = ((parts["year"] - 1970) * 12 + parts["month"] - 1).view("M8[M]")
+    days = months.astype("M8[D]") + (parts["day"] - 1)
+    # what did not match is the year 0; a day that its month does not have falls into the next
+    readable = (parts["year"] >= 1) & (parts["month"] >= 1) & (days.astype("M8[M]") == months)
+    walls = np.where(readable, days.astype("M8[us]") + parts["since_midnight"].view("m8[us]"), NOT_A_TIME)
+    result = walls - parts["ahead"].view("m8[us]")
+    local = parts["local"]
+    if local.any():
+        result[local] = to_instants(walls[local], timezone=timezone)
+    return result
+
+
+def _parts(texts: pl.Series, pattern: str) -> dict[str, np.ndarray]:
+    """The numbers in each text, 0 where it has none; times of day and offsets in microseconds."""
+    import polars as pl
+
+    groups = texts.str.strip_chars().str.extract_groups(f"(?i)^(?:{pattern})$").struct.unnest()
+
+    def text(name: str) -> pl.Expr:
+        return pl.col(name) if name in groups.columns else pl.lit(None, dtype=pl.String)
+
+    def number(name: str) -> pl.Expr:
+        return text(name).cast(pl.Int64)
+
+    short = number("short_year")
+    numbers = {name[:3].lower(): number for number, name in enumerate(MONTHS, start=1)}
+    named = text("month_name").str.slice(0, 3).str.to_lowercase().replace_strict(numbers, default=None)
+    afternoon = pl.when(text("half").str.to_lowercase() == "p").then(12).otherwise(0)
+    fraction = text("fraction").str.pad_end(6, "0").cast(pl.Int64)
+    ahead = number("ahead_hours") * HOUR + number("ahead_minutes").fill_null(0) * MINUTE
+    expressions = {
+        "year": pl.coalesce(number("year"), short + pl.when(short < 69).then(2000).otherwise(1900), 0),
+        "month": pl.coalesce(number("month"), named, 0),
+        "day": pl.coalesce(number("day"), 0),
+        "since_midnight": pl.coalesce(number("hour"), number("half_day_hour") % 12 + afternoon, 0) * HOUR
+        + number("minute").fill_null(0) * MINUTE
+        + number("second").fill_null(0) * SECOND
+        + fraction.fill_null(0),
+        "ahead": pl.when(text("sign") == "-").then(-ahead).otherwise(ahead).fill_null(0),
+        "local": text("sign").is_null() & text("utc").is_null(),
+    }
+    frame = groups.select(**expressions)
+    return {name: frame[name].to_numpy() for name in expressions}
