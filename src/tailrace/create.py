@@ -6,10 +6,12 @@ import hashlib
 import json
 import os
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from tailrace import counters, domain, mechanisms
+from tailrace.calendar import Calendar
 from tailrace.durable import place, point, sync
 from tailrace.errors import BehindLedger, ConfigError, StateError
 from tailrace.guarantee import KINDS, Guarantee
@@ -22,6 +24,8 @@ from tailrace.publish import announce
 from tailrace.store import FORMAT, Store, keyed
 
 PathLike = str | os.PathLike[str]
+_SEEDED = "NO privacy: made with a known seed"
+_UNCHARGED = "not charged to any ledger"
 
 
 def kinds() -> Kinds:
@@ -74,6 +78,29 @@ def checked(mechanism: Mechanism, noise: Noise | None) -> Noise:
     return noise or Noise.fresh()
 
 
+def promise(mechanism: Mechanism, noise: Noise, *, charged: bool) -> Guarantee:
+    """The mechanism's guarantee, with what must be said beside it."""
+    notes = ([] if noise.kind == "fresh" else [_SEEDED]) + ([] if charged else [_UNCHARGED])
+    return replace(mechanism.guarantee, notes=tuple(notes))
+
+
+def calendar_of(about: dict[str, Any]) -> Calendar | None:
+    """The calendar that a stream was made with."""
+    plain = about["calendar"]
+    return None if plain is None else from_plain(plain, {"Calendar": Calendar})
+
+
+def beside_ledger(name: str, step: int, stood: int) -> BehindLedger:
+    """What is wrong with a stream at `step` whose ledger stands at another, or elsewhere."""
+    stands = f"{name} stands at step {step}, its ledger at step {stood}:"
+    if stood < step:
+        return BehindLedger(f"{stands} restore the newest ledger.")
+    return BehindLedger(
+        f"{stands} it is a copy or an old backup, and going on would release the same data twice. Use the directory that is "
+        "up to date, or Stream.fork, which is a new charge."
+    )
+
+
 def unit_key(noise: Noise) -> str:
     """The key under which a stream remembers its units, as text."""
     return noise.at("units").keyed_hash(b"units")[:16].hex()
@@ -87,7 +114,7 @@ def build(
     ledger: PathLike | None,
     noise: Noise,
     standing: Standing,
-    guarantee: Guarantee,
+    calendar: Calendar | None = None,
     releases: dict[str, bytes] | None = None,
     segment: Path | None = None,
     fork_of: dict[str, Any] | None = None,
@@ -121,6 +148,7 @@ def build(
         "noise": noise.kind,
         "fork": fork_of is not None,
         "units": units,
+        "calendar": None if calendar is None else to_plain(calendar),
     }
     partial = folder.with_name(f".{folder.name}.partial")
     shutil.rmtree(partial, ignore_errors=True)
@@ -130,7 +158,9 @@ def build(
         Store.create(partial / "private", keyed(noise.secret), values)
         if segment is not None:
             shutil.copytree(segment, partial / "private" / "memory" / segment.name)
-        announce(partial / "releases", guarantee, to_plain(mechanism.domain))
+        announce(
+            partial / "releases", promise(mechanism, noise, charged=True), to_plain(mechanism.domain), about["calendar"]
+        )
         sync(partial)
     except OSError:
         raise StateError(f"{folder.name} cannot be made here: the folder is missing, read-only or full.") from None

@@ -1,6 +1,6 @@
 """The public directory of a stream: Parquet, JSON and a README, readable without Tailrace.
 
-    releases/README.md  guarantee.json  codebook.json
+    releases/README.md  guarantee.json  codebook.json  calendar.json
     releases/000007/table.parquet  added.parquet  removed.parquet  provenance.json
 
 A step's folder appears whole or not at all. Delivering it again is fine; delivering a different one is refused.
@@ -23,6 +23,7 @@ _README = """# Synthetic data, released step by step
 
 - `guarantee.json`: the promise, in numbers and in words.
 - `codebook.json`: the columns and the values they can take.
+- `calendar.json`, where there is one: the period that each step stands for.
 - `000001/`, `000002/`, ...: one folder a step. `table.parquet` is the synthetic data at that step; `removed.parquet` and
   `added.parquet` make it of the table before: take the removed rows away and append the added ones.
 
@@ -30,12 +31,16 @@ These are not records of people. They were made from noisy counts, and may be sh
 """
 
 
-def announce(folder: Path, guarantee: Guarantee, codebook: Mapping[str, Any]) -> None:
+def announce(
+    folder: Path, guarantee: Guarantee, codebook: Mapping[str, Any], calendar: Mapping[str, Any] | None = None
+) -> None:
     """A new public directory with what holds for all steps."""
     folder.mkdir()
     promise = {"sentence": str(guarantee), **guarantee.to_dict()}
     write_file(folder / "guarantee.json", _json(promise))
     write_file(folder / "codebook.json", _json(codebook))
+    if calendar is not None:
+        write_file(folder / "calendar.json", _json(calendar))
     write_file(folder / "README.md", _README.format(sentence=guarantee).encode())
 
 

@@ -24,7 +24,7 @@ from typing import Any
 from tailrace.durable import point, sync, write_file
 from tailrace.errors import Corrupt, Mismatch, StateError
 
-FORMAT = 1
+FORMAT = 2
 
 _REFUSED = {
     sqlite3.SQLITE_FULL,
@@ -136,6 +136,15 @@ class Store:
         self._lock.close()
 
 
+def peek(folder: Path, *names: str) -> list[Any]:
+    """JSON values of a private directory that another process may have open; nothing is written, locked or finished."""
+    with _explained(folder), contextlib.closing(_reading(folder / "state.db")) as database:
+        rows = [database.execute("SELECT data, digest FROM value WHERE name = ?", (name,)).fetchone() for name in names]
+    if any(row is None or _digest(name, row[0]) != row[1] for name, row in zip(names, rows, strict=True)):
+        raise Corrupt("private/state.db is damaged: restore the whole directory from a backup.")
+    return [json.loads(row[0]) for row in rows]
+
+
 class Changing:
     """The values of a store inside a transaction."""
 
@@ -176,6 +185,12 @@ def _connect(path: Path) -> sqlite3.Connection:
         database.execute("PRAGMA synchronous=FULL")
         database.execute("PRAGMA secure_delete=ON")
         return database
+
+
+def _reading(path: Path) -> sqlite3.Connection:
+    if not path.is_file():
+        raise StateError(f"{path.parent.parent.name} is not a stream: it has no private/state.db.")
+    return sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True, isolation_level=None, timeout=5)
 
 
 def _secret(path: Path) -> bytes:

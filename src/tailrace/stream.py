@@ -27,9 +27,23 @@ from typing import Any
 import numpy as np
 
 from tailrace import intents, keep
-from tailrace.create import PathLike, build, checked, fingerprint, kinds, ledger_of, unit_key, where
+from tailrace.calendar import Calendar
+from tailrace.create import (
+    PathLike,
+    beside_ledger,
+    build,
+    calendar_of,
+    checked,
+    fingerprint,
+    kinds,
+    ledger_of,
+    promise,
+    unit_key,
+    where,
+)
 from tailrace.durable import point
-from tailrace.errors import BehindLedger, ConfigError, Corrupt, DataError, HorizonReached, StateError
+from tailrace.errors import ConfigError, Corrupt, DataError, HorizonReached, StateError
+from tailrace.fork import fork
 from tailrace.guarantee import Guarantee, User
 from tailrace.intents import Intent
 from tailrace.ledger import Ledger, Mark
@@ -42,9 +56,6 @@ from tailrace.plan import Counts
 from tailrace.publish import deliver, holds
 from tailrace.release import Release, kind_of, part
 from tailrace.store import Store
-
-_SEEDED = "NO privacy: made with a known seed"
-_UNCHARGED = "not charged to any ledger"
 
 
 class Stream:
@@ -73,8 +84,12 @@ class Stream:
         population: str,
         ledger: PathLike | None = None,
         noise: Noise | None = None,
+        calendar: Calendar | None = None,
     ) -> Stream:
-        """A new stream in a new directory, charged to `population` for its whole horizon."""
+        """A new stream in a new directory, charged to `population` for its whole horizon.
+
+        `calendar` says in public which period each step stands for.
+        """
         source = checked(mechanism, noise)
         build(
             path,
@@ -83,7 +98,7 @@ class Stream:
             ledger=ledger,
             noise=source,
             standing=keep.beginning(mechanism),
-            guarantee=_promise(mechanism, source, charged=True),
+            calendar=calendar,
         )
         return cls.open(path, ledger=ledger)
 
@@ -99,6 +114,7 @@ class Stream:
             noise = Noise.kept(store.secret, about["noise"])
             stream._begin(mechanism, noise, store.folder / "memory", keep.read_standing(store, mechanism))
             stream._store, stream._entry, stream._units = store, about["entry"], about["units"]
+            stream._calendar = calendar_of(about)
             stream._ledger = ledger_of(folder, ledger)
             stream._resume()
         except BaseException:
@@ -112,39 +128,14 @@ class Stream:
 
         A step that was cut off in `path` is not taken over: push its rows again.
         """
-        source = where(path)
-        if ledger is None and where(to).parent != source.parent:
-            raise ConfigError("A fork into another folder needs ledger=: the one that the first stream is charged to.")
-        store = Store(source / "private")
-        try:
-            about = store.json("about")
-            mechanism = from_plain(about["mechanism"], kinds())
-            standing, noise = keep.read_standing(store, mechanism), Noise.fresh()
-            if about["noise"] != "fresh":
-                noise = Noise.kept(Noise.kept(store.secret, "insecure").at("fork").keyed_hash(b"fork"), "insecure")
-            if standing.mark.step:
-                standing = replace(standing, mark=Mark(standing.mark.step, noise.at("fork").nonce()))
-            releases = [keep.read_release_values(store, step) for step in range(1, standing.mark.step + 1)]
-            build(
-                to,
-                mechanism,
-                population=about["population"],
-                ledger=ledger,
-                noise=noise,
-                standing=standing,
-                guarantee=_promise(mechanism, noise, charged=True),
-                releases={name: data for values in releases for name, data in values.items()},
-                segment=None if standing.segment is None else store.folder / "memory" / standing.segment,
-                fork_of=about,
-            )
-        finally:
-            store.close()
+        fork(path, to, ledger)
         return cls.open(to, ledger=ledger)
 
     def _begin(self, mechanism: Mechanism, noise: Noise, segments: Path, standing: keep.Standing) -> None:
         self._mechanism, self._noise, self._segments, self._standing = mechanism, noise, segments, standing
         self._store: Store | None = None
         self._ledger: Ledger | None = None
+        self._calendar: Calendar | None = None
         self._entry = ""  # in the ledger
         self._units = unit_key(noise)
         self._kept: dict[int, Release] = {}  # releases of a stream in memory
@@ -167,16 +158,7 @@ class Stream:
                 "The step in progress does not follow the last one: restore the whole directory from a backup."
             )
         if stood not in ours:
-            name = store.folder.parent.name
-            if stood.step < self.step:
-                raise BehindLedger(
-                    f"{name} stands at step {self.step}, its ledger at step {stood.step}: restore the newest ledger."
-                )
-            raise BehindLedger(
-                f"{name} stands at step {self.step}, its ledger at step {stood.step}: it is a copy or an old backup, and going "
-                "on would release the same data twice. Use the directory that is up to date, or Stream.fork, which is a new "
-                "charge."
-            )
+            raise beside_ledger(store.folder.parent.name, self.step, stood.step)
         if intent is not None:
             self._finish(intent)
         self._clean()
@@ -200,9 +182,14 @@ class Stream:
         return self._mechanism
 
     @property
+    def calendar(self) -> Calendar | None:
+        """Which period each step stands for, where that was said."""
+        return self._calendar
+
+    @property
     def guarantee(self) -> Guarantee:
         """The promise of the whole stream."""
-        return _promise(self._mechanism, self._noise, charged=self._store is not None)
+        return promise(self._mechanism, self._noise, charged=self._store is not None)
 
     def push(self, frame: Any, deletes: Any = None, *, step: int | None = None) -> Release:
         """Release the next step from the rows inserted (and deleted) since the last; None is an empty batch.
@@ -300,8 +287,7 @@ class Stream:
                 deletes=None if deletes is None else plan.rows(deletes),
                 point=point,
             )
-            size = plan.codes.size
-            counts = Counts(np.bincount(accepted.adds, minlength=size), np.bincount(accepted.deletes, minlength=size))
+            counts = Counts(plan.tally(accepted.adds), plan.tally(accepted.deletes))
         else:
             counts = plan.counts(frame, deletes)
         intent = Intent(step, nonce, segment, counts)
@@ -373,6 +359,7 @@ class Stream:
             "tailrace": __version__,
             "fingerprint": fingerprint(self._mechanism),
             "step": step,
+            **({} if self._calendar is None else {"period": self._calendar.label(step)}),
             "time": datetime.now(UTC).isoformat(timespec="seconds"),
             "noise": self._noise.kind,
         }
@@ -387,9 +374,3 @@ class Stream:
     def _public(self) -> Path:
         assert self._store is not None
         return self._store.folder.parent / "releases"
-
-
-def _promise(mechanism: Mechanism, noise: Noise, *, charged: bool) -> Guarantee:
-    """The mechanism's guarantee, with what must be said beside it."""
-    notes = ([] if noise.kind == "fresh" else [_SEEDED]) + ([] if charged else [_UNCHARGED])
-    return replace(mechanism.guarantee, notes=tuple(notes))

@@ -72,12 +72,12 @@ class Cap:
             return
         if asked is None:
             raise BudgetExceeded(
-                f"The streams of population '{self.population}' have spent {self._words(total)}, which is more than a "
+                f"The streams of population '{self.population}' have spent {self.words(total)}, which is more than a "
                 f"cap of {self.loss}: set a cap that holds what is spent."
             )
         raise BudgetExceeded(
-            f"Population '{self.population}' has a cap of {self.loss}, of which {self._words(self.spent(held))} is "
-            f"spent, and this stream asks for {self._words(self.spent([asked]))}: ask for less, or raise the cap."
+            f"Population '{self.population}' has a cap of {self.loss}, of which {self.words(self.spent(held))} is "
+            f"spent, and this stream asks for {self.words(self.spent([asked]))}: ask for less, or raise the cap."
         )
 
     def _stated(self, guarantee: Guarantee) -> Loss:
@@ -120,7 +120,8 @@ class Cap:
         limit = self.loss.rho if isinstance(self.loss, ZCDP) else self.loss.epsilon
         return total.amount <= limit and total.delta <= self._delta
 
-    def _words(self, total: Spent) -> str:
+    def words(self, total: Spent) -> str:
+        """So much of it, for people."""
         if total.amount == 0:
             return "nothing"
         name = "rho" if isinstance(self.loss, ZCDP) else "epsilon"
