@@ -5,6 +5,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 TESTS ?=
+EXTRAS := test,test-oracles,engines,postgres
 
 .PHONY: help demo test slow lint types check bench clean
 .DEFAULT_GOAL := help
@@ -17,11 +18,11 @@ $(VENV)/.run: pyproject.toml constraints.txt
 	@touch $@
 
 $(VENV)/.test: $(VENV)/.run
-	@./.ci/setup $(PYTHON) $(VENV) '.[test,test-oracles,engines]'
+	@./.ci/setup $(PYTHON) $(VENV) '.[$(EXTRAS)]'
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.test
-	@./.ci/setup $(PYTHON) $(VENV) '.[test,test-oracles,engines,dev]'
+	@./.ci/setup $(PYTHON) $(VENV) '.[$(EXTRAS),dev]'
 	@touch $@
 
 demo: $(VENV)/.run

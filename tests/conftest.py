@@ -1,7 +1,12 @@
-"""What tests share: every counter (every shape, both kinds of noise, horizons with every kind of end), and a Spark session."""
+"""What tests share: every counter (every shape, both kinds of noise, horizons with every kind of end), a Spark session and a
+PostgreSQL server."""
 
 import os
 import shutil
+import socket
+import subprocess
+import tempfile
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -77,3 +82,39 @@ def spark():
     yield session
     for one in sessions:
         one.stop()
+
+
+@pytest.fixture(scope="session")
+def postgres():
+    """The url of a private PostgreSQL server, which starts when it is first asked for."""
+    pytest.importorskip("psycopg", reason="psycopg is not installed")
+    places = [Path(found).parent] if (found := shutil.which("pg_ctl")) else Path("/usr/lib/postgresql").glob("*/bin")
+    places = sorted(place for place in places if (place / "initdb").exists())
+    if not places:
+        pytest.skip("PostgreSQL is not installed")
+    user = {}
+    with tempfile.TemporaryDirectory(prefix="tailrace-postgres-") as name:
+        folder = Path(name)
+        if os.geteuid() == 0:  # the server refuses root
+            try:
+                shutil.chown(folder, "postgres")
+            except LookupError:
+                pytest.skip("PostgreSQL refuses root, and there is no user postgres")
+            user = {"user": "postgres", "group": "postgres", "extra_groups": []}
+
+        def call(program, *arguments):
+            command = [places[-1] / program, "-D", folder / "data", *arguments]
+            subprocess.run(command, check=True, cwd=folder, stdout=subprocess.DEVNULL, **user)
+
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        (folder / "password").write_text("open-sesame")
+        login = ("-U", "tailrace", "-A", "scram-sha-256", "--pwfile", folder / "password")
+        call("initdb", *login, "-E", "UTF8", "--no-locale", "--no-sync")
+        options = f"-c listen_addresses=127.0.0.1 -c port={port} -c unix_socket_directories='' -c fsync=off"
+        call("pg_ctl", "-w", "-l", folder / "log", "-o", options, "start")
+        try:
+            yield f"postgresql://tailrace:open-sesame@127.0.0.1:{port}/postgres"
+        finally:
+            call("pg_ctl", "-m", "immediate", "stop")

@@ -1,0 +1,57 @@
+"""The contract of a sink: a release goes in once, whole or not at all."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any, Protocol
+
+import numpy as np
+
+from tailrace.errors import StateError
+from tailrace.release import Release
+
+
+class Sink(Protocol):
+    """Where releases go to. Putting one in again is fine; a different one of a step that is held is refused."""
+
+    def holds(self) -> set[int]:
+        """The steps that it has."""
+        ...
+
+    def put(self, release: Release) -> None:
+        """Take a release in."""
+        ...
+
+
+def digest(release: Release) -> str:
+    """A short name for the step and the rows of a release, alike for every sink, engine and process."""
+    hashed = hashlib.blake2b(digest_size=16)
+    for part in ([release.step, *release.rows.columns], *release.rows.columns.values()):
+        data = _bytes(part)
+        hashed.update(len(data).to_bytes(8, "little"))
+        hashed.update(data)
+    return hashed.hexdigest()
+
+
+def check_same(release: Release, held: Any, place: str) -> None:
+    """Refuse a release whose digest is not the one held."""
+    if held != digest(release):
+        raise StateError(
+            f"{place} holds a different release of step {release.step}: releases are never replaced. Give this stream a sink of "
+            "its own."
+        )
+
+
+def values(column: np.ndarray) -> list[Any]:
+    """A column of a release in Python's values, None where one is missing."""
+    if column.dtype.kind == "f":
+        return [None if value != value else value for value in column.tolist()]  # decoded as NaN
+    return column.tolist()
+
+
+def _bytes(part: Any) -> bytes:
+    if isinstance(part, np.ndarray) and part.dtype != object:
+        kind = {"f": "<f8", "i": "<i8", "b": "|b1"}[part.dtype.kind]
+        return np.ascontiguousarray(part, kind).tobytes()
+    return json.dumps(part.tolist() if isinstance(part, np.ndarray) else part).encode()

@@ -1,0 +1,127 @@
+"""Folders of files that anything can read.
+
+    README.md  guarantee.json
+    000007/table.parquet  added.parquet  removed.parquet  release.json      (or .csv)
+
+A step's folder appears whole or not at all.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tailrace.create import PathLike, where
+from tailrace.durable import place, write_file, write_folder
+from tailrace.errors import StateError
+from tailrace.release import Kind, Release
+from tailrace.sinks.base import check_same, digest
+
+if TYPE_CHECKING:
+    import polars as pl
+
+_README = """# Synthetic data, released step by step
+
+{sentence}
+
+- `guarantee.json`: the promise, in numbers and in words.
+- `000001/`, `000002/`, ...: one folder a step. `table.{ending}` is the synthetic data at that step; `removed.{ending}` and
+  `added.{ending}` make it of the table before: take the removed rows away and append the added ones. `release.json` says
+  which step it is, what is promised and what made it.
+- A missing value is {missing}.
+
+These are not records of people. They were made from noisy counts, and may be shared as they are.
+"""
+
+
+class ParquetFolder:
+    """One folder a step, with Parquet files."""
+
+    def __init__(self, path: PathLike) -> None:
+        self.path = where(path)
+
+    def holds(self) -> set[int]:
+        return _steps(self.path)
+
+    def put(self, release: Release) -> None:
+        _put(self.path, release, "parquet", _parquet, "null, or NaN in a column of fractions")
+
+
+class CsvFolder:
+    """One folder a step, with CSV files: a missing value is an empty cell, and every number is read back exactly."""
+
+    def __init__(self, path: PathLike) -> None:
+        self.path = where(path)
+
+    def holds(self) -> set[int]:
+        return _steps(self.path)
+
+    def put(self, release: Release) -> None:
+        _put(self.path, release, "csv", _csv, "an empty cell")
+
+
+def _steps(folder: Path) -> set[int]:
+    try:
+        found = [entry for entry in folder.iterdir() if re.fullmatch(r"[0-9]{6,}", entry.name)]
+    except FileNotFoundError:
+        return set()
+    except OSError:
+        raise StateError(f"{folder.name} cannot be read: it is not a folder, or is not allowed.") from None
+    return {int(entry.name) for entry in found if (entry / "release.json").is_file()}
+
+
+def _put(folder: Path, release: Release, ending: str, write: Callable[[pl.DataFrame], bytes], missing: str) -> None:
+    target = folder / f"{release.step:06d}"
+    if target.is_dir():
+        return check_same(release, _held(target), f"{folder.name}/{target.name}")
+    promise = {"sentence": str(release.guarantee), **release.guarantee.to_dict()}
+    about = {"step": release.step, "digest": digest(release), "guarantee": promise, "provenance": release.provenance}
+    tables = {"table": release.rows, "added": release.added, "removed": release.removed}
+    files = {f"{name}.{ending}": write(Kind().frame(table, release.types)) for name, table in tables.items()}
+    readme = _README.format(sentence=release.guarantee, ending=ending, missing=missing)
+    _announce(folder, {"README.md": readme.encode(), "guarantee.json": _json(promise)})
+    return write_folder(target, {**files, "release.json": _json(about)}, "sink")
+
+
+def _announce(folder: Path, files: dict[str, bytes]) -> None:
+    """What holds for all steps, where it is not there yet."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        missing = {name: data for name, data in files.items() if not (folder / name).exists()}
+        for name, data in missing.items():
+            write_file(folder / f".{name}.partial", data)
+    except OSError:
+        raise StateError(
+            f"{folder.name} cannot be written: it is not a folder, or the disk is full or refuses."
+        ) from None
+    for name in missing:
+        place(folder / f".{name}.partial", folder / name, f"sink's {name}")
+
+
+def _held(target: Path) -> Any:
+    """The digest of the release in a folder; None where it is not one of ours."""
+    try:
+        return json.loads((target / "release.json").read_bytes())["digest"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _parquet(frame: pl.DataFrame) -> bytes:
+    buffer = io.BytesIO()
+    frame.write_parquet(buffer, compression="lz4", statistics=False)
+    return buffer.getvalue()
+
+
+def _csv(frame: pl.DataFrame) -> bytes:
+    buffer = io.BytesIO()
+    # in a table of one column a missing value would be an empty line, which readers skip
+    frame.fill_nan(None).write_csv(buffer, quote_style="necessary" if frame.width > 1 else "always")
+    return buffer.getvalue()
+
+
+def _json(value: Any) -> bytes:
+    return (json.dumps(value, indent=2) + "\n").encode()

@@ -1,0 +1,24 @@
+"""Releases in memory: for programs that go on with them, and for tests."""
+
+from __future__ import annotations
+
+from tailrace.release import Release
+from tailrace.sinks.base import check_same, digest
+
+
+class Memory:
+    """Keeps the releases themselves, by step, in `releases`.
+
+    >>> Memory().holds()
+    set()
+    """
+
+    def __init__(self) -> None:
+        self.releases: dict[int, Release] = {}
+
+    def holds(self) -> set[int]:
+        return set(self.releases)
+
+    def put(self, release: Release) -> None:
+        held = self.releases.setdefault(release.step, release)
+        check_same(release, digest(held), "This memory")

@@ -1,0 +1,75 @@
+"""A table of a database that grows by a step's rows, and one beside it that says which steps it holds."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from dataclasses import dataclass, field
+
+import narwhals as nw
+
+from tailrace.databases import Database, check, connect
+from tailrace.durable import point
+from tailrace.errors import ConfigError, StateError
+from tailrace.release import Release
+from tailrace.sinks.base import check_same, digest, values
+
+_ABOUT = {"step": nw.Int64(), "digest": nw.String(), "guarantee": nw.String(), "provenance": nw.String()}
+
+
+@dataclass(frozen=True)
+class SqlTable:
+    """`table` with the column `step` and the domain's; `<table>_releases` with a row a step: digest, guarantee, provenance.
+
+    Both are made where they are missing. The rows of a step and its row there are written in one transaction.
+
+    >>> SqlTable("sqlite:///releases.db", "ward")
+    SqlTable(table='ward')
+    """
+
+    url: str = field(repr=False)  # may hold a password
+    table: str
+
+    def __post_init__(self) -> None:
+        check(self.url, self.table)
+
+    def holds(self) -> set[int]:
+        with connect(self.url, write=True) as database:
+            if not database.columns(self._releases):
+                return set()
+            return {int(step) for rows in database.read(self._releases, ["step"]) for (step,) in rows}
+
+    def put(self, release: Release) -> None:
+        if "step" in release.types:
+            raise ConfigError("A SQL sink has a column 'step' of its own: rename that of the domain.")
+        with connect(self.url, write=True) as database:
+            columns = {"step": nw.Int64(), **release.types}
+            _prepare(database, self.table, columns)
+            _prepare(database, self._releases, _ABOUT, key="step")
+            held = database.find(self._releases, "digest", "step", release.step)
+            if held is not None:
+                return check_same(release, held, f"Table {self.table}")
+            cells = (values(release.rows.columns[name]) for name in release.types)
+            database.insert(self.table, list(columns), zip(itertools.repeat(release.step), *cells, strict=False))
+            about = (release.step, digest(release), str(release.guarantee), json.dumps(release.provenance))
+            database.insert(self._releases, list(_ABOUT), [about])
+            point("sink, before")
+            database.commit()
+            return point("sink, after")
+
+    @property
+    def _releases(self) -> str:
+        return f"{self.table}_releases"
+
+
+def _prepare(database: Database, table: str, columns: dict[str, nw.dtypes.DType], key: str | None = None) -> None:
+    """Make a table, or check that the one there has the columns."""
+    found = database.columns(table)
+    if not found:
+        return database.create(table, columns, key)
+    missing = [column for column in columns if column not in found]
+    if missing:
+        raise StateError(
+            f"Table {table} is there already and has no column '{missing[0]}': choose another name for the sink's table."
+        )
+    return None

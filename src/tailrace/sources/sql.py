@@ -1,0 +1,115 @@
+"""A table of a database, cut into steps by a column of times.
+
+Which step a row belongs to is written in its own cells: when it happened (`time`) and, where rows come late, when it came into
+the table (`arrived`). Asked again, a step has the same rows, as long as none is changed and none comes in with an `arrived` of
+the past: leave such rows time with the calendar's grace.
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import KW_ONLY, dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from tailrace.calendar import Calendar
+from tailrace.databases import Database, Span, check, connect
+from tailrace.errors import ConfigError, DataError
+from tailrace.loss import whole
+from tailrace.sources.base import Batch, Clock, now
+from tailrace.sources.cut import Late, joined, steps_of
+from tailrace.sources.reading import Reader, text_frame
+
+if TYPE_CHECKING:
+    import numpy as np
+    import polars as pl
+
+
+@dataclass(frozen=True)
+class SqlTable:
+    """The rows of `table` by the calendar; a late row goes by `late` and by its column `arrived`.
+
+    With "next" it belongs to the step that was open when it came, with "drop" to none. PostgreSQL sends only rows near the step
+    where the columns are of types of times (an index on them helps); otherwise all rows are read at each step.
+    """
+
+    url: str = field(repr=False)  # may hold a password
+    table: str
+    _: KW_ONLY
+    reader: Reader
+    calendar: Calendar
+    late: Late
+    clock: Clock = now
+
+    def __post_init__(self) -> None:
+        check(self.url, self.table)
+        if self.late not in ("next", "drop"):
+            raise ConfigError('late must be "next" or "drop".')
+        if self.reader.time is None:
+            raise ConfigError("A SQL source is cut by a time column: name it with time= in [source].")
+        if self.late == "next" and self.reader.arrived is None:
+            raise ConfigError(
+                'late = "next" needs to know when a row came into the table: name that column with arrived= in [source], or '
+                'choose late = "drop".'
+            )
+
+    @property
+    def over(self) -> bool:
+        return False
+
+    def ready(self, step: int) -> bool:
+        return self.calendar.released_by(self.clock()) >= step
+
+    def batch(self, step: int) -> Batch:
+        spans = self._spans(whole("step", step))
+        with connect(self.url, write=False) as database:
+            times = self._times(database)
+            chunks = database.read(self.table, self.reader.columns, spans)
+            parts = [
+                self._part(rows, times, step) for rows in itertools.chain([[]], chunks)
+            ]  # columns without any rows too
+        return joined(parts, deletes=self.reader.op is not None)
+
+    def _spans(self, step: int) -> list[Span]:
+        """Where the rows of a step are found: in its period, or late in the time in which it was open."""
+        assert self.reader.time is not None
+        spans = [(self.reader.time, self.calendar.begin(step), self.calendar.end(step))]
+        if self.late == "next" and step > 1:
+            assert self.reader.arrived is not None
+            spans.append((self.reader.arrived, self.calendar.closes(step - 1), self.calendar.closes(step)))
+        return spans
+
+    def _times(self, database: Database) -> list[str]:
+        """The columns that the database knows to be of times, if all that are wanted are there."""
+        found = database.columns(self.table)
+        if not found:
+            raise DataError(f"The database has no table '{self.table}' (upper and lower case differ).")
+        for column in self.reader.columns:
+            if column not in found:
+                raise DataError(f"Table '{self.table}' has no column '{column}' (upper and lower case differ).")
+        times = [column for column in (self.reader.time, self.reader.arrived) if column is not None]
+        for column in times:
+            if found[column] == "numbers":
+                raise DataError(
+                    f"Column '{column}' of table '{self.table}' holds numbers, not times: read a view that makes times of them."
+                )
+        return [column for column in times if found[column] == "times"]
+
+    def _part(self, rows: list[tuple[Any, ...]], times: list[str], step: int) -> tuple[pl.DataFrame, np.ndarray]:
+        """Those of the rows that belong to the step, and which of them are deletes."""
+        frame = text_frame({name: [row[at] for row in rows] for at, name in enumerate(self.reader.columns)})
+        if self.reader.format is not None:  # which is for texts
+            for name in times:
+                frame = frame.with_columns(_typed(frame[name], self.reader.timezone))
+        read = self.reader.read(frame)
+        opened = 0 if read.arrived is None else self.calendar.open_at(read.arrived)
+        chosen = steps_of(read, self.calendar, self.late, opened) == step
+        return read.frame.filter(chosen), read.deletes[chosen]
+
+
+def _typed(texts: pl.Series, timezone: str) -> pl.Series:
+    """Times in the database's own spelling."""
+    import polars as pl
+
+    from tailrace.sources.times import instants
+
+    return pl.Series(texts.name, instants(texts, timezone=timezone)).dt.replace_time_zone("UTC")
