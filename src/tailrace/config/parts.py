@@ -1,0 +1,234 @@
+"""Parts of a mechanism from their tables, `{ kind = "Block", size = 8 }`, by the signatures of their classes.
+
+Everything that a stored stream can be made of (`tailrace.create.kinds`) can be written in a configuration; what it
+takes is read off its signature, so a new mechanism, counter, loss or unit needs no change here.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import inspect
+import re
+import typing
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from tailrace import domain, mechanisms
+from tailrace.config.hints import element, fits, hints_of, plain_words, union, without_none
+from tailrace.config.lines import Path
+from tailrace.config.problem import Problem, label, missing_key, quoted, unknown_key, unknown_kind
+from tailrace.create import kinds
+from tailrace.errors import ConfigError, Error
+from tailrace.guarantee import KINDS
+
+# TOML has no null: this stands for it under a key that must be there and may stay open (the horizon of an endless stream)
+_NONE = "none"
+_SPACES = (domain,)  # the modules of domains
+_EXAMPLES = {
+    "horizon": "365",
+    "low": "0",
+    "high": "99",
+    "column": '"id"',
+    "delta": "1e-6",
+    "start": "2026-01-01",
+    "period": '"1 day"',
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Key:
+    """What a class takes under one name."""
+
+    hint: Any
+    required: bool
+    filled: bool = False  # None unless it is set: by the mechanism, where that takes the same
+
+
+def classes() -> Mapping[str, Callable[..., Any]]:
+    """Everything that a `kind` may name."""
+    known = {**kinds(), **_declared()}  # a domain is made by its class, and not from what its to_dict wrote
+    return {
+        name: make
+        for name, make in known.items()
+        if name in KINDS or (inspect.isclass(make) and not getattr(make, "_is_protocol", False))
+    }
+
+
+def domains() -> dict[str, Callable[..., Any]]:
+    """The classes of domains by the name of their table: `schema`, `box`."""
+    return {name.lower(): classes()[name] for name in kinds() if name in _declared()}
+
+
+def _declared() -> dict[str, Any]:
+    """Domains and what they are made of."""
+    return {name: getattr(module, name) for module in _SPACES for name in module.__all__}
+
+
+def mechanism(table: Mapping[str, Any], space: Any, place: Path) -> Any:
+    """The mechanism of `[mechanism]`, over the domain `space` that is described at `place`."""
+    where: Path = ("mechanism",)
+    make, rest = _chosen(table, where, _mechanisms())
+    wanted = keys(make)["domain"].hint
+    fitting = [name for name, kind in domains().items() if kind in union(wanted)]
+    if fitting and type(space) not in union(wanted):
+        instead = " or ".join(f"[{name}]" for name in fitting)
+        raise Problem(place, f"{label(place)} does not fit {table['kind']}; describe the columns in {instead}.")
+    return build(make, rest, where, given={"domain": (space, place)})
+
+
+def build(
+    make: Callable[..., Any], table: Mapping[str, Any], where: Path, given: Mapping[str, tuple[Any, Path]] | None = None
+) -> Any:
+    """What a class makes of the table at `where`; `given` are arguments that stand elsewhere, with their places."""
+    return _build(make, table, where, given or {}, frozenset())
+
+
+def _build(
+    make: Callable[..., Any],
+    table: Mapping[str, Any],
+    where: Path,
+    given: Mapping[str, tuple[Any, Path]],
+    above: frozenset[str],
+) -> Any:
+    """`above`: what the parts that this one belongs to take themselves, and fill in here."""
+    known = {name: key for name, key in keys(make).items() if name not in given}
+    own = {name: key for name, key in known.items() if not (key.filled and name in above)}
+    others = _others(make)
+    for name in table:
+        if name in known and name not in own:
+            raise Problem((*where, name), f"{label(where)} takes its {name} from [{where[0]}]; remove it here.")
+        if name not in own and others is None:
+            raise unknown_key(where, name, own)
+    for name, key in own.items():
+        if key.required and name not in table:
+            raise missing_key(where, name, example(key.hint, name))
+    inside = above | known.keys()
+    values = {
+        name: _value(value, own[name].hint if name in own else others, (*where, name), inside)
+        for name, value in table.items()
+    }
+    try:
+        return make(**{name: value for name, (value, _) in given.items()}, **values)
+    except ConfigError as error:
+        written = {name: (key.hint, table[name]) for name, key in own.items() if name in table}
+        raise _refused(str(error), where, written, given) from None
+    except (Error, TypeError, ValueError, ArithmeticError, LookupError):
+        name = getattr(make, "__name__", "it")
+        raise Problem(where, f"{label(where)}: {name} cannot be made of these values; see its documentation.") from None
+
+
+def keys(make: Callable[..., Any]) -> dict[str, Key]:
+    """What a class takes by name, apart from what only other code sets (fields that are not compared)."""
+    if not inspect.isclass(make):
+        return {}
+    hints = hints_of(make)
+    hidden = {f.name for f in dataclasses.fields(make) if not f.compare} if dataclasses.is_dataclass(make) else set()
+    taken = {
+        name: parameter
+        for name, parameter in inspect.signature(make).parameters.items()
+        if parameter.kind is not inspect.Parameter.VAR_KEYWORD and name not in hidden
+    }
+    return {
+        name: Key(hints.get(name, Any), required=True)
+        if parameter.default is inspect.Parameter.empty
+        else Key(without_none(hints.get(name, Any)), required=False, filled=parameter.default is None)
+        for name, parameter in taken.items()
+    }
+
+
+def example(hint: Any, name: str = "") -> str:
+    """Something that may be written where the hint is."""
+    names = _fitting(hint)
+    if names is None or names:
+        kind = (names or _unclaimed())[0]
+        needed = [(key, taken.hint) for key, taken in keys(classes()[kind]).items() if taken.required]
+        return (
+            "{ " + ", ".join([f'kind = "{kind}"', *(f"{key} = {example(inner, key)}" for key, inner in needed)]) + " }"
+        )
+    for option in union(hint):
+        if typing.get_origin(option) is typing.Literal:
+            return quoted([str(typing.get_args(option)[0])])
+    if fits([], hint):
+        item = union(element(hint))[0]
+        return '["a", "b"]' if item is str else "[0, 1]"
+    plain = ((bool, "true"), (float, "1.0"), (int, "10"))
+    return _EXAMPLES.get(name) or next((text for kind, text in plain if kind in union(hint)), f'"{name}"')
+
+
+def _others(make: Callable[..., Any]) -> Any:
+    """The hint of arguments of any name, where a class takes such; None where it does not."""
+    if not inspect.isclass(make):
+        return None
+    found = [p.name for p in inspect.signature(make).parameters.values() if p.kind is inspect.Parameter.VAR_KEYWORD]
+    return hints_of(make).get(found[0], Any) if found else None
+
+
+def _value(value: Any, hint: Any, where: Path, above: frozenset[str]) -> Any:
+    if isinstance(value, dict):
+        names = _fitting(hint)
+        if names == []:
+            raise Problem(where, f"{label(where)} must be {plain_words(hint)}, not a table.")
+        make, rest = _chosen(value, where, names)
+        return _build(make, rest, where, {}, above)
+    if value == _NONE and type(None) in union(hint) and str not in union(hint):
+        return None
+    if not fits(value, hint):
+        plain = _fitting(hint) == []
+        wanted = plain_words(hint) if plain else f"a table with a kind, for example {example(hint)}"
+        raise Problem(where, f"{label(where)} must be {wanted}.")
+    if isinstance(value, list):
+        inner = element(hint)
+        return tuple(_value(item, inner, (*where, number), above) for number, item in enumerate(value))
+    return value
+
+
+def _chosen(
+    table: Mapping[str, Any], where: Path, names: list[str] | None
+) -> tuple[Callable[..., Any], dict[str, Any]]:
+    """The class that a table's kind names, one of `names` (None: any), and the other keys."""
+    told = _unclaimed() if names is None else names
+    if "kind" not in table:
+        raise Problem(where, f"{label(where)} needs the key 'kind', which is one of {quoted(told)}.")
+    kind = table["kind"]
+    if not isinstance(kind, str) or kind not in (classes() if names is None else names):
+        raise unknown_kind(where, kind, told)
+    return classes()[kind], {name: value for name, value in table.items() if name != "kind"}
+
+
+def _fitting(hint: Any) -> list[str] | None:
+    """The kinds that a hint allows; None where it allows any."""
+    found: list[str] = []
+    for option in union(hint):
+        if option is Any or getattr(option, "_is_protocol", False):
+            return None
+        if inspect.isclass(option) and issubclass(option, enum.Enum):
+            found += [member.name for member in option if member.name in classes()]
+        elif inspect.isclass(option):
+            found += [name for name, make in classes().items() if make is option]
+    return found
+
+
+def _mechanisms() -> list[str]:
+    return sorted(name for name in mechanisms.__all__ if name in classes() and "domain" in keys(classes()[name]))
+
+
+def _unclaimed() -> list[str]:
+    """The kinds that are no loss, unit, domain or mechanism: what a hint of Any most likely wants."""
+    return sorted(name for name in classes() if name not in {*KINDS, *_declared(), *_mechanisms()})
+
+
+def _refused(
+    message: str, where: Path, written: Mapping[str, tuple[Any, Any]], given: Mapping[str, tuple[Any, Path]]
+) -> Problem:
+    """A constructor's own sentence, at the first key that it names: itself, by a kind it takes, or by a key inside it."""
+    for word in re.findall(r"\w+", message):
+        if word in given:
+            place = given[word][1]
+            return Problem(place, f"{label(place)}: {message}")
+        for name, (hint, value) in written.items():
+            names = _fitting(hint)
+            inside = value if isinstance(value, dict) else ()
+            if word == name or word in inside or word in (_unclaimed() if names is None else names):
+                return Problem((*where, name), f"{label(where)}: {message}")
+    return Problem(where, f"{label(where)}: {message}")

@@ -1,0 +1,206 @@
+"""From the text of a `stream.toml` to a `Config`, or to one sentence with the line, the key and the fix."""
+
+from __future__ import annotations
+
+import os
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import date, time
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import ValidationError
+
+from tailrace.calendar import Calendar
+from tailrace.config import lines, parts
+from tailrace.config.checks import check
+from tailrace.config.models import (
+    Config,
+    CsvSink,
+    FolderSource,
+    LinesSource,
+    ParquetSink,
+    Settings,
+    Sink,
+    Source,
+    SqlSink,
+    SqlSource,
+    StreamSettings,
+)
+from tailrace.config.problem import (
+    Problem,
+    label,
+    missing_key,
+    nearest,
+    one_line,
+    quoted,
+    shown,
+    unknown_key,
+    unknown_kind,
+)
+from tailrace.errors import ConfigError
+
+_SOURCES: dict[str, type[Source]] = {"Folder": FolderSource, "Lines": LinesSource, "SqlTable": SqlSource}
+_SINKS: dict[str, type[Sink]] = {"CsvFolder": CsvSink, "ParquetFolder": ParquetSink, "SqlTable": SqlSink}
+_NEEDED = {
+    "stream": 'path = "ward.tail" and population = "patients of the ward"',
+    "mechanism": 'kind = "HistogramStream", horizon, privacy and unit',
+    "source": 'kind = "Folder", path and files',
+}
+_SYNTAX = (  # how tomllib begins what it says, and what to do about it
+    ("Expected '='", "write key = value"),
+    ("Expected newline", "write one key to a line, and text in quotes"),
+    ("Expected ']", "close the brackets around the name of the table"),
+    ("Invalid value", 'write a value after the equals sign, and text in quotes, for example "ward.tail"'),
+    ("Invalid initial", "a key is missing here, or it needs quotes, or a comma at the end of { } is one too many"),
+    ("Invalid date", "there is no such date or time; write it as 2026-01-31 or 2026-01-31T06:00:00"),
+    ("Cannot declare", "this table is here twice; keep one of them"),
+    ("Cannot overwrite", "this key is here twice; keep one of them"),
+    ("Duplicate inline", "this key is here twice; keep one of them"),
+    ("Cannot", "this table is closed already; write all its keys in one place"),
+    ("Unclosed array", "put commas between the values of the list, and ] at its end"),
+    ("Unclosed inline", "put commas between the keys of the table, and } at its end"),
+    ("Unterminated string", "close the text with a quote"),
+    ("Illegal character '\\n'", "close the text with a quote on its own line"),
+    ("Illegal character", "remove the character that cannot be seen"),
+    ("Unescaped", "write a backslash twice, or the text in single quotes"),
+)
+
+_TOO_LONG = "a number is too long, or lists are too deep, to be read; shorten it."
+
+Model = TypeVar("Model", bound=Settings)
+
+
+def read(path: str | os.PathLike[str]) -> Config:
+    """The configuration in the file at `path`."""
+    try:
+        file = Path(os.path.abspath(path))
+        raw = file.read_bytes()
+    except (OSError, TypeError, ValueError):
+        name = os.path.basename(path) if isinstance(path, str | Path) else ""
+        raise ConfigError(
+            f"{one_line(name) or 'stream.toml'} cannot be read; name a stream.toml, or make one with tailrace init."
+        ) from None
+    name = one_line(file.name)
+    values, places = _parsed(raw, name)
+    try:
+        return _config(values, file)
+    except Problem as problem:
+        where = problem.where
+        while where and where not in places:
+            where = where[:-1]
+        line = f", line {places[where]}" if where else ""
+        raise ConfigError(f"{name}{line}: {problem.sentence}") from None
+    except RecursionError:
+        raise ConfigError(f"{name}: {_TOO_LONG}") from None
+
+
+def _parsed(raw: bytes, name: str) -> tuple[dict[str, Any], dict[lines.Path, int]]:
+    try:
+        text = raw.decode("utf-8-sig").replace("\r\n", "\n")
+    except UnicodeDecodeError as error:
+        line = raw[: error.start].count(b"\n") + 1
+        raise ConfigError(f"{name}, line {line}: this is not UTF-8 text; save the file as UTF-8.") from None
+    try:
+        return tomllib.loads(text), lines.locate(text)
+    except tomllib.TOMLDecodeError as error:
+        said = str(error)
+        found = re.search(r"\(at line (\d+)", said)
+        line = int(found[1]) if found else text.rstrip().count("\n") + 1
+        fix = next(
+            (fix for start, fix in _SYNTAX if said.startswith(start)), "write tables as [name] and keys as key = value"
+        )
+        raise ConfigError(f"{name}, line {line}: not valid TOML: {fix}.") from None
+    except (ValueError, RecursionError):  # a number of thousands of digits, brackets hundreds deep
+        raise ConfigError(
+            f"{name}: a number is too long, or lists are too deep, for TOML to be read; shorten it."
+        ) from None
+
+
+def _config(values: dict[str, Any], file: Path) -> Config:
+    _tables(values)
+    stream = _settings(StreamSettings, values["stream"], ("stream",), file)
+    [domain] = [name for name in parts.domains() if name in values]
+    space = parts.build(parts.domains()[domain], values[domain], (domain,))
+    source = _settings(*_chosen(_SOURCES, values["source"], ("source",)), ("source",), file)
+    sinks = [
+        _settings(*_chosen(_SINKS, table, ("sink", number)), ("sink", number), file)
+        for number, table in enumerate(values.get("sink", []))
+    ]
+    config = Config(
+        file=file,
+        **dict(stream),
+        mechanism=parts.mechanism(values["mechanism"], space, (domain,)),
+        calendar=_calendar(values["calendar"], source) if "calendar" in values else None,
+        source=source,
+        sinks=tuple(sinks),
+    )
+    check(config)
+    return config
+
+
+def _tables(values: dict[str, Any]) -> None:
+    """Refuse a file without the tables that it needs, or with others."""
+    known = [*_NEEDED, *parts.domains(), "calendar", "sink"]
+    for name, value in values.items():
+        if name not in known:
+            meant = nearest(name, known)
+            fix = f"did you mean [{meant}]?" if meant else f"there are {', '.join(f'[{table}]' for table in known)}."
+            raise Problem((name,), f"there is no table [{shown(name)}]; {fix}")
+        if name == "sink" and not (isinstance(value, list) and all(isinstance(table, dict) for table in value)):
+            raise Problem((name,), "a sink is a table in two brackets, [[sink]], and its keys below it.")
+        if name != "sink" and not isinstance(value, dict):
+            raise Problem((name,), f"{name} must be one table, [{name}], with its keys below it.")
+    for name, needed in _NEEDED.items():
+        if name not in values:
+            raise Problem((), f"the table [{name}] is missing; add it, with {needed}.")
+    described = [name for name in values if name in parts.domains()]
+    either = " or ".join(f"[{name}]" for name in parts.domains())
+    if not described:
+        raise Problem((), f"the table {either} is missing; add one to say what the columns may hold.")
+    if len(described) > 1:
+        raise Problem((described[1],), f"[{described[1]}] is one description too many; keep only one of {either}.")
+
+
+def _calendar(table: dict[str, Any], source: Source) -> Calendar:
+    """Times of TOML go in as the text they stand for; rows that cannot be told from old ones are dropped when late."""
+    start = table.get("start")
+    text = {"start": start.isoformat()} if isinstance(start, date | time) else {}
+    calendar = parts.build(Calendar, {**table, **text}, ("calendar",))
+    repeated = isinstance(source, LinesSource) or (isinstance(source, SqlSource) and source.arrived is None)
+    return replace(calendar, late="drop") if calendar.late is None and repeated else calendar
+
+
+def _chosen(
+    models: Mapping[str, type[Model]], table: dict[str, Any], where: lines.Path
+) -> tuple[type[Model], dict[str, Any]]:
+    if "kind" not in table:
+        raise Problem(where, f"{label(where)} needs the key 'kind', which is one of {quoted(models)}.")
+    kind = table["kind"]
+    if not isinstance(kind, str) or kind not in models:
+        raise unknown_kind(where, kind, models)
+    return models[kind], table
+
+
+def _settings(model: type[Model], table: dict[str, Any], where: lines.Path, file: Path) -> Model:
+    try:
+        return model.model_validate(table, context=file.parent)
+    except ValidationError as error:
+        raise _first(error, model, where) from None
+
+
+def _first(error: ValidationError, model: type[Settings], where: lines.Path) -> Problem:
+    """The first thing to mend: a key that should not be there, a value, a key that is missing."""
+    order = {"extra_forbidden": 0, "missing": 2}
+    found = min(error.errors(include_url=False), key=lambda one: order.get(one["type"], 1))
+    key = str(found["loc"][0])
+    if found["type"] == "extra_forbidden":
+        return unknown_key(where, key, [name for name in model.model_fields if name != "kind"])
+    if found["type"] == "missing":
+        return missing_key(where, key, str((model.model_fields[key].examples or ['"..."'])[0]))
+    if found["type"] != "value_error":
+        return Problem((*where, key), f"{label((*where, key))} must be a text in quotes.")
+    said = str(found.get("ctx", {}).get("error"))
+    return Problem((*where, key), f"{label(where)}{':' if said.startswith(key) else f' {key}'} {said}")

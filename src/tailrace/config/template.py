@@ -1,0 +1,232 @@
+"""A commented `stream.toml` from a few answers: every key is explained in a line, and what else it could be is offered."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Literal
+
+from tailrace.calendar import Calendar
+from tailrace.config.problem import nearest, one_line
+from tailrace.domain import Attribute, Categorical, Integer, Real
+from tailrace.errors import ConfigError
+from tailrace.guarantee import Event, User
+from tailrace.loss import ApproxDP, Number, PureDP, number_text
+from tailrace.plain import to_plain
+
+Entries = tuple[tuple[str, str, str], ...]  # key, explanation, and an example where it is optional
+
+_HEAD = """\
+# A stream: what comes in, what is promised, what is published. Lines that begin with # are notes and offers.
+# All of this is public: never choose a value by looking at the data.
+"""
+_STREAM: Entries = (
+    ("path", "where the stream is kept, relative to this file", ""),
+    ("population", "whose data these are: their budget is charged", ""),
+    ("ledger", "where budgets are written down; left out: tailrace.ledger beside the stream", '"tailrace.ledger"'),
+)
+_MECHANISM: Entries = (
+    ("kind", "what is published", ""),
+    ("horizon", 'how many steps there will be at most; "none": a stream without end, at a higher error', ""),
+    ("privacy", "the loss of one unit over all steps; a smaller epsilon protects more and blurs more", ""),
+    ("", "or this, which allows Gaussian noise", 'privacy = { kind = "ApproxDP", epsilon = 1.0, delta = 1e-6 }'),
+    ("unit", "who is protected", ""),
+    ("", "or one event, that is one row", 'unit = { kind = "Event" }'),
+    ("", "or a person with at most so many rows", 'unit = { kind = "User", column = "id", events = 3 }'),
+    ("deletes", "whether rows may be deleted later; true costs accuracy where a person is protected", ""),
+    ("counter", "how sums are kept; left out: with the lowest error", '{ kind = "Block", size = 8 }'),
+)
+_CALENDAR: Entries = (
+    ("start", "when step 1 begins, by the clock of the time zone", "2026-01-01"),
+    ("period", 'how long a step is: "1 day", "2 weeks", "1 month", "6 hours"', '"1 day"'),
+    ("timezone", "whose clock; an IANA name", '"Europe/Berlin"'),
+    ("grace", "how long to wait for rows after a step has ended", '"6 hours"'),
+    ("late", 'rows that come later still: "next" (counted in the open step) or "drop"', '"drop"'),
+)
+_TIME: Entries = (
+    ("time", "the column that says which step a row belongs to (with [calendar])", '"day"'),
+    ("format", "how its times are written, if not like 2026-01-31 or 2026-01-31T06:00", '"%d.%m.%Y"'),
+)
+_OP: Entries = (("op", "a column that says insert or delete (with deletes = true)", '"op"'),)
+_SOURCES: dict[str, Entries] = {
+    "Folder": (
+        ("path", "the folder of the files, relative to this file", ""),
+        ("files", "which files: .csv or .parquet", '"*.csv"'),
+        ("name", "instead of files and time: one file for each period, which its name says", '"cases-%Y-%m-%d.csv"'),
+        *_TIME,
+        ("deletes", "files of deleted rows (with deletes = true)", '"gone/*.csv"'),
+        *_OP,
+    ),
+    "Lines": (*_TIME, *_OP),
+    "SqlTable": (
+        ("url", "the database; keep passwords out of it", ""),
+        ("table", "its table", ""),
+        *_TIME,
+        ("arrived", 'the column that says when a row came; needed for late = "next"', '"entered"'),
+        *_OP,
+    ),
+}
+_FOLDER: Entries = (("path", "the folder to write to, relative to this file", ""),)
+_SINKS: dict[str, Entries] = {
+    "CsvFolder": _FOLDER,
+    "ParquetFolder": _FOLDER,
+    "SqlTable": (
+        ("url", "the database; keep passwords out of it", ""),
+        ("table", "its table, made where there is none", ""),
+    ),
+}
+_SCHEMA = """\
+# What each column may hold: Integer (low, high), Categorical (values) or Real (edges of its bins). A value outside
+# is left out ("drop"), moved to the nearest ("clip", numbers only) or counted as one more value ("other").
+[schema]
+"""
+_NO_SINK = """\
+# Releases are always kept in the stream's own folder, in releases/; a sink gets a copy of each.
+# [[sink]]
+# kind = "CsvFolder"                      # or "ParquetFolder", or "SqlTable" with url and table
+# path = "public"                         # the folder to write to, relative to this file
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answers:
+    """What has to be known to write a configuration; `source` and `sinks` are tables of texts, with their kind."""
+
+    path: str
+    population: str
+    ledger: str | None = None
+    mechanism: Literal["HistogramStream"] = "HistogramStream"
+    epsilon: Number
+    delta: Number | None = None
+    unit: Event | User
+    horizon: int | None
+    deletes: bool = False
+    attributes: tuple[tuple[str, Attribute], ...]
+    calendar: Calendar | None = None
+    source: Mapping[str, str]
+    sinks: tuple[Mapping[str, str], ...] = ()
+
+
+def write(answers: Answers) -> str:
+    """The text of a `stream.toml`, which `tailrace.config.load` reads back to the same."""
+    stream = {"path": answers.path, "population": answers.population, "ledger": answers.ledger}
+    privacy: dict[str, Any] = {"kind": "PureDP", "epsilon": PureDP(epsilon=answers.epsilon).epsilon}
+    if answers.delta is not None:
+        proved = ApproxDP(epsilon=answers.epsilon, delta=answers.delta)
+        privacy = {"kind": "ApproxDP", "epsilon": proved.epsilon, "delta": proved.delta}
+    mechanism = {
+        "kind": answers.mechanism,
+        "horizon": "none" if answers.horizon is None else answers.horizon,
+        "privacy": privacy,
+        "unit": to_plain(answers.unit),
+        "deletes": answers.deletes,
+    }
+    columns = (f"{_key(column)} = {_value(attribute.to_dict())}\n" for column, attribute in answers.attributes)
+    sinks = ["[[sink]]\n" + _kind(sink, _SINKS, "where releases are copied to") for sink in answers.sinks]
+    tables = (
+        "[stream]\n" + _keys(_STREAM, stream),
+        "[mechanism]\n" + _keys(_MECHANISM, mechanism),
+        _SCHEMA + "".join(columns),
+        _calendar(answers.calendar),
+        "[source]\n" + _kind(answers.source, _SOURCES, "where rows come from"),
+    )
+    return "\n".join((_HEAD, *tables, *(sinks or [_NO_SINK])))
+
+
+def attribute(text: str) -> Attribute:
+    """An attribute in the words of a flag: `integer 0 99`, `category f m "not said"`, `real 0 18.5 30` (the edges of its
+    bins) or `boolean`, and, last, what happens to other values: `outside=clip`.
+
+    >>> attribute("integer 0 99 outside=clip")
+    Integer(low=0, high=99, outside='clip')
+    """
+    try:
+        kind, *words = shlex.split(text)
+    except ValueError:
+        raise ConfigError(f"An attribute is written like {_OFFERED}, with every quote closed.") from None
+    if kind not in _MAKERS:
+        meant = nearest(kind, _MAKERS)
+        fix = f"did you mean {meant}?" if meant else f"write it like {_OFFERED}."
+        raise ConfigError(f"There is no attribute '{one_line(kind)}'; {fix}")
+    outside = {"outside": words.pop().removeprefix("outside=")} if words and words[-1].startswith("outside=") else {}
+    example, make = _MAKERS[kind]
+    try:
+        return make(words, outside)
+    except (ValueError, TypeError) as error:
+        if isinstance(error, ConfigError):
+            raise
+    raise ConfigError(f"The words after {kind} do not fit; write it like '{example}'.")
+
+
+def _boolean(words: list[str], outside: dict[str, Any]) -> Attribute:
+    if words:
+        raise ValueError
+    return Categorical([False, True], **outside)
+
+
+_MAKERS: dict[str, tuple[str, Callable[[list[str], dict[str, Any]], Attribute]]] = {
+    "integer": ("integer 0 99", lambda words, outside: Integer(*map(int, words), **outside)),
+    "category": ("category f m", lambda words, outside: Categorical(words, **outside)),
+    "real": ("real 0 18.5 30", lambda words, outside: Real(edges=[float(word) for word in words], **outside)),
+    "boolean": ("boolean", _boolean),
+}
+_OFFERED = " or ".join(f"'{example}'" for example, _ in _MAKERS.values())
+
+
+def _calendar(calendar: Calendar | None) -> str:
+    head = "# Steps by the clock; without this table every file is a step."
+    if calendar is None:
+        return f"{head}\n# [calendar]\n{_keys(_CALENDAR, {})}"
+    start = _line(f"start = {calendar.start}", _CALENDAR[0][1])  # a date of TOML, not a text
+    others = {name: getattr(calendar, name) for name, *_ in _CALENDAR[1:]}
+    return f"{head}\n[calendar]\n{start}{_keys(_CALENDAR[1:], others)}"
+
+
+def _kind(table: Mapping[str, str], kinds: Mapping[str, Entries], words: str) -> str:
+    kind = table.get("kind", "")
+    if kind not in kinds:
+        raise ConfigError(f"kind must be one of {', '.join(kinds)}.")
+    for name in table:
+        if name not in ("kind", *(known for known, *_ in kinds[kind])):
+            raise ConfigError(f"{kind} has no key '{one_line(name)}'; remove it.")
+    others = " or ".join(_value(other) for other in kinds if other != kind)
+    return _line(f"kind = {_value(kind)}", f"{words}; or {others}") + _keys(kinds[kind], table)
+
+
+def _keys(entries: Entries, values: Mapping[str, Any]) -> str:
+    """Each key with its explanation; what has no value is offered in a comment."""
+    offers = {name: f"# {name} = {example}" for name, _, example in entries}
+    written = {name: f"{name} = {_value(value)}" for name, value in values.items() if value is not None}
+    codes = {**offers, **written}
+    return "".join(_line(codes[name] if name else f"# {example}", words) for name, words, example in entries)
+
+
+def _line(code: str, words: str) -> str:
+    return f"{code:<40}  # {words}\n"
+
+
+def _key(name: str) -> str:
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _value(name)
+
+
+def _value(value: Any) -> str:
+    """A plain value as TOML."""
+    if isinstance(value, Mapping):
+        pairs = (f"{_key(name)} = {_value(part)}" for name, part in value.items() if part is not None)
+        return "{ " + ", ".join(pairs) + " }"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_value, value))}]"
+    if isinstance(value, Fraction):
+        text = number_text(value)
+        exact = "/" not in text and Fraction(str(tomllib.loads(f"x = {text}")["x"])) == value
+        return text if exact else _value(text)
+    if not isinstance(value, str):
+        return repr(value).lower()  # numbers, true and false
+    if any("\ud800" <= letter <= "\udfff" for letter in value):
+        raise ConfigError("A configuration must be valid Unicode text, which every program can hold.")
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
