@@ -10,10 +10,8 @@ import enum
 import inspect
 from pathlib import Path
 
-import typer
-
 import tailrace
-from tailrace import audit, checks, cli, counters
+from tailrace import audit, checks, counters, sinks, sources
 
 TARGET = Path(__file__).parent / "reference" / "names.md"
 
@@ -28,7 +26,7 @@ def signature(name: str, thing: object) -> str:
     if isinstance(thing, type) and not dataclasses.is_dataclass(thing):
         return name  # errors, protocols, and Noise, which is made by fresh() or insecure()
     if isinstance(thing, type):
-        return f"{name}({', '.join(field.name for field in dataclasses.fields(thing))})"
+        return f"{name}({', '.join(field.name for field in dataclasses.fields(thing) if field.init)})"
     return f"{name}({', '.join(inspect.signature(thing).parameters)})"  # type: ignore[arg-type]
 
 
@@ -45,7 +43,8 @@ def section(title: str, prefix: str, names: list[str], module: object) -> list[s
         if isinstance(thing, type) and not issubclass(thing, Exception | enum.Enum):
             for method, body in sorted(vars(thing).items()):
                 function = inspect.unwrap(getattr(body, "__func__", body))
-                if not method.startswith("_") and inspect.isfunction(function) and function.__doc__:
+                own = inspect.isfunction(function) and function.__name__ == method  # not a default that is a function
+                if own and not method.startswith("_") and function.__doc__:
                     lines.append(f"- `{method}`: {first_paragraph(function)}")
             if lines[-1]:
                 lines.append("")
@@ -53,15 +52,14 @@ def section(title: str, prefix: str, names: list[str], module: object) -> list[s
 
 
 def reference() -> str:
-    commands = typer.main.get_command(cli.app).commands  # type: ignore[attr-defined]
     lines = ["# Every public name", "", "Made by `docs/make_reference.py` from the docstrings.", ""]
     lines += section("tailrace", "", tailrace.__all__, tailrace)
     lines += section("tailrace.counters", "counters.", counters.__all__, counters)
     lines += section("tailrace.checks", "checks.", checks.__all__, checks)
     lines += section("tailrace.audit", "audit.", audit.__all__, audit)
-    lines += ["## The command line", ""]
-    for name, command in sorted(commands.items()):
-        lines += [f"### `tailrace {name}`", "", f"{command.help}", "", f"{command.epilog}", ""]
+    lines += section("tailrace.sources", "sources.", sources.__all__, sources)
+    lines += section("tailrace.sinks", "sinks.", sinks.__all__, sinks)
+    lines += ["The commands have [a page of their own](command-line.md).", ""]
     return "\n".join(lines).rstrip() + "\n"
 
 

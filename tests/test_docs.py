@@ -1,19 +1,27 @@
 """The documents are true: snippets run, names and commands are documented, links lead somewhere, headings are there."""
 
 import csv
+import dataclasses
 import importlib.util
 import inspect
 import re
+import typing
 from pathlib import Path
 
 import pytest
+import typer
 
 import tailrace
-from tailrace import counters
+from tailrace import counters, domain
+from tailrace.calendar import Calendar
+from tailrace.cli import app, say
+from tailrace.config import load, models, parts
+from tailrace.guarantee import KINDS
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").rglob("*.md")])
 REFERENCE = ROOT / "docs" / "reference" / "names.md"
+COMMANDS = ROOT / "docs" / "reference" / "command-line.md"
 
 
 def snippets(page):
@@ -89,6 +97,55 @@ def test_links_lead_somewhere(page):
 @pytest.mark.parametrize("name", ["make demo", "make test"])
 def test_the_first_screen_of_the_readme_says_how_to_start(name):
     assert name in "\n".join((ROOT / "README.md").read_text().splitlines()[:20])
+
+
+def commands(group, words=("tailrace",)):
+    """Every command of the app, by the words that call it."""
+    for name, command in group.commands.items():
+        inner = (*words, name)
+        yield from commands(command, inner) if hasattr(command, "commands") else [(" ".join(inner), command)]
+
+
+@pytest.mark.parametrize(("words", "command"), list(commands(typer.main.get_command(app))), ids=str)
+def test_every_command_and_option_is_documented_with_an_example(words, command):
+    section = re.search(rf"^## `{words}`\n(.*?)(?=^## |\Z)", COMMANDS.read_text(), re.M | re.S).group(1)
+    for parameter in command.params:
+        names = (
+            parameter.opts if parameter.param_type_name == "option" else [parameter.metavar or parameter.name.upper()]
+        )
+        assert any(f"`{name}`" in section for name in names), names
+    assert re.search(rf"^```sh\n{words} ", section, re.M)
+
+
+def test_every_exit_code_is_documented():
+    for page in (COMMANDS, ROOT / "docs" / "how-to" / "run-every-day.md"):
+        documented = set(re.findall(r"^\| (\d+)\b", page.read_text(), re.M))
+        assert documented | {"0"} == set(re.findall(r"^\| (\d+) \|", say.__doc__, re.M)), page.name
+
+
+def test_every_key_and_kind_of_a_configuration_is_documented():
+    tables = (models.StreamSettings, *typing.get_args(models.Source), *typing.get_args(models.Sink))
+    keys = {name for table in tables for name in table.model_fields}
+    keys |= {field.name for field in dataclasses.fields(Calendar)}
+    known = {*KINDS, *counters.__all__, *domain.__all__}  # a mechanism's own keys are those of its signature
+    made_of = {name: make for name, make in parts.classes().items() if name in known}
+    keys |= {name for make in made_of.values() for name in parts.keys(make)}
+    kinds = {*made_of, *(table.model_fields["kind"].default for table in tables[1:])}
+    text = (ROOT / "docs" / "reference" / "stream-toml.md").read_text()
+    for name in keys | kinds:
+        assert re.search(rf"(`|\b){name}\b", text), name
+
+
+def test_the_configuration_in_the_documents_can_be_used(tmp_path):
+    [text] = [
+        block
+        for page in PAGES
+        for block in re.findall(r"^```toml\n(.*?)^```", page.read_text(), re.M | re.S)
+        if "[stream]" in block
+    ]
+    (tmp_path / "stream.toml").write_text(text)
+    config = load(tmp_path / "stream.toml")
+    assert config.mechanism.horizon == 365 and config.calendar.grace == "6 hours"
 
 
 ALGORITHMS = [cls for name, cls in vars(counters).items() if inspect.isclass(cls) and name != "Counter"]

@@ -1,20 +1,20 @@
 """The command line as a user meets it: a process, its exit code, what it prints and what it leaves."""
 
 import re
+import resource
+import signal
 import subprocess
 import sys
+import time
 
 import pytest
+import typer
+
+from tailrace.cli import app, say
 
 
-def tailrace(*arguments, cwd):
-    command = [sys.executable, "-c", "from tailrace.cli import app; app()", *arguments]
-    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=120)
-
-
-def test_the_demo_leaves_a_report_that_needs_no_network(tmp_path):
+def test_the_demo_leaves_a_report_that_needs_no_network(tailrace, tmp_path):
     done = tailrace("demo", "--to", "out", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
     report = (tmp_path / "out" / "report.html").read_text()
     assert "Whoever sees everything published over 365 steps" in report
     assert report.count("<svg") == 2
@@ -26,7 +26,7 @@ def test_the_demo_leaves_a_report_that_needs_no_network(tmp_path):
         assert counter in printed
 
 
-def test_measured_errors_in_the_demo_are_close_to_the_predicted_ones(tmp_path):
+def test_measured_errors_in_the_demo_are_close_to_the_predicted_ones(tailrace, tmp_path):
     printed = tailrace("demo", cwd=tmp_path).stdout
     rows = re.findall(r"│ (\d+\.\d+) +│ (\d+\.\d+) +│ (\d\.\d+)", printed)
     assert len(rows) == 5
@@ -35,29 +35,156 @@ def test_measured_errors_in_the_demo_are_close_to_the_predicted_ones(tmp_path):
     assert float(rows[3][2]) < 0.6, "ours, against the simple counter at the same epsilon"
 
 
-def test_help_shows_an_example_for_every_command(tmp_path):
-    listed = tailrace("--help", cwd=tmp_path)
-    assert listed.returncode == 0
-    assert "Example: tailrace demo" in tailrace("demo", "--help", cwd=tmp_path).stdout
-
-
-def test_version_and_unknown_commands(tmp_path):
-    assert re.fullmatch(r"tailrace \d+\.\d+\.\d+\n", tailrace("--version", cwd=tmp_path).stdout)
-    wrong = tailrace("nonsense", cwd=tmp_path)
-    assert wrong.returncode == 2 and "Traceback" not in wrong.stderr
-
-
-def test_a_folder_that_cannot_be_written_is_one_sentence(tmp_path):
+def test_a_folder_that_cannot_be_written_is_one_sentence(tailrace, tmp_path):
     (tmp_path / "file").write_text("")
-    wrong = tailrace("demo", "--to", "file/below", cwd=tmp_path)
-    assert wrong.returncode == 1
-    assert "Traceback" not in wrong.stderr
+    wrong = tailrace("demo", "--to", "file/below", cwd=tmp_path, code=1)
     assert wrong.stderr.strip().splitlines() == [
         "The report cannot be written to file/below: choose a folder with --to."
     ]
 
 
-def test_starting_does_not_import_the_slow_parts(tmp_path):
-    code = "import sys, tailrace.cli; print([m for m in ('numba', 'scipy', 'rich.progress') if m in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True)
-    assert done.stdout.strip() == "[]"
+def commands(group=None, words=()):
+    """Every command of the app, as the words that call it."""
+    group = group or typer.main.get_command(app)
+    for name, command in group.commands.items():
+        yield from commands(command, (*words, name)) if hasattr(command, "commands") else [(*words, name)]
+
+
+@pytest.mark.parametrize("words", list(commands()), ids=" ".join)
+def test_help_shows_an_example_of_the_command(tailrace, tmp_path, words):
+    shown = " ".join(tailrace(*words, "--help", cwd=tmp_path).stdout.split())
+    assert f"Example: tailrace {' '.join(words)} " in shown
+
+
+def test_help_lists_every_command(tailrace, tmp_path):
+    shown = tailrace("--help", cwd=tmp_path).stdout
+    assert all(words[0] in shown for words in commands())
+    assert tailrace(cwd=tmp_path, code=2).stdout.split() == shown.split(), "nothing said: the same"
+
+
+def test_the_version(tailrace, tmp_path):
+    assert re.fullmatch(r"tailrace \d+\.\d+\.\d+\n", tailrace("--version", cwd=tmp_path).stdout)
+
+
+def test_completion_prints_a_script_and_knows_the_commands(tailrace, tmp_path, environment):
+    asked = ["bash", "-c", "tailrace --show-completion; exit $?"]
+    done = subprocess.run(asked, cwd=tmp_path, capture_output=True, text=True, env=environment())
+    assert done.returncode == 0 and "complete -o default -F _tailrace_completion tailrace" in done.stdout
+    variables = environment(_TAILRACE_COMPLETE="complete_bash", COMP_WORDS="tailrace st", COMP_CWORD="1")
+    offered = subprocess.run(["tailrace"], cwd=tmp_path, capture_output=True, text=True, env=variables)
+    assert offered.stdout.split() == ["status"]
+
+
+SLOW = ("polars", "numba", "pydantic", "scipy", "narwhals", "numpy", "psycopg", "rich.progress")
+
+
+def test_help_does_not_import_the_slow_parts(tmp_path):
+    code = "import atexit, sys; atexit.register(lambda: print('\\n', [name for name in SLOW if name in sys.modules]))\n"
+    code = f"SLOW = {SLOW}\n{code}from tailrace.cli import app; app()"
+    done = subprocess.run([sys.executable, "-c", code, "--help"], cwd=tmp_path, capture_output=True, text=True)
+    assert "init" in done.stdout and done.stdout.splitlines()[-1].strip() == "[]"
+
+
+def test_help_answers_in_well_under_a_second(tailrace, tmp_path):
+    """By the processor's clock, so that a busy machine does not matter."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    for _ in range(4):
+        tailrace("--help", cwd=tmp_path)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert (after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime) / 4 < 0.5
+
+
+# How to come to each exit code; a function takes the command line, a way to configure it, and a folder.
+
+
+def done(tailrace, configure, folder):
+    configure(folder)
+    tailrace("run", "stream.toml", cwd=folder, code=0)
+
+
+def not_written(tailrace, configure, folder):
+    done(tailrace, configure, folder)
+    said = tailrace("export", "ward.tail", "--to", "nowhere/out.csv", cwd=folder, code=1).stderr
+    assert said == "nowhere/out.csv cannot be written: see whether its folder is there and may be written to.\n"
+
+
+def not_understood(tailrace, configure, folder):
+    tailrace("nonsense", cwd=folder, code=2)
+    tailrace("run", cwd=folder, code=2)
+    tailrace("run", "stream.toml", "--every", "0", cwd=folder, code=2)
+
+
+def not_configured(tailrace, configure, folder):
+    assert "cannot be read" in tailrace("run", "stream.toml", cwd=folder, code=3).stderr
+    configure(folder, schema="sex = 3")
+    said = tailrace("check", "stream.toml", "incoming/a.csv", cwd=folder, code=3).stderr
+    assert re.fullmatch(r"stream\.toml, line \d+: \[schema\] sex .*\n", said)
+
+
+def wrong_shape(tailrace, configure, folder):
+    configure(folder)
+    (folder / "incoming" / "a.csv").write_text("SEX,day\nsecret,2026-01-01\n")
+    for command in (["run", "stream.toml"], ["check", "stream.toml", "incoming/a.csv"]):
+        said = tailrace(*command, cwd=folder, code=4).stderr
+        assert said == "a.csv has no column 'sex', which the configuration names.\n"
+
+
+def not_usable(tailrace, configure, folder):
+    said = tailrace("ledger", "show", cwd=folder, code=5).stderr
+    assert said == "There is no ledger tailrace.ledger: say where it is with --ledger.\n"
+    configure(folder)
+    assert "is not there yet" in tailrace("status", "stream.toml", cwd=folder, code=5).stderr
+
+
+def beyond_the_cap(tailrace, configure, folder):
+    configure(folder)
+    tailrace("ledger", "cap", "ward", "--epsilon", "2", cwd=folder)
+    assert "has a cap of epsilon = 2" in tailrace("run", "stream.toml", cwd=folder, code=6).stderr
+
+
+def fault(tailrace, configure, folder):
+    script = "import tailrace.cli.standing as standing\ndef show_ledger(*_, **__): raise RuntimeError('a secret')\n"
+    script += "standing.show_ledger = show_ledger\nfrom tailrace.cli import app; app()"
+    said = tailrace("ledger", "show", cwd=folder, code=70, script=script).stderr
+    assert "A fault of Tailrace itself (RuntimeError at" in said and "secret" not in said
+
+
+def stopped(tailrace, configure, folder, environment):
+    configure(folder, calendar='start = 2126-01-01\nperiod = "1 day"')
+    child = subprocess.Popen(
+        ["tailrace", "run", "stream.toml", "--watch", "--every", "5"],
+        cwd=folder,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment(),
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),  # whatever started the tests
+    )
+    while not (folder / "ward.tail").exists() and child.poll() is None:
+        time.sleep(0.05)
+    time.sleep(1)
+    child.send_signal(signal.SIGINT)
+    said = child.communicate(timeout=60)[1]
+    assert (child.returncode, said) == (130, "Stopped. Nothing is lost: run again to go on.\n")
+
+
+WAYS = {
+    0: done,
+    1: not_written,
+    2: not_understood,
+    3: not_configured,
+    4: wrong_shape,
+    5: not_usable,
+    6: beyond_the_cap,
+    70: fault,
+    130: stopped,
+}
+
+
+@pytest.mark.parametrize("code", WAYS)
+def test_each_exit_code(tailrace, configure, environment, tmp_path, code):
+    more = [environment] if code == 130 else []
+    WAYS[code](tailrace, configure, tmp_path, *more)
+
+
+def test_no_other_exit_code_is_documented():
+    assert {int(code) for code in re.findall(r"^\| (\d+) \|", say.__doc__, re.M)} == set(WAYS)

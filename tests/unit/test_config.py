@@ -25,6 +25,7 @@ from tailrace import (
     mechanisms,
 )
 from tailrace.calendar import Calendar
+from tailrace import mechanisms
 from tailrace.config import load, parts
 from tailrace.config.models import CsvSink, FolderSource, LinesSource, ParquetSink, SqlSink, SqlSource
 from tailrace.guarantee import Neighbours
@@ -215,7 +216,8 @@ def test_a_later_mechanism_needs_no_change(loaded, refused, monkeypatch):
 
 
 def test_an_example_can_be_used_as_it_stands():
-    made = [make for name, make in parts.classes().items() if name not in {"HistogramStream", "Schema", "Box"}]
+    whole = {*mechanisms.__all__, "Schema", "Box", "Region", "Roads"}  # these have a table of their own
+    made = [make for name, make in parts.classes().items() if name not in whole]
     for make in filter(inspect.isclass, made):
         table = tomllib.loads(f"part = {parts.example(make)}")["part"]
         assert table.pop("kind") == make.__name__
@@ -232,8 +234,8 @@ def test_an_example_can_be_used_as_it_stands():
         ("365", "0", "line 7: [mechanism]: horizon must be a whole number of at least 1."),
         ("365", "365\nxyz = 1", "line 8: [mechanism] has no key 'xyz'; it has privacy, unit, horizon, counter, deletes."),
         ("true", '"no"', "line 10: [mechanism] deletes must be true or false."),
-        ("HistogramStream", "Histogram", 'line 6: [mechanism] has no kind \'Histogram\'; did you mean "HistogramStream"?'),
-        ('"HistogramStream"', "7", 'line 6: [mechanism] kind must be a text in quotes; use "HistogramStream".'),
+        ("HistogramStream", "Histogram", 'line 6: [mechanism] has no kind \'Histogram\'; did you mean "HistogramStream"'),
+        ('"HistogramStream"', "7", 'line 6: [mechanism] kind must be a text in quotes; use one of "HistogramStream", '),
         ('"PureDP"', '"PureDp"', 'privacy has no kind \'PureDp\'; did you mean "PureDP" (of "ApproxDP", "PureDP", "ZCDP")?'),
         ('"PureDP"', '"User"', 'line 8: [mechanism] privacy has no kind \'User\'; use one of "ApproxDP", "PureDP", "ZCDP".'),
         ("epsilon = 1.0", "eps = 1.0", "line 8: [mechanism] privacy has no key 'eps'; did you mean 'epsilon'?"),
@@ -257,7 +259,7 @@ def test_an_example_can_be_used_as_it_stands():
         ("sex = {", '"a\\nb" = 1\nsex = {', 'line 15: [schema] "a\\nb" must be a table with a kind, for example { kind ='),
         ("high = 99", "high = 99999999", "line 13: [schema]: The domain has more than 10,000,000 bins"),
         ("[schema]", "[box]", "line 14: [box] has no key 'age'; it has low, high, columns, cells, outside."),
-        ("[schema]", "[box]\n[schema]", "line 14: [schema] is one description too many; keep only one of [schema] or [box]."),
+        ("[schema]", "[box]\n[schema]", "line 14: [schema] is one description too many; keep only one of [schema] or [box]"),
         ("[schema]", "[schemata]", "line 13: there is no table [schemata]; did you mean [schema]?"),
         ("[stream]", "[1]\n[stream]", "line 1: there is no table [1]; there are [stream], [mechanism], [source], [schema],"),
         ("[stream]", "[[stream]]", "line 1: stream must be one table, [stream], with its keys below it."),
@@ -315,7 +317,7 @@ def test_a_missing_table_is_named(refused, table):
 
 def test_a_domain_must_be_there_and_fit_the_mechanism(refused):
     body = WARD[WARD.index("[schema]") : WARD.index("[calendar]")]
-    assert "the table [schema] or [box] is missing" in refused((body, ""))
+    assert "the table [schema] or [box] or [region] or [roads] is missing" in refused((body, ""))
     box = '[box]\nlow = [0]\nhigh = [1]\ncolumns = ["x"]\n'
     assert "line 13: [box] does not fit HistogramStream; describe the columns in [schema]." in refused((body, box))
 
@@ -398,3 +400,17 @@ def test_a_file_that_is_not_there_is_one_sentence(path):
 def test_the_command_line_starts_without_pydantic():
     code = "import sys, tailrace.config, tailrace.config.template; print('pydantic' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "False\n"
+
+
+def test_a_region_is_read_from_the_file_beside(tmp_path):
+    """The geometry of [region] lies beside the configuration, and what is wrong with it is said at its line."""
+    pytest.importorskip("shapely", reason="shapely is not installed")
+    from tailrace.config.parts import space
+    from tailrace.config.problem import Problem
+
+    square = '{"type": "Polygon", "coordinates": [[[0, 0], [1, 0], [1, 1], [0, 1], [0, 0]]]}'
+    (tmp_path / "land.geojson").write_text(square)
+    made = space("region", {"path": "land.geojson", "columns": ["x", "y"], "cells": 4}, tmp_path)
+    assert made.columns == ("x", "y") and made.shape == (4, 4)
+    with pytest.raises(Problem, match="region"):
+        space("region", {"path": "nowhere.geojson"}, tmp_path)

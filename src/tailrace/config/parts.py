@@ -12,19 +12,21 @@ import inspect
 import re
 import typing
 from collections.abc import Callable, Mapping
+from pathlib import Path as Folder
 from typing import Any
 
-from tailrace import domain, mechanisms
+from tailrace import domain, geometry, mechanisms
 from tailrace.config.hints import element, fits, hints_of, plain_words, union, without_none
 from tailrace.config.lines import Path
 from tailrace.config.problem import Problem, label, missing_key, quoted, unknown_key, unknown_kind
+from tailrace.config.spaces import FILES
 from tailrace.create import kinds
 from tailrace.errors import ConfigError, Error
 from tailrace.guarantee import KINDS
 
 # TOML has no null: this stands for it under a key that must be there and may stay open (the horizon of an endless stream)
 _NONE = "none"
-_SPACES = (domain,)  # the modules of domains
+_SPACES = (domain, geometry)  # the modules of domains
 _EXAMPLES = {
     "horizon": "365",
     "low": "0",
@@ -56,13 +58,25 @@ def classes() -> Mapping[str, Callable[..., Any]]:
 
 
 def domains() -> dict[str, Callable[..., Any]]:
-    """The classes of domains by the name of their table: `schema`, `box`."""
+    """The classes of domains by the name of their table: `schema`, `box`, `region`, `roads`."""
     return {name.lower(): classes()[name] for name in kinds() if name in _declared()}
 
 
 def _declared() -> dict[str, Any]:
     """Domains and what they are made of."""
     return {name: getattr(module, name) for module in _SPACES for name in module.__all__}
+
+
+def space(name: str, table: Mapping[str, Any], folder: Folder) -> Any:
+    """The domain that the table `[name]` describes; a geometry lies in a file beside the configuration."""
+    make = domains()[name]
+    if make not in FILES:
+        return build(make, table, (name,))
+    described = build(FILES[make], table, (name,))
+    try:
+        return described.opened(folder)
+    except Error as error:
+        raise Problem((name, "path"), f"[{name}]: {error}") from None
 
 
 def mechanism(table: Mapping[str, Any], space: Any, place: Path) -> Any:

@@ -123,7 +123,7 @@ def _config(values: dict[str, Any], file: Path) -> Config:
     _tables(values)
     stream = _settings(StreamSettings, values["stream"], ("stream",), file)
     [domain] = [name for name in parts.domains() if name in values]
-    space = parts.build(parts.domains()[domain], values[domain], (domain,))
+    space = parts.space(domain, values[domain], file.parent)
     source = _settings(*_chosen(_SOURCES, values["source"], ("source",)), ("source",), file)
     sinks = [
         _settings(*_chosen(_SINKS, table, ("sink", number)), ("sink", number), file)

@@ -1,0 +1,37 @@
+"""From a source, through a stream, to its sinks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from tailrace.release import Release
+from tailrace.sinks.base import Sink
+from tailrace.sources.base import Source
+from tailrace.stream import Stream
+
+
+def run(stream: Stream, source: Source, sinks: Sequence[Sink] = ()) -> Iterator[Release]:
+    """Release every step that is ready, one after the other, and bring every sink up to date.
+
+    A step is in the stream before it is in a sink: where a sink fails, the next run delivers what it lacks.
+
+    >>> from tailrace import Categorical, Event, HistogramStream, PureDP, Schema, Stream, sinks, sources
+    >>> ward = Schema(sex=Categorical(["f", "m"]))
+    >>> stream = Stream(HistogramStream(domain=ward, privacy=PureDP(epsilon=1), unit=Event(), horizon=7))
+    >>> kept = sinks.Memory()
+    >>> [release.step for release in run(stream, sources.Frames([None, None]), [kept])]
+    [1, 2]
+    >>> sorted(kept.holds())
+    [1, 2]
+    """
+    for sink in sinks:
+        for step in sorted(set(range(1, stream.step + 1)) - sink.holds()):
+            sink.put(stream.release(step))
+    horizon = stream.mechanism.horizon
+    while (horizon is None or stream.step < horizon) and source.ready(stream.step + 1):
+        step = stream.step + 1
+        batch = source.batch(step)
+        release = stream.push(batch.adds, batch.deletes, step=step)
+        for sink in sinks:
+            sink.put(release)
+        yield release

@@ -1,0 +1,49 @@
+"""Which rows belong to a step: by the calendar, each row by itself."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from tailrace.calendar import Calendar
+from tailrace.errors import ConfigError
+from tailrace.mechanisms.base import Takes
+from tailrace.sources.base import Batch
+from tailrace.sources.reading import Rows
+
+if TYPE_CHECKING:
+    import polars as pl
+
+Late = Literal["next", "drop"]
+
+
+def late_rows(calendar: Calendar | None, takes: Takes) -> Late:
+    """What happens to rows of closed steps: what the calendar says, or what fits what the mechanism takes.
+
+    An event that comes late is still an event; a late row of a panel or snapshot belongs to a table that was released.
+    """
+    if calendar is not None and calendar.late is not None:
+        return calendar.late
+    return "next" if takes is Takes.Events else "drop"
+
+
+def steps_of(rows: Rows, calendar: Calendar, late: Late, opened: int | np.ndarray) -> np.ndarray:
+    """The step that each row goes to, 0 for none: `opened` is the one that was open when it came."""
+    if rows.times is None:
+        raise ConfigError("A calendar cuts rows by a time column: name it with time= in [source].")
+    own = calendar.steps(rows.times)
+    steps = np.maximum(own, opened) if late == "next" else np.where(own < opened, 0, own)
+    return np.where((own < 1) | ~rows.readable, 0, steps)
+
+
+def joined(parts: list[tuple[pl.DataFrame, np.ndarray]], *, deletes: bool) -> Batch:
+    """One batch of frames and which of their rows are deletes; `deletes` says whether there can be any."""
+    import polars as pl
+
+    if not parts:
+        return Batch()
+    adds = pl.concat([frame.filter(~gone) for frame, gone in parts])
+    if not deletes:
+        return Batch(adds)
+    return Batch(adds, pl.concat([frame.filter(gone) for frame, gone in parts]))

@@ -1,0 +1,92 @@
+"""What a batch would come to, counted exactly: for the curator's eyes only, with no noise and no charge."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import narwhals as nw
+import numpy as np
+
+from tailrace.calendar import Calendar
+from tailrace.domain import Schema
+from tailrace.sources.reading import Reader
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+@dataclass(frozen=True)
+class Column:
+    """How many cells of a column are missing, cannot be read, or lie outside the domain."""
+
+    name: str
+    missing: int
+    unreadable: int
+    outside: int
+
+
+@dataclass(frozen=True)
+class Examination:
+    """PRIVATE: exact numbers of a batch."""
+
+    rows: int
+    columns: tuple[Column, ...]
+    untimed: int  # rows whose time is missing or cannot be read
+    early: int  # rows before the calendar's start
+    unknown_op: int  # rows that say neither insert nor delete
+    deletes: int
+    counted: int  # rows that would be counted
+    steps: tuple[int, int] | None  # the first and last step of the rows, by the calendar
+
+    @property
+    def dropped(self) -> int:
+        return self.rows - self.counted
+
+
+def examine(reader: Reader, calendar: Calendar | None, frame: pl.DataFrame) -> Examination:
+    """Read a frame as a run would, and count what becomes of it."""
+    read = reader.read(frame)
+    cells = reader.domain.cells(nw.from_native(read.frame, eager_only=True))
+    used = (cells >= 0) & read.readable
+    own = None
+    if calendar is not None and read.times is not None:
+        own = calendar.steps(read.times)
+        used &= own >= 1
+    timed = np.zeros(0, np.int64) if own is None else own[own >= 1]
+    return Examination(
+        rows=len(frame),
+        columns=tuple(_column(reader, frame, read.frame, name) for name in reader.domain.columns),
+        untimed=0 if own is None else int((own < 0).sum()),
+        early=0 if own is None else int((own == 0).sum()),
+        unknown_op=int((~read.readable).sum()),
+        deletes=int((read.deletes & used).sum()),
+        counted=int(used.sum()),
+        steps=(int(timed.min()), int(timed.max())) if len(timed) else None,
+    )
+
+
+def _column(reader: Reader, raw: pl.DataFrame, read: pl.DataFrame, name: str) -> Column:
+    missing = _absent(raw[name])
+    absent = _absent(read[name])
+    codes = _codes(reader, read, name)
+    return Column(
+        name,
+        missing=int(missing.sum()),
+        unreadable=int((absent & ~missing).sum()),
+        outside=0 if codes is None else int(((codes < 0) & ~absent).sum()),
+    )
+
+
+def _codes(reader: Reader, read: pl.DataFrame, name: str) -> np.ndarray | None:
+    """The codes of one column on its own, -1 outside; None for domains whose columns only mean something together."""
+    domain = reader.domain
+    if not isinstance(domain, Schema):
+        return None
+    attribute = replace(domain.attributes[domain.columns.index(name)], outside="drop")
+    return Schema(**{name: attribute}).cells(nw.from_native(read.select(name), eager_only=True))
+
+
+def _absent(values: pl.Series) -> np.ndarray:
+    absent = values.is_null()
+    return (absent | values.is_nan().fill_null(value=False) if values.dtype.is_float() else absent).to_numpy()

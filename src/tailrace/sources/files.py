@@ -1,0 +1,134 @@
+"""CSV and Parquet files. A CSV cell is text; what it says is for the reader to find out.
+
+A row of a CSV file is one line, whatever the lines around it hold: a quote that is not closed spoils its own line and no
+other, so that no row's treatment depends on another row. (A quoted cell cannot hold a line break.) A file without anything in
+it is a file without rows.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tailrace.errors import DataError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+KNOWN = (".csv", ".parquet")
+_SEPARATORS = (",", ";", "\t")
+_CELL = {one: re.compile(rf'(?:"([^"]*(?:""[^"]*)*)"?)?([^{one}]*)({one}?)') for one in _SEPARATORS}
+
+
+def read(path: Path, data: bytes, columns: Sequence[str]) -> pl.DataFrame:
+    """The wanted columns of a file's content: of CSV as text, of Parquet as they are."""
+    return _csv(path, data, columns) if form(path) == ".csv" else _parquet(path, data, columns)
+
+
+def names_in(path: Path) -> list[str]:
+    """The names of a file's columns; its rows are not looked at."""
+    import polars as pl
+
+    try:
+        if form(path) == ".parquet":
+            return list(pl.read_parquet_schema(path))
+        with path.open("rb") as file:
+            header = _decoded(file.readline())
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError):
+        raise DataError(
+            f"The columns of {path.name} cannot be read: see whether the file is there and whole."
+        ) from None
+    _check_header(path, header)
+    return [name for name in max((_names(header, separator) for separator in _SEPARATORS), key=len) if name]
+
+
+@contextlib.contextmanager
+def told(path: Path) -> Iterator[None]:
+    """Say of which file it is that its columns cannot be read."""
+    try:
+        yield
+    except DataError as error:
+        raise DataError(f"{path.name}: {error}") from None
+
+
+def form(path: Path) -> str:
+    """The kind of a file, by its name."""
+    found = path.suffix.lower()
+    if found not in KNOWN:
+        raise DataError(f"{path.name} is neither .csv nor .parquet: only files of these two kinds are read.")
+    return found
+
+
+def _parquet(path: Path, data: bytes, columns: Sequence[str]) -> pl.DataFrame:
+    import polars as pl
+
+    try:
+        _all_there(path, columns, list(pl.read_parquet_schema(io.BytesIO(data))))
+        return pl.read_parquet(io.BytesIO(data), columns=list(columns)).select(columns)
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError):
+        raise DataError(
+            f"{path.name} cannot be read as Parquet: it is damaged, or still being written. Mend it and run again."
+        ) from None
+
+
+def _csv(path: Path, data: bytes, columns: Sequence[str]) -> pl.DataFrame:
+    """Lines are split all at once; but one by one where a quoted cell holds a separator or a quote, or is not closed."""
+    import polars as pl
+
+    text = _decoded(data)
+    if not text.strip():
+        return pl.DataFrame(schema=dict.fromkeys(columns, pl.String))
+    header, _, body = text.partition("\n")
+    _check_header(path, header)
+    headers = {separator: _names(header, separator) for separator in _SEPARATORS}
+    separator = max(_SEPARATORS, key=lambda one: sum(column in headers[one] for column in columns))
+    names = headers[separator]
+    _all_there(path, columns, names)
+    lines = pl.Series("line", body.split("\n"), pl.String).str.strip_chars_end("\r")
+    lines = lines.filter((lines.str.strip_chars() != "") | lines.str.contains(separator, literal=True))
+    cell = f'(?:[^"{separator}]*|"[^"{separator}]*")'
+    rows = (~lines.str.contains(f"^{cell}(?:{separator}{cell})*$")).arg_true()
+    bare = lines.str.replace_all('"', "", literal=True)
+    plain = bare.str.split_exact(separator, len(names) - 1).struct.unnest()
+    spelt = [_cells(line, separator) for line in lines.gather(rows)]
+    found = {}
+    for column in columns:
+        place = names.index(column)
+        cells = plain.to_series(place).scatter(rows, [row[place] if place < len(row) else None for row in spelt])
+        found[column] = cells.set(cells == "", None)
+    return pl.DataFrame(found)
+
+
+def _decoded(data: bytes) -> str:
+    return data.decode("utf-8-sig", errors="replace")
+
+
+def _check_header(path: Path, header: str) -> None:
+    if not header.strip():
+        raise DataError(f"The first line of {path.name} is empty: it must name the columns.")
+
+
+def _names(header: str, separator: str) -> list[str]:
+    return [name.strip() for name in _cells(header.rstrip("\r\n"), separator)]
+
+
+def _cells(line: str, separator: str) -> list[str]:
+    """The cells of one line; a quote that is not closed reaches to its end."""
+    cells = []
+    for quoted, rest, end in _CELL[separator].findall(line):
+        cells.append(quoted.replace('""', '"') + rest)
+        if not end:
+            break
+    return cells
+
+
+def _all_there(path: Path, columns: Sequence[str], names: Sequence[str]) -> None:
+    for column in columns:
+        if column not in names:
+            raise DataError(f"{path.name} has no column '{column}', which the configuration names.")
+        if list(names).count(column) > 1:
+            raise DataError(f"{path.name} has two columns '{column}': give each its own name.")

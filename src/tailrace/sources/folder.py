@@ -1,0 +1,231 @@
+"""A folder of CSV and Parquet files, in three ways.
+
+- `TimedFiles`: files may hold rows of any time, and the calendar cuts them. A step takes the rows of its period from every file,
+  and, where late rows go to the next step, the earlier rows of files that were not there before. A file may go on growing: rows of
+  closed steps that appear in a file already used are passed over, rows of later steps are not.
+- `NamedFiles`: one file for each period, whose name says which.
+- `OrderedFiles`: no calendar; each file is a step, in the order of names.
+
+Which step a row goes to depends on its own cells and on when its file appeared, never on another row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from tailrace.calendar import Calendar
+from tailrace.errors import DataError, StateError
+from tailrace.sources import files
+from tailrace.sources.base import Batch, Clock, now
+from tailrace.sources.cut import Late, joined, steps_of
+from tailrace.sources.names import time_in, wildcard
+from tailrace.sources.reading import Reader, Rows
+from tailrace.sources.used import Seen, Use, Used, first
+
+
+@dataclass(frozen=True)
+class File:
+    """A file in a folder, by the name it is remembered by."""
+
+    name: str
+    path: Path
+    deletes: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shelf:
+    """The files of a folder: those that `files` matches, and `deletes` for files of rows to delete."""
+
+    path: Path
+    files: str = "*"
+    deletes: str | None = None
+
+    def found(self) -> list[File]:
+        """All CSV and Parquet files in the order of names; hidden ones (unfinished, as a rule) are left alone."""
+        if not self.path.is_dir():
+            raise DataError(
+                f"There is no folder {self.path.name}: make it, or name another one with path= in [source]."
+            )
+        gone = self._matched(self.deletes)
+        paths = {**dict.fromkeys(self._matched(self.files), False), **dict.fromkeys(gone, True)}
+        return [File(name, self.path / name, paths[name]) for name in sorted(paths)]
+
+    def _matched(self, pattern: str | None) -> list[str]:
+        found = [] if pattern is None else [path for path in self.path.glob(pattern) if _is_ours(path)]
+        names = [path.relative_to(self.path) for path in found]
+        return [name.as_posix() for name in names if not any(map(_is_hidden, name.parts))]
+
+
+@dataclass(frozen=True, eq=False)
+class _Opened:
+    """What was read of a file, and the step that each of its rows goes to."""
+
+    use: Use
+    rows: Rows
+    steps: np.ndarray
+
+
+@dataclass(kw_only=True, eq=False)
+class TimedFiles:
+    """Rows by their time."""
+
+    shelf: Shelf
+    reader: Reader
+    calendar: Calendar
+    used: Used
+    late: Late
+    clock: Clock = now
+    over: bool = field(default=False, init=False)
+    _held: dict[str, _Opened] = field(default_factory=dict, init=False)
+
+    def ready(self, step: int) -> bool:
+        return self.calendar.released_by(self.clock()) >= step
+
+    def batch(self, step: int) -> Batch:
+        known, parts = self.used.before(step), []
+        uses: dict[str, Use] = {}
+        for file in self.shelf.found():
+            use = known.get(file.name)
+            if use is not None and use.times == self._times and use.until < step and use.same(file.path):
+                self._held.pop(file.name, None)
+                continue
+            opened = self._open(file, use, step)
+            uses[file.name] = opened.use
+            chosen = opened.steps == step
+            parts.append((opened.rows.frame.filter(chosen), opened.rows.deletes[chosen] | file.deletes))
+        self.used.note(uses)
+        return joined(parts, deletes=self.reader.op is not None or self.shelf.deletes is not None)
+
+    @property
+    def _times(self) -> str:
+        """How times are read: where that is mended later, rows are found in files that seemed to have none."""
+        return f"{self.reader.time}, {self.reader.format}, {self.reader.op}"
+
+    def _open(self, file: File, use: Use | None, step: int) -> _Opened:
+        held = self._held.get(file.name)
+        since = step if use is None else use.since
+        if held is not None and held.use.since == since and use in (None, held.use) and held.use.same(file.path):
+            return held
+        seen = Seen.at(file.path)
+        rows = _read(file, seen, self.reader)
+        steps = steps_of(rows, self.calendar, self.late, since)
+        until = int(steps.max(initial=0))
+        new = first(seen, since=since, until=until, deletes=file.deletes, times=self._times)
+        opened = _Opened(new if use is None else use.read_again(new, seen.data), rows, steps)
+        self._held[file.name] = opened
+        return opened
+
+
+@dataclass(kw_only=True, eq=False)
+class NamedFiles:
+    """A file for each period, named after it: `name` is a pattern such as `cases-%Y-%m-%d.csv`."""
+
+    path: Path
+    name: str
+    reader: Reader
+    calendar: Calendar
+    used: Used
+    late: Late
+    deletes: str | None = None
+    clock: Clock = now
+    over: bool = field(default=False, init=False)
+
+    def ready(self, step: int) -> bool:
+        return self.calendar.released_by(self.clock()) >= step
+
+    def batch(self, step: int) -> Batch:
+        known = self.used.before(step)
+        wanted = [file for file, own in self._dated() if self._goes(known.get(file.name), own, step)]
+        return _whole(wanted, step, self.reader, self.used, deletes=self.deletes is not None)
+
+    def _goes(self, use: Use | None, own: int, step: int) -> bool:
+        due = use is not None or own == step or (self.late == "next" and 1 <= own < step)
+        return due and _goes_to(step, use)
+
+    def _dated(self) -> list[tuple[File, int]]:
+        """The files whose names say a time, with its step."""
+        import polars as pl
+
+        from tailrace.sources.times import instants
+
+        found = []
+        for file in named_shelf(self.path, self.name, self.deletes).found():
+            for pattern, gone in ((self.name, False), (self.deletes, True)):
+                if pattern is not None and (time := time_in(file.name, pattern)) is not None:
+                    found.append((File(file.name, file.path, gone), time))
+                    break
+        texts = pl.Series([time for _, time in found], dtype=pl.String)
+        steps = self.calendar.steps(instants(texts, timezone=self.calendar.timezone))
+        return [(file, int(own)) for (file, _), own in zip(found, steps, strict=True)]
+
+
+@dataclass(kw_only=True, eq=False)
+class OrderedFiles:
+    """Each file is a step; a file of deletes belongs to the one of the same name."""
+
+    shelf: Shelf
+    reader: Reader
+    used: Used
+    over: bool = field(default=False, init=False)
+
+    def ready(self, step: int) -> bool:
+        return self._next(self.used.before(step), step) is not None
+
+    def batch(self, step: int) -> Batch:
+        known = self.used.before(step)
+        file = self._next(known, step)
+        if file is None:
+            raise StateError(f"There is no file for step {step} yet.")
+        gone = [
+            other
+            for other in self.shelf.found()
+            if other.deletes and other.path.name == file.path.name and _goes_to(step, known.get(other.name))
+        ]
+        return _whole([file, *gone], step, self.reader, self.used, deletes=self.shelf.deletes is not None)
+
+    def _next(self, known: Mapping[str, Use], step: int) -> File | None:
+        """The first file after those that were used."""
+        adds = [file for file in self.shelf.found() if not file.deletes]
+        again = [file for file in adds if file.name in known and known[file.name].since == step]
+        last = max((name for name, use in known.items() if not use.deletes), default="")
+        return next(iter([*again, *(file for file in adds if file.name > last)]), None)
+
+
+def named_shelf(path: Path, name: str, deletes: str | None) -> Shelf:
+    """The files whose names may say a time."""
+    return Shelf(path=path, files=wildcard(name), deletes=None if deletes is None else wildcard(deletes))
+
+
+def _is_ours(path: Path) -> bool:
+    return path.suffix.lower() in files.KNOWN and not path.is_dir()
+
+
+def _is_hidden(part: str) -> bool:
+    return part.startswith(".") and part != ".."
+
+
+def _goes_to(step: int, use: Use | None) -> bool:
+    """Whether a file was used for no other step; this one may have been cut off before anything was drawn."""
+    return use is None or use.since == step
+
+
+def _whole(wanted: list[File], step: int, reader: Reader, used: Used, *, deletes: bool) -> Batch:
+    """All rows of some files, which are noted as used for this step."""
+    parts, uses = [], {}
+    for file in wanted:
+        seen = Seen.at(file.path)
+        rows = _read(file, seen, reader)
+        uses[file.name] = first(seen, since=step, until=step, deletes=file.deletes)
+        parts.append((rows.frame.filter(rows.readable), rows.deletes[rows.readable] | file.deletes))
+    used.note(uses)
+    return joined(parts, deletes=deletes or reader.op is not None)
+
+
+def _read(file: File, seen: Seen, reader: Reader) -> Rows:
+    frame = files.read(file.path, seen.data, reader.columns)
+    with files.told(file.path):
+        return reader.read(frame)

@@ -1,0 +1,138 @@
+"""The page for newcomers is true: its five commands, read from the page, in a real terminal."""
+
+import os
+import re
+import signal
+import stat
+import sys
+from functools import partial
+from pathlib import Path
+
+import pexpect
+import polars as pl
+import pytest
+
+PAGE = (Path(__file__).parents[2] / "docs" / "how-to" / "first-own-stream.md").read_text()
+ANSWERS = (  # a question, and what is typed; an answer that cannot be read is asked for again
+    ("Whose data are these?", "patients of the ward"),
+    ("Folder for the stream?", "ward.tail"),
+    ("Which column says when a row happened?", "date"),
+    ("Which column says when a row happened?", "day"),
+    ("How are its times written?", "%d.%m.%Y"),
+    ("When does step 1 begin?", "2026-01-01"),
+    ("How long is a step?", ""),  # the one that is offered
+    ("In which time zone?", "Europe/Berlin"),
+    ("Who is protected", "the patients"),
+    ("Who is protected", "event"),
+    (r"  age \[skip\]", "real 0 18 65 100 outside=clip"),
+    (r"  sex \[skip\]", "categories f m"),
+    (r"  sex \[skip\]", "category f m outside=other"),
+    (r"  note \[skip\]", ""),
+    ("Epsilon over all steps?", "much"),
+    ("Epsilon over all steps?", "1"),
+    ("How many steps at most?", "-3"),
+    ("How many steps at most?", "31"),
+    ("In which folder do files arrive?", ""),
+)
+
+
+def blocks(language):
+    return re.findall(rf"^```{language}\n(.*?)^```", PAGE, re.M | re.S)
+
+
+def command_and_output(block):
+    """What is typed, with the lines that a backslash continues, and what the page says is printed."""
+    typed, printed = re.fullmatch(r"\$ ((?:.*\\\n)*.*)\n((?:.*\n)*)", block).groups()
+    return typed, printed.splitlines()
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Where the newcomer sits: only the CSV file of the page is there."""
+    (tmp_path / "incoming").mkdir()
+    (tmp_path / "incoming" / "cases.csv").write_text(blocks("csv")[0])
+    return tmp_path
+
+
+def terminal(command, folder):
+    variables = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "LANG": "C.UTF-8"}
+    variables |= {"TERM": "xterm", "PYTHONIOENCODING": "utf-8"}
+    variables.pop("COLUMNS", None)  # the terminal says how wide it is
+    options = {"cwd": str(folder), "env": variables, "dimensions": (50, 100), "encoding": "utf-8", "timeout": 120}
+    interruptible = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)  # whatever started the tests
+    return pexpect.spawn("/bin/sh", ["-c", command], preexec_fn=interruptible, **options)
+
+
+def run(command, folder):
+    """The exit code, and what is left on the screen, without colours."""
+    child = terminal(command, folder)
+    child.expect(pexpect.EOF)
+    child.close()
+    plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", child.before)
+    return child.exitstatus, [line.rstrip() for line in re.split(r"[\r\n]+", plain)]
+
+
+def assert_printed(expected, lines):
+    """Each line of the page, in this order; `...` stands for others, or for the rest of a line."""
+    left = iter(lines)
+    for line in expected:
+        start = line.removesuffix("...").rstrip() if line.endswith("...") else None
+        if line.strip() in ("...", ""):
+            continue
+        assert any(found.startswith(start) if start else found == line for found in left), line
+
+
+def test_the_page_has_five_commands():
+    typed = [command_and_output(block)[0] for block in blocks("console")]
+    assert [command.split()[:2] for command in typed] == [
+        ["tailrace", name] for name in ("init", "check", "run", "status", "export")
+    ]
+
+
+def test_the_commands_of_the_page_lead_from_the_csv_to_releases(folder):
+    for block in blocks("console"):
+        typed, printed = command_and_output(block)
+        code, lines = run(typed, folder)
+        assert code == 0, (typed, lines)
+        assert_printed(printed, lines)
+    assert sorted(path.name for path in folder.iterdir()) == [
+        *("incoming", "january.csv", "stream.toml", "tailrace.ledger", "ward.tail")
+    ]
+    releases = folder / "ward.tail" / "releases"
+    assert sorted(path.name for path in releases.iterdir() if path.is_dir()) == [f"{day:06d}" for day in range(1, 32)]
+    assert stat.S_IMODE((folder / "ward.tail" / "private").stat().st_mode) == 0o700
+    exported, released = (
+        pl.read_csv(folder / "january.csv", schema={"sex": pl.String, "age": pl.Float64}),
+        pl.read_parquet(releases / "000031" / "table.parquet"),
+    )
+    assert exported.columns == ["sex", "age"] and len(exported) == len(released)
+    assert set(exported["sex"]) <= {"f", "m", None} and exported["age"].is_between(0, 100).all()
+
+
+def test_init_asks_for_what_is_not_said_and_writes_the_same_file(folder):
+    typed, _ = command_and_output(blocks("console")[0])
+    assert run(typed, folder)[0] == 0
+    child = terminal("tailrace init --like incoming/cases.csv --to asked.toml", folder)
+    for question, answer in ANSWERS:
+        child.expect(question)
+        child.sendline(answer)
+    child.expect("Wrote asked.toml")
+    child.expect(pexpect.EOF)
+    child.close()
+    assert child.exitstatus == 0
+    asked, flagged = ((folder / name).read_text().splitlines() for name in ("asked.toml", "stream.toml"))
+    assert sorted(asked) == sorted(flagged), "the order of columns is that of the file, or that of the flags"
+
+
+def test_a_question_that_is_not_answered_leaves_nothing(folder):
+    child = terminal("exec tailrace init --like incoming/cases.csv", folder)
+    child.expect("Whose data are these?")
+    pressed = 1
+    child.sendintr()
+    while child.expect(["Stopped.", pexpect.TIMEOUT], timeout=5):
+        child.sendintr()  # the first one may come just before Python begins to wait
+        assert (pressed := pressed + 1) < 10
+    child.expect(pexpect.EOF)
+    child.close()
+    assert child.exitstatus == 130
+    assert [path.name for path in folder.iterdir()] == ["incoming"]

@@ -1,0 +1,56 @@
+"""`tailrace run` killed and started again, over a folder that grows: every row counts once, every step is released once."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import polars as pl
+
+from tailrace.ledger import Ledger
+
+KILLING = Path(__file__).with_name("killing_runs.py")
+
+
+def killing(mode, folder):
+    folder.mkdir()
+    done = subprocess.run([sys.executable, KILLING, mode, folder], capture_output=True, text=True, timeout=500)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return json.loads(done.stdout)
+
+
+def counts(table):
+    return dict(table.group_by("sex").len().sort("sex").iter_rows())
+
+
+def assert_one_release_a_step(folder, steps):
+    """The stream's own directory, both sinks and the ledger agree on what was released."""
+    names = [f"{step:06d}" for step in range(1, steps + 1)]
+    for where in ("ward.tail/releases", "csv", "parquet"):
+        assert sorted(path.name for path in (folder / where).glob("0*")) == names, where
+    for name in names:
+        table = pl.read_parquet(folder / "ward.tail" / "releases" / name / "table.parquet")
+        assert table.equals(pl.read_parquet(folder / "parquet" / name / "table.parquet"))
+        assert table.equals(pl.read_csv(folder / "csv" / name / "table.csv", schema={"sex": pl.String}))
+    assert [entry.mark.step for entry in Ledger(folder / "tailrace.ledger").entries()] == [steps], "charged once"
+
+
+def test_watching_a_growing_folder_and_killed_again_and_again_no_row_is_lost_or_counted_twice(tmp_path):
+    folder = tmp_path / "watched"
+    done = killing("watch", folder)
+    assert sum(done["kills"].values()) >= 15 and all(done["kills"].values()), "how many depends on the machine"
+    assert_one_release_a_step(folder, done["steps"])
+    assert sum(done["written"].values()) > 50
+    last = pl.read_parquet(folder / "ward.tail" / "releases" / f"{done['steps']:06d}" / "table.parquet")
+    assert counts(last) == done["written"]
+
+
+def test_killed_at_each_point_of_a_run_every_row_counts_once_late_ones_too(tmp_path):
+    points = killing("at_each", tmp_path / "each")["points"]
+    for part in ("create", "files used", "intent", "commit", "sink", "sink's README.md"):
+        assert f"{part}, before" in points and f"{part}, after" in points
+    for number in range(1, len(points) + 1):
+        folder = tmp_path / "each" / str(number)
+        assert_one_release_a_step(folder, 3)
+        table = pl.read_parquet(folder / "ward.tail" / "releases" / "000003" / "table.parquet")
+        assert counts(table) == {"f": 2, "m": 3}, points[number - 1]
