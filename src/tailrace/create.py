@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from tailrace import counters, domain, mechanisms
+from tailrace import counters, geometry, mechanisms
 from tailrace.calendar import Calendar
 from tailrace.durable import place, point, sync
 from tailrace.errors import BehindLedger, ConfigError, StateError
@@ -18,6 +18,7 @@ from tailrace.guarantee import KINDS, Guarantee
 from tailrace.keep import Standing, standing_values
 from tailrace.ledger import Ledger
 from tailrace.mechanisms.base import Mechanism
+from tailrace.memory import Missing
 from tailrace.noise import Noise
 from tailrace.plain import Kinds, from_plain, to_plain
 from tailrace.publish import announce
@@ -30,9 +31,11 @@ _UNCHARGED = "not charged to any ledger"
 
 def kinds() -> Kinds:
     """Every part that a configuration may be made of."""
-    known = {name: getattr(module, name) for module in (counters, mechanisms) for name in module.__all__}
-    domains = dict.fromkeys(("Schema", "Box"), domain.from_dict)
-    return {**KINDS, **known, **domains}
+    modules = (counters, mechanisms, mechanisms.policies, mechanisms.static)
+    known = {name: getattr(module, name) for module in modules for name in module.__all__}
+    domains = dict.fromkeys(("Schema", "Box", "Region", "Roads"), geometry.from_dict)
+    policies = {policy.name: lambda policy=policy: policy for policy in Missing}
+    return {**KINDS, **known, **domains, **policies}
 
 
 def configuration(mechanism: Mechanism) -> Any:

@@ -99,9 +99,9 @@ Unit = Event | User | Window
 class Guarantee:
     """The promise of a whole stream.
 
-    `life` is the proved loss of a record that is inserted and later deleted, where it is less than two events'
-    (`Event` only); `retention` says that records leave by a public rule after so many steps, so that a whole life
-    costs one event.
+    `life` is the proved loss of a record that is inserted and later deleted, where it is less than two events', or that of
+    one event where records cannot be deleted (`Event` only); `retention` says that records leave by a public rule after so
+    many steps, so that a whole life costs one event.
 
     >>> print(Guarantee(PureDP(epsilon=1), User(column="id", events=1), AddRemove, 12).short)
     epsilon = 1 for one person (column 'id') over 12 steps
@@ -203,6 +203,8 @@ class Guarantee:
             return "; nothing is promised for a record that is inserted and later deleted"
         if self.retention is not None:
             first = f"a record leaves by a public rule {_plural(self.retention, 'step')} after it came, so its whole life gets {life}"
+        elif life == self.loss:
+            first = f"records are never deleted, so a record's whole life gets {life}"
         else:
             first = f"a record that is inserted and later deleted gets {life}"
         return f"; {first}, and a person with m such records gets {_person(life)}"

@@ -7,7 +7,8 @@ frame is counted by a compiled loop; any other one where it lives, by one expres
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import functools
+from dataclasses import dataclass, field
 from typing import Any
 
 import narwhals as nw
@@ -56,7 +57,9 @@ class Counts:
 class Plan:
     """A public description of what to count: cells of `codes`; rows with the same `key` must be counted together.
 
-    `memory` is what a mechanism wants remembered of each unit; it is not used yet.
+    `memory` says what is remembered of each unit (`tailrace.memory.LastValues`, `Weight`), where a step's counts need that: such a
+    plan counts units with `tailrace.memory.counted`, and rows alone cannot be counted. `groups` adds cells up: the group of each
+    cell, from 0, or -1 for a cell that is not counted; rows and units are still known by their cells.
 
     >>> import polars as pl
     >>> from tailrace.domain import Integer, Schema
@@ -67,26 +70,44 @@ class Plan:
     codes: Codes
     key: str | None = None
     memory: Any = None
+    groups: np.ndarray | None = field(default=None, compare=False)  # (cells,) integers
 
     def __post_init__(self) -> None:
         if self.key is not None and (not isinstance(self.key, str) or not self.key):
             raise ConfigError("key must name the column that holds the unit's id, for example key='id'.")
 
+        if self.groups is not None and self.groups.shape != (self.codes.size,):
+            raise ConfigError("groups must name the group of every cell of codes.")
+
+    @functools.cached_property
+    def size(self) -> int:
+        """How many counts there are: of units where they are remembered, else of groups, or of cells where they are not grouped."""
+        if self.memory is not None:
+            return self.memory.size
+        return self.codes.size if self.groups is None else int(self.groups.max(initial=-1)) + 1
+
     def count(self, frame: Any) -> np.ndarray:
-        """How many rows of the frame (of any engine, or None) lie in each cell."""
+        """How many rows of the frame (of any engine, or None) lie in each cell, or group of cells."""
+        if self.memory is not None:
+            raise ConfigError("This plan counts units by what they did before: count with tailrace.memory.counted.")
         if self.codes.size > _MOST:
             raise ConfigError(
                 f"This plan has {self.codes.size:,} cells; at most {_MOST:,} can be counted: use fewer columns or coarser ones."
             )
         rows = opened(frame)
         if rows is None:
-            return np.zeros(self.codes.size, np.int64)
+            return np.zeros(self.size, np.int64)
         self.codes.check(rows)
         if isinstance(rows, nw.LazyFrame):
             return self._counted_there(rows)
+        return self.tally(self.codes.cells(rows))
+
+    def tally(self, cells: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
+        """How many of these cells (-1: dropped) there are of each, or how many `rows` they stand for."""
         from tailrace.domain import kernel
 
-        return kernel.count(self.codes.cells(rows), self.codes.size)
+        numbers = cells if self.groups is None else kernel.look_up(cells, self.groups)
+        return kernel.count(numbers, self.size) if rows is None else kernel.add_up(numbers, rows, self.size)
 
     def counts(self, adds: Any, deletes: Any = None) -> Counts:
         """Both parts of a step; None stands for a frame without rows."""
@@ -103,7 +124,7 @@ class Plan:
         unit = self._unit(rows)
         if isinstance(rows, nw.LazyFrame):
             found = _fetched(rows, lambda: rows.select(unit, self.codes.cell(rows).fill_null(-1).alias("cell")))
-            return _ids(found.get_column("unit")), found.get_column("cell").to_numpy().astype(np.int64)
+            return _ids(found.get_column("unit")), self.codes.settle(found.get_column("cell").to_numpy().astype(np.int64))
         if kinds(rows, [self.key])[self.key] == "null":
             return np.full(len(rows), np.nan), self.codes.cells(rows)
         return _ids(rows.select(unit).get_column("unit")), self.codes.cells(rows)
@@ -114,9 +135,8 @@ class Plan:
             return numbers.group_by("cell").agg(nw.len().alias("rows"))
 
         found = _fetched(rows, query)
-        counts = np.zeros(self.codes.size, np.int64)
-        counts[found.get_column("cell").to_numpy().astype(np.int64)] = found.get_column("rows").to_numpy()
-        return counts
+        cells, many = (found.get_column(name).to_numpy().astype(np.int64) for name in ("cell", "rows"))
+        return self.tally(self.codes.settle(cells), many)
 
     def _unit(self, rows: Frame) -> nw.Expr:
         """The key's column, its type checked."""

@@ -198,3 +198,18 @@ def test_too_many_cells_are_refused_only_when_they_are_to_be_counted():
         plan.count(None)
     frame = pytest.importorskip("polars").DataFrame({"a": [1], "b": [2], "id": [3]})
     assert plan.rows(frame)[1].tolist() == [2**16 + 3]
+
+
+def test_groups_add_cells_up_on_every_engine(engine):
+    table = random_table(300)
+    plain = Plan(SCHEMA)
+    groups = np.arange(SCHEMA.size) % 3 - 1  # every third cell is not counted
+    grouped = Plan(SCHEMA, groups=groups)
+    cells = plain.count(engine(table))
+    assert np.array_equal(grouped.count(engine(table)), [cells[groups == 0].sum(), cells[groups == 1].sum()])
+    assert grouped.size == 2 and np.array_equal(grouped.count(None), [0, 0])
+
+
+def test_groups_must_cover_the_cells():
+    with pytest.raises(ConfigError, match="every cell"):
+        Plan(SCHEMA, groups=np.zeros(3, np.int64))

@@ -101,6 +101,10 @@ class Box:
         """The same for an in-memory frame by compiled loops: int64, -1 where the row is dropped."""
         return read.cells(frame, self.columns, self._sides)
 
+    def settle(self, cells: np.ndarray) -> np.ndarray:
+        """The cells as they are: the expression leaves nothing open."""
+        return cells
+
     def decode(self, cells: np.ndarray, rng: np.random.Generator) -> dict[str, np.ndarray]:
         """A point of each cell, evenly inside it."""
         return read.decode(cells, self.columns, self._sides, rng)

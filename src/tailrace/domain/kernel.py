@@ -78,10 +78,29 @@ def join(cells, codes, size):
 
 
 @njit(cache=True)
+def look_up(cells, groups):
+    """The group of each cell; a dropped row stays dropped."""
+    found = np.empty(len(cells), np.int64)
+    for i in range(len(cells)):
+        found[i] = groups[cells[i]] if cells[i] >= 0 else -1
+    return found
+
+
+@njit(cache=True)
 def count(cells, size):
     """How many rows lie in each cell."""
     counts = np.zeros(size, np.int64)
     for i in range(len(cells)):
         if cells[i] >= 0:
             counts[cells[i]] += 1
+    return counts
+
+
+@njit(cache=True)
+def add_up(cells, rows, size):
+    """How many rows lie in each cell, where entry i stands for `rows[i]` of them."""
+    counts = np.zeros(size, np.int64)
+    for i in range(len(cells)):
+        if cells[i] >= 0:
+            counts[cells[i]] += rows[i]
     return counts

@@ -62,6 +62,10 @@ class Schema:
         """The same for an in-memory frame by compiled loops: int64, -1 where the row is dropped."""
         return read.cells(frame, self.columns, self.attributes)
 
+    def settle(self, cells: np.ndarray) -> np.ndarray:
+        """The cells as they are: the expression leaves nothing open."""
+        return cells
+
     def decode(self, cells: np.ndarray, rng: np.random.Generator) -> dict[str, np.ndarray]:
         """Values of each cell in the user's types; `rng` places numbers inside their bins."""
         return read.decode(cells, self.columns, self.attributes, rng)

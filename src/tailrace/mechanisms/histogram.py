@@ -19,14 +19,14 @@ from typing import Any
 import numpy as np
 
 from tailrace.counters.choice import allot
-from tailrace.domain import Attribute, Categorical, Integer, Real, Schema
+from tailrace.domain import Schema
 from tailrace.errors import ConfigError
 from tailrace.guarantee import AddRemove, Event, Guarantee, Neighbours, Unit, User
 from tailrace.loss import ZCDP, ApproxDP, Loss, whole
 from tailrace.mechanisms.base import Estimate, Sample, State, Step, Table, Takes
+from tailrace.mechanisms.bins import resampled, weights
 from tailrace.noise import Draws
 from tailrace.plan import Counts, Plan
-from tailrace.postprocess import on_simplex, rounded
 
 LARGEST = 10_000_000  # bins
 
@@ -53,18 +53,8 @@ class HistogramView:
         A tuple is a range (of whole numbers, both ends included, or of reals), a list is any of its values. A bin of
         reals that a range covers in part counts in part.
         """
-        weights = np.ones(1)
-        for column, attribute in zip(self.domain.columns, self.domain.attributes, strict=True):
-            try:
-                chosen = _weights(column, attribute, where.pop(column)) if column in where else np.ones(attribute.size)
-            except TypeError:
-                raise ConfigError(f"Ask for values of '{column}', or a range of them: {column}=(low, high).") from None
-            weights = np.multiply.outer(weights, chosen).reshape(-1)
-        if where:
-            raise ConfigError(
-                f"The domain has no column '{next(iter(where))}': it has {', '.join(self.domain.columns)}."
-            )
-        return Estimate(float(weights @ self.estimates), float(np.sqrt((weights**2).sum() * self.variance)))
+        asked = weights(self.domain, where)
+        return Estimate(float(asked @ self.estimates), float(np.sqrt((asked**2).sum() * self.variance)))
 
     def marginal(self, *columns: str) -> tuple[np.ndarray, float]:
         """Estimates summed over all other columns, as an array with an axis per column, and the standard error of each."""
@@ -147,7 +137,7 @@ class HistogramStream:
     @property
     def guarantee(self) -> Guarantee:
         loss = self._stated(self.counting.loss(*self._events))
-        life = self._stated(self.counting.loss(1, 1)) if isinstance(self.unit, Event) and self.deletes else None
+        life = self._stated(self.counting.loss(1, int(self.deletes))) if isinstance(self.unit, Event) else None
         return Guarantee(loss, self.unit, self.neighbours, self.horizon, life=life)
 
     def init(self) -> State:
@@ -173,16 +163,7 @@ class HistogramStream:
 
     def sample(self, view: HistogramView | None, previous: Table, rng: np.random.Generator) -> Sample:
         estimates = np.zeros(self.domain.size) if view is None else view.estimates
-        wanted = rounded(on_simplex(estimates, float(estimates.sum())))
-        order = rng.permutation(len(previous.cells))  # which of a bin's rows leave is decided by chance, not by age
-        rank = np.empty(len(order), np.int64)
-        rank[order] = _rank_within(previous.cells[order])
-        stayed = rank < wanted[previous.cells]
-        missing = wanted - np.bincount(previous.cells[stayed], minlength=len(wanted))
-        new = np.repeat(np.arange(len(wanted)), missing)
-        values = self.domain.decode(new, rng)
-        columns = {name: np.concatenate([previous.columns[name][stayed], values[name]]) for name in self.domain.columns}
-        return Sample(Table(np.concatenate([previous.cells[stayed], new]), columns), stayed)
+        return resampled(self.domain, estimates, previous, rng)
 
     def _stated(self, loss: Loss) -> Loss:
         """A zCDP loss in the form that was asked for."""
@@ -190,34 +171,3 @@ class HistogramStream:
             return loss.as_approx(delta=self.privacy.delta)
         return loss
 
-
-def _weights(column: str, attribute: Attribute, wanted: Any) -> np.ndarray:
-    """How much of each value of an attribute a condition asks for, from 0 to 1."""
-    weights, pair = np.zeros(attribute.size), isinstance(wanted, tuple) and len(wanted) == 2
-    if isinstance(attribute, Real):
-        if not pair:
-            raise ConfigError(f"Ask for a range of '{column}': {column}=(low, high).")
-        edges = np.array(attribute.edges)
-        overlap = np.clip(wanted[1], edges[:-1], edges[1:]) - np.clip(wanted[0], edges[:-1], edges[1:])
-        weights[: len(overlap)] = np.maximum(overlap, 0) / np.diff(edges)
-        return weights
-    values = attribute.values if isinstance(attribute, Categorical) else range(attribute.low, attribute.high + 1)
-    if pair and isinstance(attribute, Integer):
-        weights[[place for place, value in enumerate(values) if wanted[0] <= value <= wanted[1]]] = 1.0
-        return weights
-    known = {value: place for place, value in enumerate(values)}
-    for value in wanted if isinstance(wanted, list | tuple | set) else [wanted]:
-        if value not in known:
-            raise ConfigError(f"Column '{column}' has no such value in its domain.")
-        weights[known[value]] = 1.0
-    return weights
-
-
-def _rank_within(cells: np.ndarray) -> np.ndarray:
-    """The place of each row among the rows of its cell, in their order."""
-    by_cell = np.argsort(cells, kind="stable")
-    counts = np.bincount(cells, minlength=1)
-    starts = np.cumsum(counts) - counts
-    rank = np.empty(len(cells), np.int64)
-    rank[by_cell] = np.arange(len(cells)) - np.repeat(starts, counts)
-    return rank

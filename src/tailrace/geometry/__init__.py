@@ -1,0 +1,13 @@
+"""Domains of points on a geometry: public, declared, never read off the data.
+
+Points are counted on the grid of a bounding box, and a public table says which of its cells hold a part of the geometry and where
+the points of the others count. So the finest cell decides, alike on every engine: what becomes of a row depends on its
+cell alone, and on no other row. Coordinates are taken as they are: areas, lengths and distances are those of the plane
+(project degrees first where a degree of longitude must count as much as it is long).
+"""
+
+from tailrace.geometry.codes import from_dict, measure_of_cells
+from tailrace.geometry.region import Region
+from tailrace.geometry.roads import Roads
+
+__all__ = ["Region", "Roads", "from_dict", "measure_of_cells"]

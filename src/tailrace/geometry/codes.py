@@ -1,0 +1,48 @@
+"""What a mechanism needs to know of a domain of points, and how such a domain is stored."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from tailrace import domain
+from tailrace.domain import Box, Schema
+from tailrace.errors import ConfigError
+from tailrace.geometry import shapes
+from tailrace.geometry.region import Region
+from tailrace.geometry.roads import Roads
+
+
+def measure_of_cells(points: Box | Region | Roads) -> np.ndarray:
+    """The volume, area or length that each cell of a domain of points holds of it: public; zero where a cell holds nothing.
+
+    >>> measure_of_cells(Box(low=(0, 0), high=(1, 4), columns=("x", "y"), cells=2))
+    array([[1., 1.],
+           [1., 1.]])
+    """
+    if not isinstance(points, Box):
+        return points.measure_of_cells()
+    volume = math.prod((high - low) / points.side for low, high in zip(points.low, points.high, strict=True))
+    return np.broadcast_to(volume, points.shape)  # one number, however many cells there are
+
+
+def from_dict(plain: dict[str, Any]) -> Schema | Box | Region | Roads:
+    """The domain that `to_dict` wrote, with a geometry or without.
+
+    >>> import shapely
+    >>> triangle = Region(shapely.Polygon([(0, 0), (1, 0), (0, 1)]))
+    >>> from_dict(triangle.to_dict()) == triangle
+    True
+    """
+    kind = plain.get("kind") if isinstance(plain, dict) else None
+    if kind not in ("Region", "Roads"):
+        return domain.from_dict(plain)
+    values = {name: value for name, value in plain.items() if name != "kind"}
+    try:
+        if kind == "Region":
+            return Region(shapes.from_text(values.pop("polygons")), **values)
+        return Roads(shapes.from_text(values.pop("lines")), **values)
+    except (TypeError, KeyError):
+        raise ConfigError(f"A stored {kind} must be as to_dict() writes it.") from None

@@ -1,0 +1,112 @@
+"""The grid of a bounding box: where its cells begin and end in doubles, and straight lines cut along it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tailrace.domain import Box
+
+
+@dataclass(frozen=True, eq=False)
+class Grid:
+    """A box of two dimensions in units of its cells.
+
+    A point (x, y) lies at (x - low) * scale, exactly as a box counts it, so what is cut here and what is counted there fall
+    on the same side of every edge.
+    """
+
+    low: np.ndarray  # (2,)
+    scale: np.ndarray  # (2,) cells per unit of the coordinates
+    first: np.ndarray  # (2, side) a double at the lower edge of each cell that is counted in it
+    last: np.ndarray  # (2, side) the same at the upper edge
+
+    @property
+    def side(self) -> int:
+        return self.first.shape[1]
+
+    @property
+    def width(self) -> np.ndarray:
+        """Of a cell, in units of the coordinates."""
+        return 1 / self.scale
+
+    @property
+    def outline(self) -> tuple[float, float, float, float]:
+        """Lowest x and y, highest x and y."""
+        return (*self.first[:, 0].tolist(), *self.last[:, -1].tolist())
+
+    def scaled(self, points: np.ndarray) -> np.ndarray:
+        """Points (n, 2) of the coordinates in units of cells."""
+        values = (points - self.low) * self.scale
+        return np.where(points <= self.last[:, -1], np.minimum(values, self.side), values)  # the highest edge is inside
+
+    def points(self, cells: np.ndarray, inside: np.ndarray) -> np.ndarray:
+        """The points (n, 2) at places `inside` (n, 2) of their cells, from 0 to 1; each is counted in its cell."""
+        codes = np.stack(np.divmod(cells, self.side), axis=1)
+        values = self.low + (codes + inside) / self.scale
+        axes = np.arange(2)
+        return np.clip(values, self.first[axes, codes], self.last[axes, codes])  # rounding may stray over an edge
+
+
+def of_box(box: Box) -> Grid:
+    """The grid that a box counts on."""
+    from tailrace.domain import kernel
+
+    low, scale = np.array(box.low), box.side / np.subtract(box.high, box.low)
+    first, last = np.empty((2, box.side)), np.empty((2, box.side))
+    numbers = np.arange(box.side)
+    for axis in range(2):
+        limits = (box.low[axis], box.high[axis], float(scale[axis]), box.side, True)
+        step = np.spacing(max(abs(box.low[axis]), abs(box.high[axis])))
+        edges = low[axis] + numbers / scale[axis]
+        first[axis], last[axis] = edges, np.append(edges[1:], box.high[axis])
+        while (early := kernel.grid(first[axis], *limits) < numbers).any():
+            first[axis, early] += step
+        while (late := kernel.grid(last[axis], *limits) > numbers).any():
+            last[axis, late] -= step
+    return Grid(low, scale, first, last)
+
+
+@dataclass(frozen=True, eq=False)
+class Pieces:
+    """Parts of segments, each within one cell, sorted by cell; those outside the grid are left out."""
+
+    cells: np.ndarray  # (pieces,) int64
+    start: np.ndarray  # (pieces, 2) inside the cell, from 0 to 1
+    end: np.ndarray  # (pieces, 2)
+    length: np.ndarray  # (pieces,) in units of the coordinates
+
+
+def cut(segments: np.ndarray, grid: Grid) -> Pieces:
+    """Segments (n, 4) cut wherever they cross a line of the grid."""
+    start, end = grid.scaled(segments[:, :2]), grid.scaled(segments[:, 2:])
+    owners, shares = [np.arange(len(segments))] * 2, [np.zeros(len(segments)), np.ones(len(segments))]
+    for axis in range(2):
+        a, b = start[:, axis], end[:, axis]
+        lines = np.clip([np.floor(np.minimum(a, b)) + 1, np.ceil(np.maximum(a, b))], 0, grid.side + 1).astype(np.int64)
+        crossed = np.maximum(lines[1] - lines[0], 0)
+        owner = np.repeat(np.arange(len(segments)), crossed)
+        line = np.arange(len(owner)) - np.repeat(np.cumsum(crossed) - crossed, crossed) + lines[0][owner]
+        owners.append(owner)
+        shares.append(np.clip((line - a[owner]) / (b[owner] - a[owner]), 0, 1))
+    owner, share = np.concatenate(owners), np.concatenate(shares)
+    order = np.lexsort((share, owner))
+    owner, share = owner[order], share[order]
+    at = start[owner] + share[:, None] * (end - start)[owner]
+    kept = (owner[:-1] == owner[1:]) & (share[:-1] < share[1:])
+    return _placed(at[:-1][kept], at[1:][kept], np.diff(share)[kept] * _lengths(segments)[owner[:-1][kept]], grid)
+
+
+def _placed(start: np.ndarray, end: np.ndarray, length: np.ndarray, grid: Grid) -> Pieces:
+    middle = (start + end) / 2
+    on = ((middle >= 0) & (middle <= grid.side)).all(axis=1)
+    codes = np.minimum(np.floor(middle[on]), grid.side - 1)
+    cells = (codes[:, 0] * grid.side + codes[:, 1]).astype(np.int64)
+    order = np.argsort(cells, kind="stable")
+    start, end = (np.clip(ends[on] - codes, 0, 1)[order] for ends in (start, end))
+    return Pieces(cells[order], start, end, length[on][order])
+
+
+def _lengths(segments: np.ndarray) -> np.ndarray:
+    return np.hypot(segments[:, 2] - segments[:, 0], segments[:, 3] - segments[:, 1])

@@ -1,0 +1,80 @@
+"""The fixed binary partition of a spatial domain: halve the bounding box, dimensions in turn, down to its finest cells.
+
+A node is a depth d and an index i from 0 to 2^d - 1; its children are (d + 1, 2 i) and (d + 1, 2 i + 1), so a node covers
+the finest places from i 2^(depth - d) up to the next one's. Places are the finest cells in the order of the last depth.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tailrace.errors import ConfigError
+
+DEEPEST = 24  # 16 million finest cells
+
+
+@dataclass(frozen=True)
+class Partition:
+    """Of a domain with the same power of two of cells on every side.
+
+    >>> from tailrace.domain import Box
+    >>> square = Partition(Box(low=(0, 0), high=(1, 1), columns=("x", "y"), cells=4))
+    >>> square.depth, square.places[:4]
+    (4, array([0, 1, 4, 5]))
+    """
+
+    domain: Any  # a Box, Region or Roads
+
+    def __post_init__(self) -> None:
+        side = getattr(self.domain, "side", 0)
+        if side < 2 or side & (side - 1) or self.depth > DEEPEST:
+            raise ConfigError(
+                f"cells of a spatial domain must be a power of two, with at most 2**{DEEPEST} cells in all, for example cells=1024."
+            )
+
+    @property
+    def dimensions(self) -> int:
+        return len(self.domain.columns)
+
+    @property
+    def depth(self) -> int:
+        """How many times a box is halved down to a finest cell."""
+        return (self.domain.side.bit_length() - 1) * self.dimensions
+
+    @functools.cached_property
+    def places(self) -> np.ndarray:
+        """The place of each cell of the domain: bits of its coordinates in turn, the first column's first."""
+        bits = self.depth // self.dimensions
+        axes = np.unravel_index(np.arange(self.domain.size), self.domain.shape)
+        places = np.zeros(self.domain.size, np.int64)
+        for bit in range(bits - 1, -1, -1):
+            for axis in axes:
+                places = (places << 1) | ((axis >> bit) & 1)
+        places.setflags(write=False)
+        return places
+
+    @functools.cached_property
+    def cells(self) -> np.ndarray:
+        """The cell of the domain at each place."""
+        cells = np.empty_like(self.places)
+        cells[self.places] = np.arange(len(cells))
+        cells.setflags(write=False)
+        return cells
+
+    def box(self, depth: np.ndarray, index: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The corners of nodes in the domain's coordinates: two arrays (nodes, dimensions)."""
+        depth, index = np.asarray(depth, np.int64), np.asarray(index, np.int64)
+        first = np.zeros((len(index), self.dimensions), np.int64)  # in halvings of each dimension
+        halvings = np.zeros((len(index), self.dimensions), np.int64)
+        for level in range(self.depth):
+            inside, axis = level < depth, level % self.dimensions
+            bit = (index >> np.maximum(depth - 1 - level, 0)) & 1
+            first[:, axis] = np.where(inside, first[:, axis] * 2 + bit, first[:, axis])
+            halvings[:, axis] += inside
+        low, high = np.array(self.domain.low), np.array(self.domain.high)
+        width = (high - low) / (1 << halvings)
+        return low + first * width, low + (first + 1) * width
