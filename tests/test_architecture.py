@@ -11,6 +11,7 @@ ORDER = (
     *(
         "errors",
         "plain",
+        "calendar",
         "packing",
         "durable",
         "loss",
@@ -18,10 +19,12 @@ ORDER = (
         "noise",
         "domain",
         "geometry",
+        "partition",
         "plan",
         "memory",
         "counters",
         "postprocess",
+        "queries",
     ),
     *(
         "mechanisms",
@@ -33,13 +36,16 @@ ORDER = (
         "keep",
         "create",
         "intents",
+        "fork",
         "stream",
+        "databases",
         "sources",
         "sinks",
+        "flow",
         "metrics",
         "checks",
     ),
-    *("audit", "report", "config", "cli"),
+    *("audit", "report", "config", "edges", "cli"),
 )
 FREE = {"__init__", "cli"}  # may import anything
 FILES = sorted(SOURCE.rglob("*.py"))

@@ -5,26 +5,31 @@ from __future__ import annotations
 from pathlib import Path
 
 from rich.console import Console
-from rich.progress import Progress
-from rich.table import Table
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from tailrace.cli import say
 from tailrace.report import demo as demonstration
 
 
 def demonstrate(to: Path) -> None:
+    """Release the generated city and say what was done and where."""
     console = Console()
+    columns = (TextColumn("Releasing"), BarColumn(), MofNCompleteColumn(), TextColumn("days"), TimeElapsedColumn())
     try:
         to.mkdir(parents=True, exist_ok=True)
-        with Progress(console=console) as bar:
-            task = bar.add_task("Counting", total=demonstration.steps())
+        with Progress(*columns, console=console) as bar:
+            task = bar.add_task("", total=demonstration.DAYS)
             made = demonstration.run(to, progress=lambda: bar.advance(task))
     except OSError:
         say.refuse(f"The report cannot be written to {to}: choose a folder with --to.")
-    header, rows = demonstration.table(made.compared)
-    table = Table(*header, title="Error of a running sum (root mean square over the year)")
-    for row in rows:
-        table.add_row(*row)
-    console.print(table)
-    console.print(f"\n{made.guarantee}\n", soft_wrap=True)
-    console.print(f"Report: {made.report}", soft_wrap=True)
+    measured, stated = made.error
+    told = [
+        f"A generated city of {made.people:,} people, who came, moved and left over {demonstration.DAYS} days, "
+        f"became {made.synthetic:,} synthetic points that followed them.",
+        f"A count in a rectangle is off by {measured:.0f} points on the last day (mean of 60); the release itself states {stated:.0f}.",
+        str(made.guarantee),
+        f"Stream: {made.folder} (releases/ is public, private/ is not)",
+        f"Report: {made.report}   with the true points beside: {made.private_report}",
+    ]
+    for sentence in told:
+        console.print(f"\n{sentence}", soft_wrap=True, highlight=False, markup=False)

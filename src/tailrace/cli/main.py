@@ -39,7 +39,7 @@ def main(
 
 @app.command(epilog="Example: tailrace demo --to demo")
 def demo(to: Annotated[Path, typer.Option(help="Folder for the report.")] = Path("demo")) -> None:
-    """Count a generated year in private, compare the counters, and write an HTML report."""
+    """Release a generated city whose people move over sixty days, and write an HTML report with a map and a slider."""
     from tailrace.cli.demo import demonstrate
 
     with say.sentences():
@@ -147,6 +147,21 @@ def init(
     )
     with say.sentences():
         write_configuration(to, like, flags)
+
+
+@app.command(epilog="Example: tailrace report stream.toml --to report.html")
+def report(
+    stream: Annotated[Path, typer.Argument(help="A stream.toml, or a stream's folder.", metavar="STREAM")],
+    to: Annotated[Path | None, typer.Option(help="The page to write; report.html where left out.")] = None,
+    private: Annotated[
+        bool, typer.Option("--private", help="For the curator: read the source again and show the true points beside.")
+    ] = False,
+) -> None:
+    """Write a page to look at: the promise, the releases step by step, their errors and the ledger."""
+    from tailrace.cli.reporting import write_report
+
+    with say.sentences():
+        write_report(stream, to, private=private)
 
 
 ledger = typer.Typer(name="ledger", help="What each population has spent, and its caps.", no_args_is_help=True)

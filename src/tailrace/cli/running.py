@@ -15,8 +15,8 @@ from tailrace.config import load
 from tailrace.config.models import Config
 from tailrace.edges import open_sinks, open_source, open_stream
 from tailrace.errors import DataError, StateError
+from tailrace.flow import run
 from tailrace.release import Release
-from tailrace.run import run
 from tailrace.sources import Source
 from tailrace.sources.base import now
 from tailrace.stream import Stream

@@ -1,107 +1,70 @@
-"""The demonstration: a generated stream counted in private, and the error of every counter, predicted and measured."""
+"""The demonstration: a generated city whose people move over sixty days, released day by day, and a report to look at."""
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 
-from tailrace.counters import best
-from tailrace.guarantee import AddRemove, Event, Guarantee
+from tailrace.calendar import Calendar
+from tailrace.guarantee import Event, Guarantee
+from tailrace.ledger import Ledger
 from tailrace.loss import PureDP
-from tailrace.noise import Noise
-from tailrace.report import page
-from tailrace.report.chart import Line, line_chart
-from tailrace.report.comparison import Compared, chart, compare, contestants
+from tailrace.mechanisms import SpatialStream
+from tailrace.report.city import CITY, DAYS, days
+from tailrace.report.lives import lives
+from tailrace.report.spatial import follow, spatial_report
+from tailrace.stream import Stream
 
-EPSILON, DELTA, HORIZON, COPIES = "0.5", "1e-6", 365, 1500
+EPSILON = 1
+STREAM = "city.tail"
 
 
 @dataclass(frozen=True)
 class Demo:
     """What the demonstration made."""
 
+    folder: Path
     report: Path
+    private_report: Path
     guarantee: Guarantee
-    compared: list[Compared]
-
-
-def steps() -> int:
-    """How many steps of work `run` reports to its progress."""
-    return HORIZON * (1 + len(contestants(epsilon=EPSILON, delta=DELTA, horizon=HORIZON)))
+    people: int  # generated
+    synthetic: int
+    error: tuple[float, float]  # of a count in a rectangle on the last day: measured and stated
 
 
 def run(folder: Path, *, progress: Callable[[], None]) -> Demo:
-    """Count a year of generated admissions, compare the counters, and write the report into the existing `folder`."""
-    noise = Noise.fresh()
-    counter = best(privacy=PureDP(epsilon=EPSILON), horizon=HORIZON)
-    guarantee = Guarantee(counter.loss(), Event(), AddRemove, HORIZON, life=counter.loss(events=1, deletes=1))
-    truth, released = _hospital(counter, noise.at("hospital"), progress)
-    compared = [
-        compare(name, other, copies=COPIES, noise=noise.at("comparison"), progress=progress)
-        for name, other in contestants(epsilon=EPSILON, delta=DELTA, horizon=HORIZON).items()
-    ]
-    report = folder / "report.html"
-    report.write_text(_page(guarantee, truth, released, compared), encoding="utf-8")
-    return Demo(report, guarantee, compared)
+    """Release the city durably into `folder`, in place of an earlier demonstration, and write both reports."""
+    for old in (folder / STREAM, folder / "tailrace.ledger"):
+        shutil.rmtree(old) if old.is_dir() else old.unlink(missing_ok=True)
+    mechanism = SpatialStream(domain=CITY, privacy=PureDP(epsilon=EPSILON), unit=Event(), horizon=DAYS)
+    calendar = Calendar(start="2026-03-01", period="1 day")
+    changes = []
+    with Stream.create(folder / STREAM, mechanism, population="generated city", calendar=calendar) as stream:
+        for day in days():
+            stream.push(_frame(day.came), deletes=_frame(day.left))
+            changes.append((day.came, day.left))
+            progress()
+        truth, entries = lives(changes), Ledger(folder / "tailrace.ledger").entries()
+        report, private = folder / "report.html", folder / STREAM / "private" / "PRIVATE-report.html"
+        report.write_text(spatial_report(stream, entries), encoding="utf-8")
+        private.write_text(spatial_report(stream, entries, truth), encoding="utf-8")
+        followed = follow(stream, truth)
+        assert followed.measured is not None
+        return Demo(
+            folder=folder / STREAM,
+            report=report,
+            private_report=private,
+            guarantee=stream.guarantee,
+            people=len(truth.at(DAYS)),
+            synthetic=len(followed.synthetic.at(DAYS)),
+            error=(float(followed.measured[-1]), float(followed.predicted[-1])),
+        )
 
 
-def table(compared: list[Compared]) -> tuple[list[str], list[list[str]]]:
-    """Header and rows: error over the horizon, predicted, measured, and against the simple counter."""
-    simple = compared[0].rms[0]
-    rows = [
-        [c.name, type(c.counter).__name__, f"{c.rms[0]:.2f}", f"{c.rms[1]:.2f}", f"{c.rms[0] / simple:.3f}"]
-        for c in compared
-    ]
-    return ["counter", "algorithm", "predicted", "measured", "ratio to Simple"], rows
-
-
-def _hospital(counter, noise: Noise, progress: Callable[[], None]) -> tuple[np.ndarray, np.ndarray]:
-    """Patients in a hospital over a year: admissions less discharges, generated; the true and the released number."""
-    rng = np.random.default_rng(365)
-    days = np.arange(HORIZON)
-    arrivals = rng.poisson(14 + 10 * np.sin(2 * np.pi * days / HORIZON) ** 2)
-    leaving, inside = np.zeros(HORIZON, np.int64), 0
-    for day in days:
-        leaving[day] = rng.binomial(inside, 0.08)
-        inside += arrivals[day] - leaving[day]
-    state, released = counter.init(1), np.empty(HORIZON)
-    for day in days:
-        state, estimate = counter.step(state, np.array([arrivals[day] - leaving[day]]), noise.at(int(day)))
-        released[day] = estimate[0]
-        progress()
-    return np.cumsum(arrivals - leaving), np.maximum(released, 0)
-
-
-def _page(guarantee: Guarantee, truth: np.ndarray, released: np.ndarray, compared: list[Compared]) -> str:
-    days = np.arange(1, HORIZON + 1)
-    hospital = line_chart(
-        [Line("released", days, released), Line("true (generated)", days, truth, dashed=True)],
-        title="Patients in a hospital over a year",
-        x_label="day",
-        y_label="patients",
-    )
-    errors = chart(compared, title=f"Error of a running sum, epsilon = {EPSILON}")
-    return page.page(
-        "Tailrace: a year counted in private",
-        "A generated stream of admissions and discharges, released day by day under one guarantee over the whole year.",
-        [
-            ("The promise", page.quote(str(guarantee))),
-            (
-                "What is released",
-                page.figure(
-                    hospital,
-                    "The true line is generated data and is shown only because nobody is in it; a report on real data would not show it.",
-                ),
-            ),
-            (
-                "How good it is",
-                page.figure(
-                    errors, f"Lines: the error each counter predicts of itself. Dots: measured over {COPIES:,} runs."
-                )
-                + page.table(*table(compared)),
-            ),
-        ],
-    )
+def _frame(places: np.ndarray) -> pl.DataFrame:
+    return pl.DataFrame({name: places[:, axis] for axis, name in enumerate(CITY.columns)})

@@ -19,6 +19,12 @@ table { border-collapse: collapse; width: 100%; background: #fff; font-size: .93
 th, td { padding: .4rem .6rem; border-bottom: 1px solid #e5e5e5; text-align: right; }
 th:first-child, td:first-child { text-align: left; }
 th { background: #f0f0f0; }
+.maps { display: flex; gap: .8rem; }
+.map { flex: 1; min-width: 0; margin: 0; }
+canvas { width: 100%; border: 1px solid #e3e3e3; border-radius: 6px; background: #fff; }
+.controls { display: flex; gap: .8rem; align-items: center; flex-wrap: wrap; }
+.controls input[type=range] { flex: 1; min-width: 12rem; }
+.controls output { min-width: 9rem; font-variant-numeric: tabular-nums; }
 """
 
 

@@ -1,0 +1,124 @@
+"""Streams of places for benchmarks: lists of (adds, deletes), two arrays (points, 2) a step.
+
+Generated ones come from the project; real ones are read from a folder outside of it, named by TAILRACE_DATA or found as
+../shared/data beside the checkout, and are None where it is absent.
+"""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from tailrace import Box
+
+Steps = list[tuple[np.ndarray, np.ndarray]]
+
+SQUARE = Box(low=(0, 0), high=(1, 1), columns=("x", "y"))
+NEW_YORK = Box(low=(-74.26, 40.48), high=(-73.70, 40.92), columns=("lon", "lat"))
+
+
+def circles(*, steps: int = 100, events: int = 500, seed: int = 0) -> Steps:
+    """Half of the time points come on a ring of radius .2; then half of a step's events delete some, and half add as many on a ring of .4.
+
+    The distance from the centre has a standard deviation of .01.
+    """
+    rng, half = np.random.default_rng(seed), steps // 2
+
+    def ring(radius: float, number: int) -> np.ndarray:
+        angle, distance = rng.uniform(0, 2 * np.pi, number), rng.normal(radius, 0.01, number)
+        return 0.5 + np.stack([distance * np.cos(angle), distance * np.sin(angle)], axis=1)
+
+    inner = ring(0.2, half * events)
+    moves = rng.permutation(inner)
+    moved = events // 2
+    found = [(inner[t * events : (t + 1) * events], moves[:0]) for t in range(half)]
+    return found + [(ring(0.4, moved), moves[t * moved : (t + 1) * moved]) for t in range(steps - half)]
+
+
+def city(*, steps: int = 200, events: int = 500, stay: int | None = 60, seed: int = 0) -> Steps:
+    """60 drifting clusters around the middle, the k-th of weight 1 / k, and 3 % anywhere; a point is deleted `stay` steps after it came."""
+    rng, clusters = np.random.default_rng(seed), 60
+    centre = np.clip(rng.normal(0.5, 0.15, (clusters, 2)), 0.05, 0.95)
+    drift = rng.normal(0, 0.0005, (clusters, 2))
+    width = rng.uniform(0.005, 0.03, clusters)
+    weight = 1 / np.arange(1, clusters + 1)
+    weight /= weight.sum()
+    adds = []
+    for t in range(steps):
+        which = rng.choice(clusters, events, p=weight)
+        points = centre[which] + t * drift[which] + rng.normal(0, 1, (events, 2)) * width[which, None]
+        anywhere = rng.random(events) < 0.03
+        points[anywhere] = rng.random((int(anywhere.sum()), 2))
+        adds.append(1 - np.abs(1 - np.abs(points)))  # what would leave the square is reflected
+    return deleted_after(adds, stay)
+
+
+def gowalla(*, steps: int = 300, stay: int | None = None) -> Steps | None:
+    """Check-ins in New York in equal slices of time; deleted `stay` steps later where it is given."""
+    path = _found("gowalla_nyc", "checkins.parquet")
+    if path is None:
+        return None
+    import polars as pl
+
+    rows = pl.read_parquet(path, columns=["ts", "lon", "lat"])
+    when = rows["ts"].cast(pl.Datetime("us")).cast(pl.Int64).to_numpy()
+    step = np.minimum((when - when.min()) * steps // max(int(when.max() - when.min()), 1), steps - 1)
+    return deleted_after(_by_step(rows.select("lon", "lat").to_numpy(), step, steps), stay)
+
+
+def uber() -> Steps | None:
+    """4.3 million pickups in New York by hour of the week: 168 steps, no deletions."""
+    path = _found("uber_nyc_2014", "pickups.parquet")
+    if path is None:
+        return None
+    import polars as pl
+
+    rows = pl.read_parquet(path)
+    points = rows.select(pl.col("lon_e4") / 1e4, pl.col("lat_e4") / 1e4).to_numpy()
+    return deleted_after(_by_step(points, rows["hour_of_week"].to_numpy(), 168), None)
+
+
+def deleted_after(adds: list[np.ndarray], stay: int | None) -> Steps:
+    """Each step's points with those deleted that came `stay` steps before."""
+    empty = np.empty((0, 2))
+    return [(new, adds[t - stay] if stay is not None and t >= stay else empty) for t, new in enumerate(adds)]
+
+
+def begun(stream: Steps, begin: int) -> Steps:
+    """The same stream from a step on (counted from 1), with all that is there until then as its first adds."""
+    return [(present(stream, begin), stream[0][1][:0]), *stream[begin:]]
+
+
+def present(stream: Steps, step: int) -> np.ndarray:
+    """The points that are there after so many steps."""
+    added = np.concatenate([adds for adds, _ in stream[:step]])
+    deleted = np.concatenate([deletes for _, deletes in stream[:step]])
+    if not len(deleted):
+        return added
+    both = np.concatenate([added, deleted])
+    places, which = np.unique(both, axis=0, return_inverse=True)
+    left = np.bincount(which[: len(added)], minlength=len(places)) - np.bincount(
+        which[len(added) :], minlength=len(places)
+    )
+    return np.repeat(places, left, axis=0)
+
+
+STREAMS: dict[str, tuple[Box, Callable[[], Steps | None], int]] = {  # box, stream, first step of a release
+    "circles": (SQUARE, circles, 1),
+    "city": (SQUARE, city, 1),
+    "gowalla": (NEW_YORK, gowalla, 100),
+    "gowalla, deleted after 30": (NEW_YORK, lambda: gowalla(stay=30), 100),
+}
+
+
+def _found(*names: str) -> Path | None:
+    folder = os.environ.get("TAILRACE_DATA") or Path(__file__).parents[2] / "shared" / "data"
+    path = Path(folder, *names)
+    return path if path.exists() else None
+
+
+def _by_step(points: np.ndarray, step: np.ndarray, steps: int) -> list[np.ndarray]:
+    order = np.argsort(step, kind="stable")
+    ends = np.cumsum(np.bincount(step, minlength=steps))[:-1]
+    return np.split(points[order], ends)

@@ -1,0 +1,129 @@
+"""Range queries: how many points a rectangle holds, truly and in synthetic data.
+
+The error of one rectangle q is |f(q) - g(q)| / max(f(q), floor n), with f the true count, g the synthetic one, n the number of
+true points and floor 0.001 as in PrivStream (which takes it from PrivTree). Many small rectangles hold next to nothing, and an
+empty table does well on those; so the mean is also taken over the rectangles whose true count reaches the floor.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from tailrace.errors import ConfigError, DataError
+
+FLOOR = 0.001
+CLASSES = {"small": (10_000, 0.0001, 0.001), "medium": (5_000, 0.001, 0.01), "large": (1_000, 0.01, 0.1)}
+_MOST_CELLS = 1 << 22  # of the grid that points are sorted into
+
+
+@dataclass(frozen=True, eq=False)
+class Rectangles:
+    """Boxes in one to four dimensions, both corners included."""
+
+    low: np.ndarray  # (rectangles, dimensions)
+    high: np.ndarray  # (rectangles, dimensions)
+
+    def __post_init__(self) -> None:
+        for name in ("low", "high"):
+            object.__setattr__(self, name, np.ascontiguousarray(getattr(self, name), np.float64))
+        if self.low.ndim != 2 or self.low.shape != self.high.shape or not 1 <= self.low.shape[1] <= 4:
+            raise ConfigError("low and high of Rectangles must be two arrays (rectangles, dimensions) of one shape.")
+
+    def __len__(self) -> int:
+        return len(self.low)
+
+
+@dataclass(frozen=True)
+class RangeError:
+    """A mean relative error over all rectangles, and over those whose true count is at or above the floor (nan: none)."""
+
+    every: float
+    held: float
+    share: float  # of the rectangles, at or above the floor
+
+
+def random_rectangles(
+    rng: np.random.Generator,
+    *,
+    low: ArrayLike,
+    high: ArrayLike,
+    number: int,
+    least: float,
+    most: float,
+) -> Rectangles:
+    """Rectangles inside a box, of a share of its volume even in [least, most), and sides within a factor 2 of each other.
+
+    In the plane the ratio of the sides is even in [0.5, 2); sides are measured in the box's own.
+    """
+    lowest, widths = np.asarray(low, float), np.asarray(high, float) - np.asarray(low, float)
+    dimensions = len(widths)
+    volume = rng.uniform(least, most, number)
+    if dimensions == 2:
+        ratio = rng.uniform(0.5, 2.0, number)
+        shape = np.stack([np.sqrt(ratio), 1 / np.sqrt(ratio)], axis=1)
+    else:
+        logs = rng.uniform(-0.5, 0.5, (number, dimensions)) * np.log(2)
+        shape = np.exp(logs - logs.mean(axis=1, keepdims=True))
+    sides = shape * volume[:, None] ** (1 / dimensions)
+    start = rng.random((number, dimensions)) * (1 - sides)
+    return Rectangles(lowest + start * widths, lowest + (start + sides) * widths)
+
+
+def standard_queries(rng: np.random.Generator, *, low: ArrayLike, high: ArrayLike) -> dict[str, Rectangles]:
+    """PrivStream's queries: 10,000 small, 5,000 medium and 1,000 large rectangles of [.01, .1), [.1, 1) and [1, 10) % of the box."""
+    return {
+        name: random_rectangles(rng, low=low, high=high, number=number, least=least, most=most)
+        for name, (number, least, most) in CLASSES.items()
+    }
+
+
+def count(points: np.ndarray, rectangles: Rectangles) -> np.ndarray:
+    """How many of the points (n, dimensions) lie in each rectangle.
+
+    Points are sorted into a grid of about one point a cell, row by row, so that cells inside a rectangle are a difference of
+    two offsets for each row, and only the points of cells on its edge are looked at.
+
+    >>> count(np.array([[0.5], [0.7], [2.0]]), Rectangles([[0.0], [0.6]], [[1.0], [2.0]]))
+    array([2, 2])
+    """
+    from tailrace.metrics import kernel
+
+    values = np.ascontiguousarray(points, np.float64)
+    dimensions = rectangles.low.shape[1]
+    if values.ndim != 2 or values.shape[1] != dimensions:
+        raise DataError(f"points must be an array (points, {dimensions}): the rectangles have {dimensions} dimensions.")
+    values = values[np.isfinite(values).all(axis=1)]
+    if not len(values) or not len(rectangles):
+        return np.zeros(len(rectangles), np.int64)
+    side = max(1, int(min(len(values), _MOST_CELLS) ** (1 / dimensions)))
+    low = values.min(axis=0)
+    scale = side / np.maximum(values.max(axis=0) - low, np.finfo(float).tiny * side)
+    cells = kernel.place(values, low, scale, side)
+    starts = np.zeros(side**dimensions + 1, np.int64)
+    np.cumsum(np.bincount(cells, minlength=side**dimensions), out=starts[1:])
+    ordered = kernel.in_order(values, cells, starts)
+    return kernel.count(ordered, starts, low, scale, side, rectangles.low, rectangles.high)
+
+
+def relative_error(
+    true: np.ndarray, synthetic: np.ndarray, rectangles: Rectangles, *, floor: float = FLOOR
+) -> RangeError:
+    """The mean relative error of the synthetic points on the rectangles; nan where there are no true points.
+
+    >>> true = np.array([[0.1, 0.1], [0.2, 0.2], [0.9, 0.9]])
+    >>> relative_error(true, true[:2], Rectangles([[0.0, 0.0], [0.0, 0.0]], [[0.5, 0.5], [1.0, 1.0]])).every
+    0.16666666666666666
+    """
+    return error_of_counts(count(true, rectangles), count(synthetic, rectangles), len(true), floor=floor)
+
+
+def error_of_counts(true: np.ndarray, synthetic: np.ndarray, total: int, *, floor: float = FLOOR) -> RangeError:
+    """The same from the counts of the rectangles and the number of true points."""
+    if not total or not len(true):
+        return RangeError(np.nan, np.nan, np.nan)
+    least = floor * total
+    errors, held = np.abs(true - synthetic) / np.maximum(true, least), true >= least
+    return RangeError(float(errors.mean()), float(errors[held].mean()) if held.any() else np.nan, float(held.mean()))

@@ -1,0 +1,123 @@
+"""The papers' own configurations, by name: built from the same parts, with the corrections that their guarantees need."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Literal
+
+from tailrace.counters import BinaryTree, Simple
+from tailrace.domain import Schema
+from tailrace.guarantee import Neighbours, Replace, Unit
+from tailrace.loss import Loss, Number
+from tailrace.mechanisms.panel_cumulative import PanelCumulative
+from tailrace.mechanisms.panel_window import PanelWindow
+from tailrace.mechanisms.privtree import PrivTreeStream
+from tailrace.mechanisms.privtree_splits import PrivTree
+from tailrace.memory import Missing
+
+
+def privstream(
+    *,
+    domain: Any,
+    privacy: Loss,
+    unit: Unit,
+    horizon: int | None,
+    share: Number = "1/2",
+    threshold: int = 0,
+    fan_out: int = 2,
+    max_depth: int | None = None,
+    counter: Any = None,
+    begin: int = 1,
+    deletes: bool = True,
+    rounding: Literal["up", "unbiased"] = "up",
+) -> PrivTreeStream:
+    """PrivStream (Kumar, Strohmer, Vershynin), corrected: half of the budget draws the tree, simple counters (counter=None) at its leaves,
+    counts rounded up.
+
+    >>> from tailrace import Box, Event, PureDP
+    >>> square = Box(low=(0, 0), high=(1, 1), columns=("x", "y"))
+    >>> privstream(domain=square, privacy=PureDP(epsilon=1), unit=Event(), horizon=100).counting
+    Simple(privacy=PureDP(epsilon='0.5'), horizon=100)
+    """
+    return PrivTreeStream(
+        domain=domain,
+        privacy=privacy,
+        unit=unit,
+        horizon=horizon,
+        structure=PrivTree(share=share, threshold=threshold, fan_out=fan_out, max_depth=max_depth),
+        counter=Simple() if counter is None else counter,
+        begin=begin,
+        deletes=deletes,
+        rounding=rounding,
+    )
+
+
+def panel_window(
+    *,
+    domain: Schema,
+    unit: Unit,
+    window: int,
+    horizon: int,
+    privacy: Loss,
+    neighbours: Neighbours,
+    people: int | None = None,
+    missing: Missing = Missing.Carry,
+    beta: float = 0.05,
+) -> PanelWindow:
+    """Bun et al., Algorithm 1, with the noise that the relation needs: raw bins at every step, each window padded so that no count is
+    negative with probability 1 - beta (Theorem 3.2).
+
+    >>> from tailrace import ZCDP, AddRemove, Integer, Schema, User
+    >>> panel_window(domain=Schema(poor=Integer(0, 1)), unit=User(column="id"), window=3, horizon=12, privacy=ZCDP(rho=0.005),
+    ...     neighbours=AddRemove).padding
+    124
+    """
+    rho, releases = float(privacy.zcdp_within().rho), horizon - window + 1
+    moved = 2 if neighbours is Replace else 1
+    tail = math.log(domain.size**window * releases / beta)
+    return PanelWindow(
+        domain=domain,
+        unit=unit,
+        window=window,
+        horizon=horizon,
+        privacy=privacy,
+        neighbours=neighbours,
+        people=people,
+        missing=missing,
+        first=1,
+        raw_bins=True,
+        padding=math.ceil((math.sqrt(moved * releases / rho) + math.sqrt(0.5)) * math.sqrt(tail)),
+    )
+
+
+def panel_cumulative(
+    *,
+    domain: Schema,
+    unit: Unit,
+    horizon: int,
+    privacy: Loss,
+    neighbours: Neighbours,
+    people: int | None = None,
+    missing: Missing = Missing.Carry,
+) -> PanelCumulative:
+    """Bun et al., Algorithm 2 with tree counters and the split of Corollary B.1, corrected: levels are counted as bit_length(T-b+1),
+    Replace pays for moves, and under AddRemove the number of people is noisy.
+
+    >>> from tailrace import ZCDP, Integer, Null, Schema, User
+    >>> made = panel_cumulative(domain=Schema(poor=Integer(0, 1)), unit=User(column="id"), horizon=12, privacy=ZCDP(rho=0.005),
+    ...     neighbours=Null, people=1000)
+    >>> [int(share) for share in made.shares]
+    [64, 64, 64, 64, 27, 27, 27, 27, 8, 8, 1, 1]
+    """
+    levels = [max((horizon - b).bit_length(), 1) for b in range(1, horizon + 1)]  # ceil(log2(T-b+1)), at least 1
+    return PanelCumulative(
+        domain=domain,
+        unit=unit,
+        horizon=horizon,
+        privacy=privacy,
+        neighbours=neighbours,
+        people=people,
+        missing=missing,
+        counter=BinaryTree(),
+        shares=tuple(level**3 for level in levels),
+    )

@@ -1,0 +1,105 @@
+"""The demonstration and its reports, as a person meets them: in a terminal and in a browser."""
+
+import json
+import re
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+
+BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+needs_browser = pytest.mark.skipif(BROWSER is None, reason="Chromium is not installed")
+# Moves the slider, plays, and hides the partition; what the page then shows is left in the page for the test to read.
+MOVES = """<script>
+const told = {}, slider = document.getElementById("step");
+const ink = (id) => { const c = document.getElementById(id); const d = c.getContext("2d").getImageData(0, 0, c.width, c.height).data;
+  let n = 0; for (let i = 0; i < d.length; i += 4) if (d[i] + d[i + 1] + d[i + 2] < 750) n += 1; return n; };
+const text = (id) => document.getElementById(id).textContent;
+const state = () => ({ label: text("step-label"), points: text("count-synthetic"),
+  ink: ink("map-synthetic") });
+told.last = state();
+slider.value = 5; slider.dispatchEvent(new Event("input")); told.fifth = state();
+document.getElementById("partition").click(); told.bare = state();
+document.getElementById("play").click();
+setTimeout(() => { told.played = state(); document.body.setAttribute("data-told", JSON.stringify(told)); }, 1500);
+</script>"""
+
+
+@pytest.fixture(scope="module")
+def demo(tailrace, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("demo")
+    return folder, tailrace("demo", "--to", "out", cwd=folder).stdout
+
+
+def test_the_demo_says_what_it_did_and_where(demo):
+    folder, printed = demo
+    assert "Whoever sees everything published over 60 steps" in printed and "epsilon = 1" in printed
+    for path in ("out/report.html", "out/city.tail", "PRIVATE-report.html"):
+        assert path in printed
+    assert len(list((folder / "out" / "city.tail" / "releases").glob("0*"))) == 60
+    off, stated = map(int, re.search(r"off by (\d+) points.* states (\d+)", printed).groups())
+    assert 0.4 * stated < off < 2.5 * stated, "what a release states of its error is near the truth"
+
+
+def test_the_public_report_needs_no_network_and_shows_no_truth(demo):
+    report = (demo[0] / "out" / "report.html").read_text()
+    assert not re.findall(r"(?:src|href)\s*=|@import|url\(", report), "nothing is loaded from elsewhere"
+    assert set(re.findall(r"https?://[^\"\s]+", report)) == {"http://www.w3.org/2000/svg"}
+    data = json.loads(re.search(r'<script id="map-data"[^>]*>(.*?)</script>', report, re.S)[1])
+    assert [layer["name"] for layer in data["layers"]] == ["synthetic"] and "PRIVATE" not in report
+
+
+def test_the_private_report_says_so_and_lies_in_private(demo):
+    report = demo[0] / "out" / "city.tail" / "private" / "PRIVATE-report.html"
+    text = report.read_text()
+    assert text.count("PRIVATE") >= 3 and "map-true" in text
+
+
+def test_a_second_demo_takes_the_place_of_the_first(demo, tailrace):
+    before = (demo[0] / "out" / "report.html").stat().st_mtime_ns
+    tailrace("demo", "--to", "out", cwd=demo[0])
+    assert (demo[0] / "out" / "report.html").stat().st_mtime_ns > before
+
+
+@needs_browser
+def test_a_browser_moves_the_slider_and_plays(demo):
+    page = (demo[0] / "out" / "report.html").read_text()
+    (demo[0] / "moved.html").write_text(page.replace("</body>", MOVES + "</body>"))
+    command = [BROWSER, "--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=6000", "--dump-dom"]
+    shown = subprocess.run([*command, f"file://{demo[0] / 'moved.html'}"], capture_output=True, text=True, timeout=120)
+    told = json.loads(re.search(r'data-told="([^"]*)"', shown.stdout)[1].replace("&quot;", '"'))
+    points = {name: int(state["points"].replace(",", "")) for name, state in told.items()}
+    assert told["last"]["label"] == "step 60, 2026-04-29" and told["fifth"]["label"] == "step 5, 2026-03-05"
+    assert points["last"] > 5 * points["fifth"] > 5000
+    assert told["bare"]["points"] == told["fifth"]["points"] and told["bare"]["ink"] < told["fifth"]["ink"]
+    assert int(re.search(r"step (\d+)", told["played"]["label"])[1]) > 8
+
+
+def test_a_report_of_a_kept_stream_shows_the_truth_only_to_the_curator(tailrace, configure, tmp_path):
+    configure(
+        tmp_path,
+        mechanism='kind = "SpatialStream"\nhorizon = 3\nprivacy = { kind = "PureDP", epsilon = 2 }\nunit = { kind = "Event" }',
+        schema=None,
+        box='low = [0, 0]\nhigh = [1, 1]\ncolumns = ["x", "y"]\ncells = 64',
+    )
+    rng = np.random.default_rng(1)
+    rows = "".join(f"2026-01-0{day},{x:.3f},{y:.3f}\n" for day in (1, 2, 3) for x, y in rng.random((40, 2)))
+    (tmp_path / "incoming" / "all.csv").write_text(f"day,x,y\n{rows}")
+    tailrace("run", "stream.toml", cwd=tmp_path)
+    tailrace("report", "stream.toml", cwd=tmp_path)
+    assert "map-synthetic" in (tmp_path / "report.html").read_text()
+    tailrace("report", "stream.toml", "--private", cwd=tmp_path)
+    private = tmp_path / "ward.tail" / "private" / "PRIVATE-report.html"
+    data = json.loads(re.search(r'<script id="map-data"[^>]*>(.*?)</script>', private.read_text(), re.S)[1])
+    assert [layer["name"] for layer in data["layers"]] == ["synthetic", "true"]
+    assert private.stat().st_mode & 0o077 == 0
+    tailrace("report", "ward.tail", "--private", cwd=tmp_path, code=3)
+
+
+def test_a_report_of_a_histogram_shows_its_totals(tailrace, configure, tmp_path):
+    configure(tmp_path)
+    (tmp_path / "incoming" / "all.csv").write_text("day,sex\n2026-01-01,f\n2026-01-02,m\n")
+    tailrace("run", "stream.toml", cwd=tmp_path)
+    tailrace("report", "ward.tail", "--to", "page.html", cwd=tmp_path)
+    assert "Rows released" in (tmp_path / "page.html").read_text()
