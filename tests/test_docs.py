@@ -12,7 +12,7 @@ import pytest
 import typer
 
 import tailrace
-from tailrace import counters, domain
+from tailrace import counters, mechanisms, domain
 from tailrace.calendar import Calendar
 from tailrace.cli import app, say
 from tailrace.config import load, models, parts
@@ -149,10 +149,11 @@ def test_the_configuration_in_the_documents_can_be_used(tmp_path):
 
 
 ALGORITHMS = [cls for name, cls in vars(counters).items() if inspect.isclass(cls) and name != "Counter"]
+ALGORITHMS += [cls for cls in map(mechanisms.__dict__.get, mechanisms.__all__) if hasattr(cls, "measure")]
 
 
 @pytest.mark.parametrize("cls", ALGORITHMS, ids=lambda cls: cls.__name__)
-def test_every_counter_states_privacy_accuracy_source_and_departures(cls):
+def test_every_counter_and_mechanism_states_privacy_accuracy_source_and_departures(cls):
     text = inspect.getmodule(cls).__doc__
     places = [re.search(rf"^{heading}:", text, re.M) for heading in ("Privacy", "Accuracy", "Source", "Departs")]
     assert all(places), "the four headings"

@@ -12,11 +12,13 @@ from typing import Any
 
 from tailrace import counters, geometry, mechanisms
 from tailrace.calendar import Calendar
-from tailrace.durable import place, point, sync
+from tailrace.durable import place, point, sync, write_file
 from tailrace.errors import BehindLedger, ConfigError, StateError
 from tailrace.guarantee import KINDS, Guarantee
 from tailrace.keep import Standing, standing_values
 from tailrace.ledger import Ledger
+from tailrace.mechanisms import policies as snapshot_policies
+from tailrace.mechanisms import static
 from tailrace.mechanisms.base import Mechanism
 from tailrace.memory import Missing
 from tailrace.noise import Noise
@@ -31,7 +33,7 @@ _UNCHARGED = "not charged to any ledger"
 
 def kinds() -> Kinds:
     """Every part that a configuration may be made of."""
-    modules = (counters, mechanisms, mechanisms.policies, mechanisms.static)
+    modules = (counters, mechanisms, snapshot_policies, static)
     known = {name: getattr(module, name) for module in modules for name in module.__all__}
     domains = dict.fromkeys(("Schema", "Box", "Region", "Roads"), geometry.from_dict)
     policies = {policy.name: lambda policy=policy: policy for policy in Missing}
@@ -120,11 +122,13 @@ def build(
     calendar: Calendar | None = None,
     releases: dict[str, bytes] | None = None,
     segment: Path | None = None,
+    files: Path | None = None,
     fork_of: dict[str, Any] | None = None,
 ) -> None:
     """Charge the ledger and put a directory in place that stands at `standing`.
 
-    A fork (`fork_of`: what the first stream says about itself) keeps the key of its unit memory. After a crash in
+    A fork (`fork_of`: what the first stream says about itself) keeps the key of its unit memory, and what its source remembers
+    of `files`. After a crash in
     between, the entry of the same path and configuration has no step yet and is used again.
     """
     folder = where(path)
@@ -161,6 +165,8 @@ def build(
         Store.create(partial / "private", keyed(noise.secret), values)
         if segment is not None:
             shutil.copytree(segment, partial / "private" / "memory" / segment.name)
+        if files is not None and files.is_file():
+            write_file(partial / "private" / files.name, files.read_bytes(), private=True)
         announce(
             partial / "releases", promise(mechanism, noise, charged=True), to_plain(mechanism.domain), about["calendar"]
         )

@@ -38,6 +38,7 @@ def fork(path: PathLike, to: PathLike, ledger: PathLike | None) -> None:
             calendar=calendar_of(about),
             releases={name: data for values in releases for name, data in values.items()},
             segment=None if standing.segment is None else store.folder / "memory" / standing.segment,
+            files=store.folder / "files.json",
             fork_of=about,
         )
     finally:

@@ -38,6 +38,7 @@ import numpy as np
 from tailrace.counters.atoms import Atoms
 from tailrace.counters.choice import allot
 from tailrace.errors import ConfigError
+from tailrace.geometry import Region, Roads
 from tailrace.guarantee import AddRemove, Event, Guarantee, Neighbours, Unit, User
 from tailrace.loss import ZCDP, ApproxDP, Loss, PureDP, whole
 from tailrace.mechanisms.base import Sample, State, Step, Table, Takes

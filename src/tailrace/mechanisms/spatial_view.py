@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from tailrace.errors import ConfigError
+from tailrace.geometry.shares import shares
 from tailrace.mechanisms.base import Estimate
 from tailrace.mechanisms.spatial_tree import Layout, Tree, lay_out, partition_of
 
@@ -79,8 +80,7 @@ class SpatialView:
         unevenly points may lie in the leaves that are cut; and where the events fell that no leaf has counted yet.
         """
         leaves, (lowest, highest) = self.leaves, (self._corner("low", low), self._corner("high", high))
-        sides = np.minimum(leaves.high, highest) - np.maximum(leaves.low, lowest)
-        part = np.clip(sides / (leaves.high - leaves.low), 0.0, 1.0).prod(axis=1)
+        part = shares(self.domain, leaves.low, leaves.high, lowest, highest)
         value, noise = float(part @ leaves.count), leaves.error**2
         share = min(value / max(float(self.counts[0]), 1.0), 1.0)
         shared = float(part @ noise) ** 2 / max(float(noise.sum()), np.finfo(float).tiny)
