@@ -1,6 +1,6 @@
 """Places that come and go: a generated city, released day by day for two weeks, and a question to the last release.
 
-    python examples/city.py
+python examples/city.py
 """
 
 import polars as pl

@@ -12,7 +12,17 @@ import pytest
 from hypothesis import settings
 
 from tailrace import ZCDP, ApproxDP, PureDP
-from tailrace.counters import BinaryTree, Block, Hybrid, KaryTree, Simple, SqrtToeplitz, Unbounded, UnboundedBlock
+from tailrace.counters import (
+    BinaryTree,
+    Block,
+    Hybrid,
+    KaryTree,
+    Simple,
+    SqrtEven,
+    SqrtToeplitz,
+    Unbounded,
+    UnboundedBlock,
+)
 
 # no example is too slow on a busy machine; CI tries the same examples every time, so that it never flickers
 settings.register_profile("suite", deadline=None, derandomize=bool(os.environ.get("CI")))
@@ -41,6 +51,7 @@ def every_counter(horizon):
     yield Unbounded(counter=KaryTree(), privacy=PURE, horizon=horizon)
     for privacy in (ZERO, APPROX):
         yield SqrtToeplitz(privacy=privacy, horizon=horizon)
+        yield SqrtEven(privacy=privacy, horizon=horizon)
         yield Unbounded(counter=SqrtToeplitz(), first=4, privacy=privacy, horizon=horizon)
 
 

@@ -12,7 +12,7 @@ import pytest
 import typer
 
 import tailrace
-from tailrace import counters, mechanisms, domain
+from tailrace import counters, domain, mechanisms
 from tailrace.calendar import Calendar
 from tailrace.cli import app, say
 from tailrace.config import load, models, parts

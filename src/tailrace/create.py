@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import hashlib
 import json
 import os
 import shutil
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -89,6 +92,11 @@ def promise(mechanism: Mechanism, noise: Noise, *, charged: bool) -> Guarantee:
     return replace(mechanism.guarantee, notes=tuple(notes))
 
 
+def announce_stream(folder: Path, mechanism: Mechanism, guarantee: Guarantee, calendar: Calendar | None) -> None:
+    """What the public directory of a stream says about all its steps."""
+    announce(folder, guarantee, to_plain(mechanism.domain), None if calendar is None else to_plain(calendar))
+
+
 def calendar_of(about: dict[str, Any]) -> Calendar | None:
     """The calendar that a stream was made with."""
     plain = about["calendar"]
@@ -158,19 +166,30 @@ def build(
         "calendar": None if calendar is None else to_plain(calendar),
     }
     partial = folder.with_name(f".{folder.name}.partial")
-    shutil.rmtree(partial, ignore_errors=True)
     try:
-        partial.mkdir(parents=True)
-        values = {"about": json.dumps(about).encode(), **standing_values(standing), **(releases or {})}
-        Store.create(partial / "private", keyed(noise.secret), values)
-        if segment is not None:
-            shutil.copytree(segment, partial / "private" / "memory" / segment.name)
-        if files is not None and files.is_file():
-            write_file(partial / "private" / files.name, files.read_bytes(), private=True)
-        announce(
-            partial / "releases", promise(mechanism, noise, charged=True), to_plain(mechanism.domain), about["calendar"]
-        )
-        sync(partial)
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with _alone(folder.parent):
+            shutil.rmtree(partial, ignore_errors=True)
+            partial.mkdir()
+            values = {"about": json.dumps(about).encode(), **standing_values(standing), **(releases or {})}
+            Store.create(partial / "private", keyed(noise.secret), values)
+            if segment is not None:
+                shutil.copytree(segment, partial / "private" / "memory" / segment.name)
+            if files is not None and files.is_file():
+                write_file(partial / "private" / files.name, files.read_bytes(), private=True)
+            announce_stream(partial / "releases", mechanism, promise(mechanism, noise, charged=True), calendar)
+            sync(partial)
+            place(partial, folder, "create")
     except OSError:
         raise StateError(f"{folder.name} cannot be made here: the folder is missing, read-only or full.") from None
-    place(partial, folder, "create")
+
+
+@contextlib.contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Two processes that make the same stream take turns; the second finds it there."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)

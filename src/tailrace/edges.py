@@ -51,7 +51,7 @@ def _rehearse(config: Config) -> None:
         return
     with tempfile.TemporaryDirectory(prefix="tailrace-") as folder:
         source = open_source(config, remembered=sources.Used(Path(folder) / "files.json"))
-        if source.ready(1):
+        if config.calendar is not None or source.ready(1):
             source.batch(1)
 
 

@@ -11,7 +11,7 @@ import narwhals as nw
 import numpy as np
 
 from tailrace.ledger import Mark
-from tailrace.mechanisms.base import Mechanism, State, Table
+from tailrace.mechanisms.base import Mechanism, State, Table, row_codes
 from tailrace.packing import pack, unpack
 from tailrace.plan import Plan, opened
 from tailrace.release import Release
@@ -33,7 +33,7 @@ class Standing:
 def beginning(mechanism: Mechanism) -> Standing:
     """Before the first step."""
     none = np.zeros(0, np.int64)
-    nothing = Table(none, mechanism.domain.decode(none, np.random.default_rng(0)))
+    nothing = Table(none, row_codes(mechanism).decode(none, np.random.default_rng(0)))
     return Standing(mechanism.init(), Mark(0, ""), None, nothing)
 
 
@@ -80,7 +80,7 @@ def read_release(store: Store, step: int, mechanism: Mechanism, guarantee: Any) 
     prefix, begin = _prefix(step), beginning(mechanism)
     rows, added, removed = (_read_table(store, step, name, mechanism) for name in _PARTS)
     view = mechanism.view(unpack(store.bytes(f"{prefix}/public"), like=begin.state.public))
-    return Release(step, guarantee, store.json(prefix), view, rows, added, removed, mechanism.domain.types)
+    return Release(step, guarantee, store.json(prefix), view, rows, added, removed, row_codes(mechanism).types)
 
 
 def files(store: Store, step: int) -> dict[str, bytes]:
@@ -131,7 +131,7 @@ def _read_table(store: Store, step: int, name: str, mechanism: Mechanism) -> Tab
     for column, values in like.items():
         found = frame[column]
         columns[column] = np.array([*found, None], object)[:-1] if values.dtype == object else found.to_numpy()
-    return Table(mechanism.domain.cells(nw.from_native(frame, eager_only=True)), columns)
+    return Table(row_codes(mechanism).cells(nw.from_native(frame, eager_only=True)), columns)
 
 
 def _prefix(step: int) -> str:

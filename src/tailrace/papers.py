@@ -7,12 +7,15 @@ from typing import Any, Literal
 
 from tailrace.counters import BinaryTree, Simple
 from tailrace.domain import Schema
-from tailrace.guarantee import Neighbours, Replace, Unit
+from tailrace.guarantee import Neighbours, Replace, Unit, User, Window
 from tailrace.loss import Loss, Number
 from tailrace.mechanisms.panel_cumulative import PanelCumulative
 from tailrace.mechanisms.panel_window import PanelWindow
+from tailrace.mechanisms.policies import DSAT, DSFT, BudgetAbsorption, BudgetDistribution
 from tailrace.mechanisms.privtree import PrivTreeStream
 from tailrace.mechanisms.privtree_splits import PrivTree
+from tailrace.mechanisms.snapshot import SnapshotHistogram
+from tailrace.mechanisms.static import LaplaceBins
 from tailrace.memory import Missing
 
 
@@ -121,3 +124,83 @@ def panel_cumulative(
         counter=BinaryTree(),
         shares=tuple(level**3 for level in levels),
     )
+
+
+def dsft(
+    *,
+    domain: Schema,
+    privacy: Loss,
+    unit: User | Window,
+    horizon: int | None,
+    threshold: float,
+    releases: int | None = None,
+    histogram: Any = None,
+    population: int | None = None,
+) -> SnapshotHistogram:
+    """DSFT (Li, Xiong, Jiang, Liu), corrected: noise on bins, and a hundredth of the steps released (releases=None)."""
+    policy = DSFT(threshold=threshold, releases=_hundredth(unit, horizon) if releases is None else releases)
+    return _snapshots(domain, privacy, unit, horizon, policy, histogram, population)
+
+
+def dsat(
+    *,
+    domain: Schema,
+    privacy: Loss,
+    unit: User | Window,
+    horizon: int | None,
+    releases: int | None = None,
+    gains: tuple[float, float, float] = (0.5, 0.0, 0.0),
+    burn_in: int = 5,
+    histogram: Any = None,
+    population: int | None = None,
+) -> SnapshotHistogram:
+    """DSAT (Li, Xiong, Jiang, Liu), corrected, with the proportional term alone as in its experiments.
+
+    >>> from tailrace import Integer, PureDP
+    >>> age = Schema(age=Integer(0, 99))
+    >>> dsat(domain=age, privacy=PureDP(epsilon=1), unit=User(column="id", records=1), horizon=500).policy.releases
+    5
+    """
+    wanted = _hundredth(unit, horizon) if releases is None else releases
+    policy = DSAT(releases=wanted, gains=gains, burn_in=burn_in)
+    return _snapshots(domain, privacy, unit, horizon, policy, histogram, population)
+
+
+def budget_distribution(
+    *, domain: Schema, privacy: Loss, unit: User | Window, horizon: int | None, histogram: Any = None
+) -> SnapshotHistogram:
+    """BD (Kellaris, Papadopoulos, Xiao, Papadias): noise on bins."""
+    return _snapshots(domain, privacy, unit, horizon, BudgetDistribution(), histogram, None)
+
+
+def budget_absorption(
+    *, domain: Schema, privacy: Loss, unit: User | Window, horizon: int | None, histogram: Any = None
+) -> SnapshotHistogram:
+    """BA (Kellaris, Papadopoulos, Xiao, Papadias): noise on bins."""
+    return _snapshots(domain, privacy, unit, horizon, BudgetAbsorption(), histogram, None)
+
+
+def _snapshots(
+    domain: Schema,
+    privacy: Loss,
+    unit: User | Window,
+    horizon: int | None,
+    policy: Any,
+    histogram: Any,
+    population: int | None,
+) -> SnapshotHistogram:
+    return SnapshotHistogram(
+        domain=domain,
+        privacy=privacy,
+        unit=unit,
+        horizon=horizon,
+        policy=policy,
+        histogram=LaplaceBins() if histogram is None else histogram,
+        population=population,
+    )
+
+
+def _hundredth(unit: User | Window, horizon: int | None) -> int | None:
+    """A hundredth of the steps that are protected together, and at least the first."""
+    steps = unit.steps if isinstance(unit, Window) else horizon
+    return None if steps is None else -(-steps // 100)

@@ -124,7 +124,9 @@ class Plan:
         unit = self._unit(rows)
         if isinstance(rows, nw.LazyFrame):
             found = _fetched(rows, lambda: rows.select(unit, self.codes.cell(rows).fill_null(-1).alias("cell")))
-            return _ids(found.get_column("unit")), self.codes.settle(found.get_column("cell").to_numpy().astype(np.int64))
+            return _ids(found.get_column("unit")), self.codes.settle(
+                found.get_column("cell").to_numpy().astype(np.int64)
+            )
         if kinds(rows, [self.key])[self.key] == "null":
             return np.full(len(rows), np.nan), self.codes.cells(rows)
         return _ids(rows.select(unit).get_column("unit")), self.codes.cells(rows)

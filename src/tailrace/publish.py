@@ -34,14 +34,15 @@ These are not records of people. They were made from noisy counts, and may be sh
 def announce(
     folder: Path, guarantee: Guarantee, codebook: Mapping[str, Any], calendar: Mapping[str, Any] | None = None
 ) -> None:
-    """A new public directory with what holds for all steps."""
-    folder.mkdir()
+    """What holds for all steps, in a public directory; what is there already is left as it is."""
+    folder.mkdir(exist_ok=True)
     promise = {"sentence": str(guarantee), **guarantee.to_dict()}
-    write_file(folder / "guarantee.json", _json(promise))
-    write_file(folder / "codebook.json", _json(codebook))
+    said = {"guarantee.json": _json(promise), "codebook.json": _json(codebook)}
     if calendar is not None:
-        write_file(folder / "calendar.json", _json(calendar))
-    write_file(folder / "README.md", _README.format(sentence=guarantee).encode())
+        said["calendar.json"] = _json(calendar)
+    for name, data in {**said, "README.md": _README.format(sentence=guarantee).encode()}.items():
+        if not (folder / name).is_file():
+            write_file(folder / name, data)
 
 
 def holds(folder: Path, step: int, sizes: Mapping[str, int]) -> bool:

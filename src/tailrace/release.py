@@ -105,7 +105,7 @@ class Release:
         return f"<release of step {self.step}: {self.guarantee.short}>"
 
 
-def part(table: Table, keep: np.ndarray) -> Table:
+def part(table: Table, keep: np.ndarray | slice) -> Table:
     """Some rows of a table."""
     return Table(table.cells[keep], {name: values[keep] for name, values in table.columns.items()})
 

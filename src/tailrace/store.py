@@ -36,6 +36,7 @@ _REFUSED = {
     sqlite3.SQLITE_PERM,
     sqlite3.SQLITE_AUTH,
 }
+_PATIENCE = 3  # times that a checkpoint waits for readers, each as long as the connection's timeout
 _SCHEMA = "CREATE TABLE value (name TEXT PRIMARY KEY, data BLOB NOT NULL, digest BLOB NOT NULL)"
 
 
@@ -53,7 +54,7 @@ class Store:
             self.secret = _secret(folder / "key")
             self._database = _connect(folder / "state.db")
             with _explained(folder):
-                self._database.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # a killed commit may have left erased values
+                _cut(self._database)  # a killed commit may have left erased values
                 if self._database.execute("PRAGMA quick_check").fetchone()[0] != "ok":
                     raise Corrupt("private/state.db is damaged: restore the whole directory from a backup.")
             if self.json("format") != FORMAT:
@@ -79,7 +80,7 @@ class Store:
             for name, data in {"format": json.dumps(FORMAT).encode(), **values}.items():
                 _put(database, name, data)
             database.execute("COMMIT")
-            database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            _cut(database)
         sync(folder)
 
     def bytes(self, name: str) -> bytes:
@@ -127,7 +128,7 @@ class Store:
                 raise
             point(f"{name}, after")
             if erases:
-                self._database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+                _cut(self._database)
                 point(f"{name}, checkpointed")
 
     def close(self) -> None:
@@ -158,6 +159,17 @@ class Changing:
     def erase(self, prefix: str) -> None:
         """Remove `prefix` and what lies below it."""
         self._database.execute("DELETE FROM value WHERE name = ? OR name LIKE ?", (prefix, f"{prefix}/%"))
+
+
+def _cut(database: sqlite3.Connection) -> None:
+    """Cut the log, which holds what was erased; a reader that looks right now is waited for."""
+    for _ in range(_PATIENCE):
+        if not database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
+            return
+    raise StateError(
+        "Another program keeps private/state.db open for reading, so what was erased cannot be wiped. The step is safe: close "
+        "that program and run again."
+    )
 
 
 def _put(database: sqlite3.Connection, name: str, data: bytes) -> None:

@@ -30,6 +30,7 @@ from tailrace import intents, keep
 from tailrace.calendar import Calendar
 from tailrace.create import (
     PathLike,
+    announce_stream,
     beside_ledger,
     build,
     calendar_of,
@@ -44,15 +45,15 @@ from tailrace.create import (
 from tailrace.durable import point
 from tailrace.errors import ConfigError, Corrupt, DataError, HorizonReached, StateError
 from tailrace.fork import fork
-from tailrace.guarantee import Guarantee, User
+from tailrace.guarantee import Guarantee, User, Window
 from tailrace.intents import Intent
 from tailrace.ledger import Ledger, Mark
 from tailrace.loss import whole
-from tailrace.mechanisms.base import Mechanism
-from tailrace.memory import bound
+from tailrace.mechanisms.base import Mechanism, Takes, row_codes
+from tailrace.memory import counted
+from tailrace.memory.snapshot import snapshot_counted
 from tailrace.noise import Noise
 from tailrace.plain import from_plain
-from tailrace.plan import Counts
 from tailrace.publish import deliver, holds
 from tailrace.release import Release, kind_of, part
 from tailrace.store import Store
@@ -167,6 +168,7 @@ class Stream:
     def _deliver_missing(self) -> None:
         """Bring the public directory up to date; a release there that is not the stored one is refused."""
         assert self._store is not None
+        announce_stream(self._public, self._mechanism, self.guarantee, self._calendar)
         for step in range(1, self.step + 1):
             if not holds(self._public, step, keep.sizes(self._store, step)):
                 deliver(self._public, step, keep.files(self._store, step))
@@ -275,19 +277,22 @@ class Stream:
         """Bound, count, and write it down; nothing has been drawn."""
         nonce = self._noise.at("step", step).nonce()
         plan, unit, segment = self._mechanism.plan(self._standing.state.public), self._mechanism.unit, None
-        if isinstance(unit, User):
+        if self._mechanism.takes is Takes.Snapshots and isinstance(unit, User | Window):
+            key = bytes.fromhex(self._units)
+            counts = snapshot_counted(plan, unit, frame, folder=self._segments, key=key)
+        elif isinstance(unit, User):
             segment = f"{step:06d}-{nonce[:8]}"
             old = self._standing.segment
-            accepted = bound(
+            counts = counted(
+                plan,
+                unit,
+                frame,
+                deletes,
                 old=None if old is None else self._segments / old,
                 new=self._segments / segment,
-                unit=unit,
                 key=bytes.fromhex(self._units),
-                adds=plan.rows(frame),
-                deletes=None if deletes is None else plan.rows(deletes),
                 point=point,
             )
-            counts = Counts(plan.tally(accepted.adds), plan.tally(accepted.deletes))
         else:
             counts = plan.counts(frame, deletes)
         intent = Intent(step, nonce, segment, counts)
@@ -326,9 +331,9 @@ class Stream:
             provenance=self._provenance(intent.step),
             view=view,
             rows=sample.table,
-            added=part(sample.table, np.arange(kept, len(sample.table.cells))),
-            removed=part(self._standing.table, np.flatnonzero(~sample.stayed)),
-            types=mechanism.domain.types,
+            added=part(sample.table, slice(kept, None)),
+            removed=part(self._standing.table, np.flatnonzero(~sample.stayed) if kept else slice(None)),
+            types=row_codes(mechanism).types,
         )
         self._commit(keep.Standing(measured.state, after, intent.segment, sample.table), release)
         self._usable = True

@@ -16,12 +16,15 @@ from pathlib import Path
 import numpy as np
 
 from tailrace import (
+    ZCDP,
+    AddRemove,
     BehindLedger,
     Categorical,
     Event,
     HistogramStream,
     Integer,
     Noise,
+    PanelWindow,
     PureDP,
     Schema,
     Stream,
@@ -31,7 +34,7 @@ from tailrace import (
 
 STEPS = 60
 WARD = Schema(sex=Categorical(["f", "m"]), age=Integer(0, 9))
-UNITS = {"event": Event(), "user": User(column="id", events=3)}
+UNITS = {"event": Event(), "user": User(column="id", events=3), "panel": User(column="id")}
 NOISE = {"seeded": lambda: Noise.insecure(1), "fresh": Noise.fresh}
 
 
@@ -45,17 +48,22 @@ def day(step):
     return pl.DataFrame({"id": people, "sex": sexes, "age": ages})
 
 
+def mechanism(unit):
+    if unit != "panel":
+        return HistogramStream(domain=WARD, privacy=PureDP(epsilon=1), unit=UNITS[unit], horizon=STEPS)
+    domain, privacy = Schema(sex=WARD.attributes[0]), ZCDP(rho=1)
+    return PanelWindow(domain=domain, unit=UNITS[unit], window=2, horizon=STEPS, privacy=privacy, neighbours=AddRemove)
+
+
 def work(folder, unit, noise, until=STEPS):
     """What a process does: create or open, then push what is missing; every third day the day before leaves again."""
     path = folder / "ward.tail"
-    if path.exists():
-        stream = Stream.open(path)
-    else:
-        mechanism = HistogramStream(domain=WARD, privacy=PureDP(epsilon=1), unit=UNITS[unit], horizon=STEPS)
-        stream = Stream.create(path, mechanism, population="ward", noise=NOISE[noise]())
+    made = {"population": "ward", "noise": NOISE[noise]()}
+    stream = Stream.open(path) if path.exists() else Stream.create(path, mechanism(unit), **made)
     with stream:
         for step in range(stream.step + 1, until + 1):
-            stream.push(day(step), deletes=day(step - 1) if step % 3 == 0 else None, step=step)
+            leave = step % 3 == 0 and unit != "panel"
+            stream.push(day(step), deletes=day(step - 1) if leave else None, step=step)
 
 
 def warm():
@@ -65,15 +73,19 @@ def warm():
     import polars as pl  # noqa: F401 (imported, not used: its threads start with the first frame)
 
     from tailrace.domain import kernel
-    from tailrace.memory import bound
+    from tailrace.mechanisms.panel_people import chosen
+    from tailrace.memory import LastValues, Missing, bound, follow
 
     Noise.fresh().laplace(5, 3)
+    chosen([np.ones((1, 2), np.int64)], seed=1, values=2, factor=2, modulus=2)
     kernel.count(np.zeros(1, np.int64), 1)
     for attribute, values in zip(WARD.attributes, (["f"], [1.0]), strict=True):
         attribute.encode(np.array(values, object if isinstance(values[0], str) else float))
     with tempfile.TemporaryDirectory() as folder:
         rows = np.arange(3), np.arange(3)
         bound(old=None, new=Path(folder) / "a", unit=UNITS["user"], key=bytes(16), adds=rows, deletes=rows)
+        recall = LastValues(window=2, values=3, missing=Missing.Carry, first=True)
+        follow(old=None, new=Path(folder) / "b", recall=recall, key=bytes(16), rows=rows)
 
 
 def begin(job):
@@ -136,7 +148,7 @@ def unbroken(folder, unit):
 
 def at_writes(folder, unit):
     """Killed at a random durable write of each life, at most one step's worth of them on, until the work is done."""
-    rng, kills, most = random.Random(1), 0, {"event": 4, "user": 14}[unit]
+    rng, kills, most = random.Random(1), 0, {"event": 4, "user": 14, "panel": 14}[unit]
     while (outcome := ended(begin(killed_at(rng.randint(1, most), lambda: work(folder, unit, "seeded"))))) != 0:
         assert outcome == -signal.SIGKILL, outcome
         kills += 1

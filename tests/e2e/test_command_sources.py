@@ -1,6 +1,7 @@
 """Sources and sinks by the command line: lines on standard input, SQLite in and out, deletes, late rows, files mended in time."""
 
 import json
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -189,3 +190,50 @@ def test_watching_tells_once_of_a_file_that_cannot_be_read_and_goes_on_when_it_i
         assert child.stderr.read() == "", "once"
         assert child.stdout.read().splitlines() == [f"Released step {day} (2026-01-0{day})." for day in range(1, 6)]
     assert counts(tmp_path, 5) == {"f": 1}
+
+
+def test_rows_piped_again_after_a_cut_off_run_do_not_count_twice(tailrace, configure, tmp_path):
+    """Without a calendar nothing tells the rows apart, so the run that finishes the step takes no new ones."""
+    configure(tmp_path, calendar=None, source='kind = "Lines"')
+    rows = '{"sex": "f"}\n' * 40
+    killed = (
+        "import os; from tailrace import durable; from tailrace.cli import app\n"
+        "def stop(name):\n    if name == 'intent, after': os._exit(9)\n"
+        "durable.hook = stop; app()"
+    )
+    tailrace("run", "stream.toml", cwd=tmp_path, stdin=rows, script=killed, code=9)
+    again = tailrace("run", "stream.toml", cwd=tmp_path, stdin=rows, code=5)
+    assert "pipe in new rows only" in again.stderr
+    tailrace("run", "stream.toml", cwd=tmp_path, stdin='{"sex": "m"}\n')
+    tailrace("export", "stream.toml", "--to", "out.csv", cwd=tmp_path)
+    lines = (tmp_path / "out.csv").read_text().split()
+    assert (lines.count("f"), lines.count("m")) == (40, 1)
+
+
+def test_releases_never_come_back_as_data(tailrace, configure, tmp_path):
+    configure(tmp_path, calendar=None, source='kind = "Folder"\npath = "."\nfiles = "**/*.parquet"')
+    assert "come back as data" in tailrace("run", "stream.toml", cwd=tmp_path, code=3).stderr
+    configure(
+        tmp_path,
+        source='kind = "Folder"\npath = "incoming"\nfiles = "**/*.csv"\ntime = "day"',
+        sinks=['kind = "CsvFolder"\npath = "incoming/out"'],
+    )
+    assert "come back as data" in tailrace("run", "stream.toml", cwd=tmp_path, code=3).stderr
+
+
+def test_a_linked_stream_a_lost_promise_and_a_damaged_release(tailrace, configure, tmp_path):
+    configure(tmp_path)
+    (tmp_path / "incoming" / "all.csv").write_text("day,sex\n2026-01-01,f\n")
+    tailrace("run", "stream.toml", cwd=tmp_path)
+    releases = tmp_path / "ward.tail" / "releases"
+    promise = (releases / "guarantee.json").read_bytes()
+    shutil.rmtree(releases)
+    tailrace("run", "stream.toml", cwd=tmp_path)
+    assert (releases / "guarantee.json").read_bytes() == promise and (releases / "README.md").is_file()
+    (releases / "000005" / "table.parquet").write_bytes(b"xx")
+    assert "is damaged" in tailrace("export", "stream.toml", "--to", "out.csv", cwd=tmp_path, code=5).stderr
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "ward.tail").rename(tmp_path / "elsewhere" / "ward.tail")
+    (tmp_path / "tailrace.ledger").rename(tmp_path / "elsewhere" / "tailrace.ledger")
+    (tmp_path / "ward.tail").symlink_to(tmp_path / "elsewhere" / "ward.tail")
+    assert "ward" in tailrace("status", "stream.toml", cwd=tmp_path).stdout

@@ -97,7 +97,7 @@ def test_init_without_a_terminal_names_the_flag_that_is_missing(tailrace, tmp_pa
         ({"--unit": "people"}, "unit is 'event', or 'user COLUMN EVENTS'"),
         ({"--column": "sex"}, "--column takes NAME=KIND"),
         ({"--column": "sex=colour red"}, "There is no attribute 'colour'"),
-        ({"--csv": "incoming"}, "[[sink]] path must not be the folder of [source]"),
+        ({"--csv": "incoming"}, "[[sink]] path must not be read by [source]"),
         ({"--timezone": "Mars"}, "timezone must be an IANA name"),
         ({"--format": "dots"}, "must say how a time is written"),
     ],
@@ -262,7 +262,7 @@ def test_private_status_shows_files_that_were_changed_or_went_or_wait(tailrace, 
     states = {name: (one["since"], one["state"], one["rows"], one["dropped"]) for name, one in found["files"].items()}
     assert states == {
         "a.csv": (1, "used", 7, 4),
-        "b.csv": (1, "changed after use: ignored", 7, 4),
+        "b.csv": (1, "changed after use: closed steps keep what they had", 7, 4),
         "gone.csv": (1, "gone", None, None),
         "late[old].csv": (None, "not used yet", None, None),
     }

@@ -103,3 +103,42 @@ def test_a_report_of_a_histogram_shows_its_totals(tailrace, configure, tmp_path)
     tailrace("run", "stream.toml", cwd=tmp_path)
     tailrace("report", "ward.tail", "--to", "page.html", cwd=tmp_path)
     assert "Rows released" in (tmp_path / "page.html").read_text()
+
+
+def test_the_demo_leaves_alone_what_it_did_not_make(tailrace, configure, tmp_path):
+    (tmp_path / "city.tail").mkdir()
+    (tmp_path / "city.tail" / "mine.txt").write_text("mine")
+    wrong = tailrace("demo", "--to", ".", cwd=tmp_path, code=3)
+    assert "did not make" in wrong.stderr and (tmp_path / "city.tail" / "mine.txt").read_text() == "mine"
+
+
+def test_a_report_overwrites_reports_only_and_tells_of_no_other_stream(tailrace, configure, tmp_path):
+    configure(tmp_path)
+    configure(tmp_path, name="other.toml", stream='path = "other.tail"\npopulation = "another study"')
+    (tmp_path / "incoming" / "all.csv").write_text("day,sex\n2026-01-01,f\n")
+    tailrace("run", "stream.toml", cwd=tmp_path)
+    tailrace("run", "other.toml", cwd=tmp_path)
+    before = (tmp_path / "incoming" / "all.csv").read_bytes()
+    assert (
+        "choose another name"
+        in tailrace("report", "ward.tail", "--to", "incoming/all.csv", cwd=tmp_path, code=3).stderr
+    )
+    assert (tmp_path / "incoming" / "all.csv").read_bytes() == before
+    for _ in range(2):
+        tailrace("report", "stream.toml", "--to", "page.html", cwd=tmp_path)
+    page = (tmp_path / "page.html").read_text()
+    assert "another study" not in page and "ward.tail" in page
+    public = tailrace("report", "stream.toml", "--private", "--to", "ward.tail/releases/x.html", cwd=tmp_path, code=3)
+    assert "private folder" in public.stderr and not (tmp_path / "ward.tail" / "releases" / "x.html").exists()
+
+
+@pytest.mark.parametrize("begin", [1, 5])
+def test_a_stream_without_anything_to_show_yet_has_a_report(begin):
+    from tailrace import Box, Event, PureDP, SpatialStream, Stream
+    from tailrace.report.stream import stream_report
+
+    square = Box(low=(0, 0), high=(1, 1), columns=("x", "y"), cells=8)
+    spatial = SpatialStream(domain=square, privacy=PureDP(epsilon=1), unit=Event(), horizon=90, begin=begin)
+    with Stream(spatial) as stream:
+        stream.push(None)
+        assert "Whoever sees" in stream_report(stream, [])

@@ -6,8 +6,11 @@ import sys
 from pathlib import Path
 
 import polars as pl
+import pytest
 
 from tailrace.ledger import Ledger
+
+pytestmark = pytest.mark.slow  # kills through the command line take minutes
 
 KILLING = Path(__file__).with_name("killing_runs.py")
 

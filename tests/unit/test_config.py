@@ -25,7 +25,6 @@ from tailrace import (
     mechanisms,
 )
 from tailrace.calendar import Calendar
-from tailrace import mechanisms
 from tailrace.config import load, parts
 from tailrace.config.models import CsvSink, FolderSource, LinesSource, ParquetSink, SqlSink, SqlSource
 from tailrace.guarantee import Neighbours
@@ -300,7 +299,7 @@ def test_an_example_can_be_used_as_it_stands():
         ("[[sink]]", "[sink]", "line 31: a sink is a table in two brackets, [[sink]]"),
         ("CsvFolder", "Csv", 'line 32: [[sink]] has no kind \'Csv\'; use one of "CsvFolder", "ParquetFolder", "SqlTable".'),
         ('path = "public"', "", "line 31: [[sink]] needs the key 'path', for example path = \"public\"."),
-        ('"public"', '"./incoming"', "line 33: [[sink]] path must not be the folder of [source]"),
+        ('"public"', '"./incoming"', "line 33: [[sink]] path must not be read by [source]"),
         ('"public"', '"ward.tail/private"', "line 33: [[sink]] path must lie outside the stream's own folder"),
         ('"public"\n', '"public"\n[[sink]]\nkind = "CsvFolder"\npath = "x/../public"', "line 34: [[sink]] is there twice"),
     ],
@@ -414,3 +413,27 @@ def test_a_region_is_read_from_the_file_beside(tmp_path):
     assert made.columns == ("x", "y") and made.shape == (4, 4)
     with pytest.raises(Problem, match="region"):
         space("region", {"path": "nowhere.geojson"}, tmp_path)
+
+
+def test_a_panel_can_be_configured_with_its_policy(tmp_path):
+    text = """
+[stream]
+path = "panel.tail"
+population = "panel"
+[mechanism]
+kind = "PanelWindow"
+horizon = 6
+window = 3
+privacy = { kind = "ZCDP", rho = 0.1 }
+unit = { kind = "User", column = "id" }
+neighbours = { kind = "AddRemove" }
+missing = { kind = "Drop" }
+[schema]
+poor = { kind = "Categorical", values = [false, true] }
+[source]
+kind = "Folder"
+path = "in"
+files = "*.csv"
+"""
+    (tmp_path / "stream.toml").write_text(text)
+    assert load(tmp_path / "stream.toml").mechanism.missing.name == "Drop"

@@ -12,9 +12,13 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import importlib.util
-from collections.abc import Callable
+import operator
+import tempfile
+from collections.abc import Callable, Iterator
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import narwhals as nw
@@ -25,11 +29,13 @@ from tailrace.checks.spy import Spy
 from tailrace.guarantee import Guarantee
 from tailrace.loss import ZCDP
 from tailrace.mechanisms.base import Mechanism, State, Step
+from tailrace.memory import counted, hash_units
 from tailrace.noise import Draws, Noise
 from tailrace.packing import pack, unpack
-from tailrace.plan import Counts, opened
+from tailrace.plan import Counts, Plan, opened
 
 Batches = list[tuple[Any, Any]]
+_KEY = bytes(16)
 
 
 def check_mechanism(mechanism: Mechanism, batches: Batches) -> None:
@@ -38,22 +44,39 @@ def check_mechanism(mechanism: Mechanism, batches: Batches) -> None:
         check(mechanism, batches)
 
 
-def _step(mechanism: Mechanism, state: State, batch: tuple[Any, Any], noise: Draws) -> Step:
-    """One step, with as many rounds as it asks for."""
-    step = Step(state, again=True)
-    for turn in range(mechanism.rounds):
-        if not step.again:
-            break
-        counts = mechanism.plan(step.state.public).counts(*batch)
-        step = mechanism.measure(step.state, counts, noise.at("round", turn))
-    return step
+class _Counting:
+    """Counts step after step, with a unit memory of its own where plans want one."""
+
+    def __init__(self, mechanism: Mechanism, folder: str) -> None:
+        self._unit: Any = mechanism.unit
+        self._folder, self._steps = Path(folder), 0
+
+    def counts(self, plan: Plan, batch: tuple[Any, Any]) -> Counts:
+        if plan.memory is None:
+            return plan.counts(*batch)
+        self._steps += 1
+        old, new = (self._folder / str(step) for step in (self._steps - 1, self._steps))
+        return counted(plan, self._unit, *batch, old=old if self._steps > 1 else None, new=new, key=_KEY)
+
+
+def _steps(mechanism: Mechanism, batches: Batches, noise: Draws) -> Iterator[tuple[State, Counts, State]]:
+    """Each step, with as many rounds as it asks for: the state before, the counts of its last round, the state after."""
+    state = mechanism.init()
+    with tempfile.TemporaryDirectory(prefix="tailrace-") as folder:
+        counting = _Counting(mechanism, folder)
+        for t, batch in enumerate(batches):
+            step, before, counts = Step(state, again=True), state, Counts(np.zeros(0, int), np.zeros(0, int))
+            for turn in range(mechanism.rounds):
+                if not step.again:
+                    break
+                before, counts = step.state, counting.counts(mechanism.plan(step.state.public), batch)
+                step = mechanism.measure(before, counts, noise.at("step", t, "round", turn))
+            state = step.state
+            yield before, counts, state
 
 
 def _run(mechanism: Mechanism, batches: Batches, noise: Draws) -> list[State]:
-    states = [mechanism.init()]
-    for t, batch in enumerate(batches):
-        states.append(_step(mechanism, states[-1], batch, noise.at("step", t)).state)
-    return states
+    return [mechanism.init(), *(after for _, _, after in _steps(mechanism, batches, noise))]
 
 
 def _rows(frame: Any) -> list[Any]:
@@ -101,18 +124,19 @@ def _epsilon(loss: Any) -> Fraction:
 
 def check_purity(mechanism: Mechanism, batches: Batches) -> None:
     """Measuring leaves state and counts as they were."""
-    state = mechanism.init()
-    for t, batch in enumerate(batches):
-        counts = mechanism.plan(state.public).counts(*batch)
+    for t, (state, counts, _) in enumerate(_steps(mechanism, batches, Noise.insecure(1))):
         before = pack(state), pack(counts)
-        after = mechanism.measure(state, counts, Noise.insecure(1).at(t)).state
+        mechanism.measure(state, counts, Noise.insecure(1).at("again", t))
         assert (pack(state), pack(counts)) == before, "measure does not change its state or counts"
-        state = after
 
 
 def check_additivity(mechanism: Mechanism, batches: Batches) -> None:
-    """Counts add up over any partition of the rows, and are the same on every engine that is installed."""
+    """Counts add up over any partition of the rows (of the units, where they are remembered), and are the same on every engine
+    that is installed."""
     plan = mechanism.plan(mechanism.init().public)
+    if plan.memory is not None:
+        _check_units(mechanism, batches)
+        return
     for adds, deletes in batches:
         whole = plan.counts(adds, deletes)
         parts = [plan.counts(rows) for rows in _rows(adds)] + [plan.counts(None, rows) for rows in _rows(deletes)]
@@ -121,6 +145,37 @@ def check_additivity(mechanism: Mechanism, batches: Batches) -> None:
         assert same, "counts of parts add up to the counts of the whole"
         for engine, frame in _elsewhere(adds).items():
             assert np.array_equal(plan.count(frame), whole.adds), f"counts are the same on {engine}"
+
+
+def _check_units(mechanism: Mechanism, batches: Batches) -> None:
+    """The same for plans with a memory, step by step."""
+    run = list(_steps(mechanism, batches, Noise.insecure(1)))
+    plans, whole = [mechanism.plan(state.public) for state, _, _ in run], [counts for _, counts, _ in run]
+
+    def follow(frames: list[Any]) -> list[Counts]:
+        with tempfile.TemporaryDirectory(prefix="tailrace-") as folder:
+            counting = _Counting(mechanism, folder)
+            return [counting.counts(plan, (frame, None)) for plan, frame in zip(plans, frames, strict=True)]
+
+    def same(counts: list[Counts]) -> bool:
+        return all(np.array_equal(one.adds, other.adds) for one, other in zip(counts, whole, strict=True))
+
+    parts = [follow([_units(plans[0], frame, part) for frame, _ in batches]) for part in range(3)]
+    together = [functools.reduce(operator.add, counts) for counts in zip(*parts, strict=True)]
+    assert same(together), "counts of parts add up to the counts of the whole"
+    there = [_elsewhere(frame) for frame, _ in batches]
+    for engine in {engine for frames in there for engine in frames}:
+        assert same(follow([frames.get(engine) for frames in there])), f"counts are the same on {engine}"
+
+
+def _units(plan: Plan, frame: Any, part: int) -> Any:
+    """The rows of a third of the units, in another order."""
+    rows = opened(frame)
+    if rows is None:
+        return None
+    held: nw.DataFrame[Any] = rows.collect() if isinstance(rows, nw.LazyFrame) else rows
+    third = np.flatnonzero(hash_units(plan.rows(held.to_native())[0], _KEY)["lo"] % 3 == part)
+    return nw.to_native(held[np.random.default_rng(0).permutation(third).tolist()])
 
 
 def check_replay(mechanism: Mechanism, batches: Batches) -> None:
@@ -186,13 +241,13 @@ def _scrambled(part: Any) -> Any:
     return dataclasses.replace(part, **{f.name: _scrambled(getattr(part, f.name)) for f in dataclasses.fields(part)})
 
 
-def check_empty(mechanism: Mechanism, batches: Batches) -> None:  # noqa: ARG001
-    """A step without rows is a step like any other: noise is drawn."""
-    spy = Spy(Noise.insecure(10))
-    plan = mechanism.plan(mechanism.init().public)
-    zeros = np.zeros(plan.codes.size, np.int64)
-    mechanism.measure(mechanism.init(), Counts(zeros, zeros), spy.at("step"))
-    assert spy.record, "an empty batch draws noise too"
+def check_empty(mechanism: Mechanism, batches: Batches) -> None:
+    """A step without rows is a step like any other: noise is drawn whenever it would be."""
+    spies = [Spy(Noise.insecure(10)), Spy(Noise.insecure(10))]
+    for spy, rows in zip(spies, (batches, [(None, None)] * len(batches)), strict=True):
+        _run(mechanism, rows, spy)
+    full, empty = ({drawn.path[:2] for drawn in spy.record} for spy in spies)
+    assert full == empty, "an empty batch draws noise too"
 
 
 CHECKS: tuple[Callable[[Mechanism, Batches], None], ...] = (

@@ -125,6 +125,8 @@ def _attributes(given: tuple[str, ...], names: list[str]) -> tuple[tuple[str, At
         name, sign, rest = words.partition("=")
         if not sign or not name:
             raise ConfigError("--column takes NAME=KIND, for example --column 'age=integer 0 99'.")
+        if name in found:
+            raise ConfigError("--column names a column twice: say once what it may hold.")
         found[name] = attribute(rest)
     if not given and _someone():
         typer.echo("What may each column hold? integer 0 99 | category f m | real 0 10 20 | boolean | skip")

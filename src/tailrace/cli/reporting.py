@@ -15,20 +15,27 @@ from tailrace.durable import place, write_file
 from tailrace.edges import open_source
 from tailrace.errors import ConfigError
 from tailrace.report.lives import Lives, lives
+from tailrace.report.page import OURS
 from tailrace.report.stream import stream_report
 from tailrace.sources import Used
+from tailrace.store import peek
 from tailrace.stream import Stream
 
 
 def write_report(path: Path, to: Path | None, *, private: bool) -> None:
-    """The public report of a stream, or the curator's, which shows the true data beside."""
+    """The public report of a stream, or the curator's, which shows the true data beside and stays with them."""
     where = Place.of(path)
+    if private and to is not None:
+        raise ConfigError("The private report stays in the stream's private folder: leave --to out.")
+    target = where.folder / "private" / "PRIVATE-report.html" if private else (to or Path("report.html"))
+    if target.exists() and (not target.is_file() or OURS.encode() not in target.read_bytes()[:1000]):
+        raise ConfigError(f"{target} is there already, and is no report: choose another name with --to.")
     ledger = where.config.ledger if where.config else None
+    (about,) = peek(where.folder / "private", "about")
     with Stream.open(where.folder, ledger=ledger) as stream:
-        entries = ledger_of(where.folder, ledger).entries()
+        entries = [entry for entry in ledger_of(where.folder, ledger).entries() if entry.id == about["entry"]]
         truth = _truth(where.config, stream) if private else None
         html = stream_report(stream, entries, truth)
-    target = to or (where.folder / "private" / "PRIVATE-report.html" if private else Path("report.html"))
     partial = target.with_name(f".{target.name}.partial")
     write_file(partial, html.encode(), private=private)
     place(partial, target, "report")
@@ -47,7 +54,7 @@ def _truth(config: Config | None, stream: Stream) -> Lives:
         changes = []
         for step in range(1, stream.step + 1):
             batch = source.batch(step)
-            frames = (batch.adds, batch.deletes)
             none = np.zeros((0, len(columns)))
+            frames = (batch.adds, batch.deletes)
             changes.append(tuple(none if f is None else f.select(columns).drop_nulls().to_numpy() for f in frames))
     return lives(changes)

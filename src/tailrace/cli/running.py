@@ -17,8 +17,9 @@ from tailrace.edges import open_sinks, open_source, open_stream
 from tailrace.errors import DataError, StateError
 from tailrace.flow import run
 from tailrace.release import Release
-from tailrace.sources import Source
+from tailrace.sources import Frames, Source
 from tailrace.sources.base import now
+from tailrace.store import peek
 from tailrace.stream import Stream
 
 
@@ -45,7 +46,10 @@ def release_steps(file: Path, *, watch: bool, every: float, json: bool) -> None:
 
 def _look(config: Config, lines: Source | None, *, watch: bool, json: bool) -> bool:
     """Release every step that is ready; whether no other will ever be."""
+    stood = peek(config.path / "private", "standing")[0]["step"] if config.path.exists() else 0
     with open_stream(config) as stream:
+        if lines is not None and config.calendar is None:
+            _finish_before(config, stream, stood)
         source = lines or open_source(config)  # not before the stream is ours: another process may have used files
         say.interruptible()
         before, horizon = stream.step, stream.mechanism.horizon
@@ -68,12 +72,23 @@ def _look(config: Config, lines: Source | None, *, watch: bool, json: bool) -> b
         return source.over or (horizon is not None and stream.step >= horizon)
 
 
+def _finish_before(config: Config, stream: Stream, stood: int) -> None:
+    """Stop where an earlier run was cut off: rows that are piped in again would count twice, since nothing tells them apart."""
+    sinks = open_sinks(config)
+    lacking = [sink for sink in sinks if not set(range(1, stream.step + 1)) <= sink.holds()]
+    list(run(stream, Frames([]), sinks))
+    if stream.step > stood or lacking:
+        raise StateError(
+            f"Step {stream.step} was finished from what was piped in before, when a run was cut off: pipe in new rows only."
+        )
+
+
 def _ready(stream: Stream) -> int | None:
     """How many steps the calendar has closed; None where there is none to tell."""
     if stream.calendar is None:
         return None
     closed = stream.calendar.released_by(now())
-    return min(closed, stream.mechanism.horizon or closed) - stream.step
+    return max(min(closed, stream.mechanism.horizon or closed) - stream.step, 0)  # a clock may be set back
 
 
 def _tell(config: Config, release: Release, *, json: bool) -> None:

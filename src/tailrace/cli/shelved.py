@@ -27,7 +27,8 @@ def files_now(config: Config | None) -> dict[str, dict[str, Any]]:
         elif use is None:
             state = "not used yet"
         else:
-            state = "changed after use: ignored" if use.differs(path) else "used"
+            what = "closed steps keep what they had" if use.times is not None else "ignored"
+            state = f"changed after use: {what}" if use.differs(path) else "used"
         shown[name] = {"since": use.since if use else None, "state": state, **_rows(config, path)}
     return shown
 

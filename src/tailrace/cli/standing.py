@@ -34,7 +34,7 @@ class Place:
         config = load(path)
         if not config.path.is_dir():
             raise StateError(f"{config.path.name} is not there yet: tailrace run {path} makes it.")
-        return cls(config.path, config)
+        return cls(config.path.resolve(), config)
 
 
 def show_status(path: Path, *, private: bool, json: bool) -> None:
@@ -100,7 +100,13 @@ def export_table(path: Path, to: Path, step: int | None) -> None:
     wanted = step if step is not None else (held[-1] if held else 0)
     if wanted not in held:
         raise StateError(f"There is no release of step {wanted}: the last one is {held[-1] if held else 0}.")
-    frame, buffer = pl.read_parquet(releases / f"{wanted:06d}" / "table.parquet"), io.BytesIO()
+    table, buffer = releases / f"{wanted:06d}" / "table.parquet", io.BytesIO()
+    try:
+        frame = pl.read_parquet(table)
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError):
+        raise Corrupt(
+            f"releases/{table.parent.name}/{table.name} is damaged: move its folder away, and tailrace run writes it again."
+        ) from None
     if to.suffix.lower() == ".csv":
         frame.fill_nan(None).write_csv(buffer)
     elif to.suffix.lower() == ".parquet":

@@ -103,14 +103,23 @@ def _sinks(config: Config) -> None:
                 (*where, "path"),
                 "[[sink]] path must lie outside the stream's own folder, which keeps every release anyway.",
             )
-        elif sink.path == _folder(config):
+        elif _is_read(config, sink.path):
             raise Problem(
-                (*where, "path"), "[[sink]] path must not be the folder of [source]: releases would be read as data."
+                (*where, "path"), "[[sink]] path must not be read by [source]: releases would come back as data."
             )
+    if _is_read(config, config.path):
+        raise _source(
+            "path", "and its patterns must not reach into the stream's own folder: releases would come back as data."
+        )
 
 
-def _folder(config: Config) -> Path | None:
-    return config.source.path if isinstance(config.source, FolderSource) else None
+def _is_read(config: Config, path: Path) -> bool:
+    """Whether files in a folder would be read as data: it is the source's, or its patterns reach below that."""
+    source = config.source
+    if not isinstance(source, FolderSource):
+        return False
+    deep = any("/" in pattern for pattern in (source.files, source.name, source.deletes) if pattern is not None)
+    return path == source.path or (deep and path.is_relative_to(source.path))
 
 
 def _source(key: str, rest: str) -> Problem:

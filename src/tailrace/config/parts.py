@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path as Folder
 from typing import Any
 
-from tailrace import domain, geometry, mechanisms
+from tailrace import counters, domain, geometry, mechanisms
 from tailrace.config.hints import element, fits, hints_of, plain_words, union, without_none
 from tailrace.config.lines import Path
 from tailrace.config.problem import Problem, label, missing_key, quoted, unknown_key, unknown_kind
@@ -23,9 +23,11 @@ from tailrace.config.spaces import FILES
 from tailrace.create import kinds
 from tailrace.errors import ConfigError, Error
 from tailrace.guarantee import KINDS
+from tailrace.memory import Missing
 
 # TOML has no null: this stands for it under a key that must be there and may stay open (the horizon of an endless stream)
 _NONE = "none"
+_CHOICES = {policy.name for policy in Missing}  # members of enumerations, which a table names by their kind
 _SPACES = (domain, geometry)  # the modules of domains
 _EXAMPLES = {
     "horizon": "365",
@@ -53,7 +55,7 @@ def classes() -> Mapping[str, Callable[..., Any]]:
     return {
         name: make
         for name, make in known.items()
-        if name in KINDS or (inspect.isclass(make) and not getattr(make, "_is_protocol", False))
+        if name in {*KINDS, *_CHOICES} or (inspect.isclass(make) and not getattr(make, "_is_protocol", False))
     }
 
 
@@ -228,8 +230,11 @@ def _mechanisms() -> list[str]:
 
 
 def _unclaimed() -> list[str]:
-    """The kinds that are no loss, unit, domain or mechanism: what a hint of Any most likely wants."""
-    return sorted(name for name in classes() if name not in {*KINDS, *_declared(), *_mechanisms()})
+    """The kinds that are no loss, unit, domain or mechanism: what a hint of Any most likely wants, counters first."""
+    taken = {*KINDS, *_CHOICES, *_declared(), *_mechanisms()}
+    return sorted(
+        (name for name in classes() if name not in taken), key=lambda name: (name not in counters.__all__, name)
+    )
 
 
 def _refused(

@@ -7,6 +7,7 @@ from tailrace.counters.choice import best
 from tailrace.counters.hybrid import Hybrid
 from tailrace.counters.kary_tree import KaryTree
 from tailrace.counters.simple import Simple
+from tailrace.counters.sqrt_even import SqrtEven
 from tailrace.counters.sqrt_toeplitz import SqrtToeplitz
 from tailrace.counters.unbounded import Unbounded
 from tailrace.counters.unbounded_block import UnboundedBlock
@@ -18,6 +19,7 @@ __all__ = [
     "Hybrid",
     "KaryTree",
     "Simple",
+    "SqrtEven",
     "SqrtToeplitz",
     "Unbounded",
     "UnboundedBlock",

@@ -29,7 +29,7 @@ class Line:
 def line_chart(lines: Sequence[Line], *, title: str, x_label: str, y_label: str) -> str:
     """A chart of `lines` as an <svg> element."""
     x_high = max(float(line.x.max()) for line in lines)
-    y_high = max(float(np.nanmax(line.y)) for line in lines) * 1.05
+    y_high = 1.05 * max(float(line.y[np.isfinite(line.y)].max(initial=0.0)) for line in lines) or 1.0
     x_ticks, y_ticks = _ticks(x_high), _ticks(y_high)
     right, bottom = WIDTH - _RIGHT, HEIGHT - _BOTTOM
 
@@ -58,7 +58,8 @@ def line_chart(lines: Sequence[Line], *, title: str, x_label: str, y_label: str)
         f'<text x="16" y="{middle}" text-anchor="middle" transform="rotate(-90 16 {middle})">{escape(y_label)}</text>'
     )
     for line, colour in zip(lines, COLOURS, strict=False):
-        keep = np.unique(np.linspace(0, len(line.x) - 1, min(_POINTS, len(line.x))).astype(int))
+        there = np.flatnonzero(np.isfinite(line.y))
+        keep = there[np.unique(np.linspace(0, len(there) - 1, min(_POINTS, len(there))).astype(int))]
         path = " ".join("{:.1f},{:.1f}".format(*place(float(line.x[i]), float(line.y[i]))) for i in keep)
         dash = ' stroke-dasharray="5 4"' if line.dashed else ""
         parts.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="1.8"{dash}/>')
@@ -66,7 +67,8 @@ def line_chart(lines: Sequence[Line], *, title: str, x_label: str, y_label: str)
             some = np.unique(np.linspace(0, len(line.x) - 1, min(40, len(line.x))).astype(int))
             for x, y in (place(float(line.x[i]), float(line.dots[i])) for i in some):
                 parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="2.2" fill="{colour}"/>')
-    ends = _spread([place(0, float(line.y[-1]))[1] for line in lines], gap=15, low=_TOP, high=bottom)
+    lasts = [float(np.nan_to_num(line.y[-1])) for line in lines]
+    ends = _spread([place(0, last)[1] for last in lasts], gap=15, low=_TOP, high=bottom)
     for line, colour, y in zip(lines, COLOURS, ends, strict=False):
         parts.append(f'<text x="{right + 8}" y="{y + 4:.1f}" fill="{colour}">{escape(line.name)}</text>')
     parts.append("</svg>")

@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 
 from tailrace.calendar import Calendar
+from tailrace.errors import ConfigError
 from tailrace.guarantee import Event, Guarantee
 from tailrace.ledger import Ledger
 from tailrace.loss import PureDP
@@ -22,6 +23,7 @@ from tailrace.stream import Stream
 
 EPSILON = 1
 STREAM = "city.tail"
+MARKER = "DEMO.txt"  # says that the folder is the demonstration's own
 
 
 @dataclass(frozen=True)
@@ -39,8 +41,7 @@ class Demo:
 
 def run(folder: Path, *, progress: Callable[[], None]) -> Demo:
     """Release the city durably into `folder`, in place of an earlier demonstration, and write both reports."""
-    for old in (folder / STREAM, folder / "tailrace.ledger"):
-        shutil.rmtree(old) if old.is_dir() else old.unlink(missing_ok=True)
+    _clear(folder)
     mechanism = SpatialStream(domain=CITY, privacy=PureDP(epsilon=EPSILON), unit=Event(), horizon=DAYS)
     calendar = Calendar(start="2026-03-01", period="1 day")
     changes = []
@@ -64,6 +65,19 @@ def run(folder: Path, *, progress: Callable[[], None]) -> Demo:
             synthetic=len(followed.synthetic.at(DAYS)),
             error=(float(followed.measured[-1]), float(followed.predicted[-1])),
         )
+
+
+def _clear(folder: Path) -> None:
+    """Remove an earlier demonstration, and nothing else: a stream or ledger that somebody made is left alone."""
+    made = [folder / name for name in (STREAM, "tailrace.ledger", "report.html")]
+    marker = folder / MARKER
+    if any(one.exists() for one in made) and not marker.is_file():
+        raise ConfigError(
+            f"{folder} holds something that the demonstration did not make: choose another folder with --to."
+        )
+    for old in made:
+        shutil.rmtree(old) if old.is_dir() else old.unlink(missing_ok=True)
+    marker.write_text("What lies here was made by tailrace demo, which replaces it when it is called again.\n")
 
 
 def _frame(places: np.ndarray) -> pl.DataFrame:

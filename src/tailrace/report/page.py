@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
+OURS = '<meta name="generator" content="tailrace">'  # by which a page of ours is known
 _STYLE = """
 body { font: 16px/1.55 system-ui, sans-serif; color: #222; background: #fafafa;
        margin: 0 auto; max-width: 860px; padding: 2rem 1.2rem 4rem; }
@@ -32,7 +33,7 @@ def page(title: str, lead: str, sections: Sequence[tuple[str, str]]) -> str:
     """A page of titled sections, whose bodies are HTML."""
     body = "\n".join(f"<section>\n<h2>{escape(heading)}</h2>\n{content}\n</section>" for heading, content in sections)
     head = (
-        '<meta charset="utf-8">\n<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f'<meta charset="utf-8">\n{OURS}\n<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"<title>{escape(title)}</title>\n<style>{_STYLE}</style>"
     )
     top = f'<h1>{escape(title)}</h1>\n<p class="lead">{escape(lead)}</p>'

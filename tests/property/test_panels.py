@@ -1,0 +1,95 @@
+"""Panels on random streams: what was shown never changes, and people do what people can do."""
+
+import itertools
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tailrace import ZCDP, AddRemove, Integer, Noise, Null, PanelCumulative, PanelWindow, Replace, Schema, User
+from tailrace.plan import Counts
+
+THOUSAND = settings(max_examples=1000)
+RELATIONS = st.sampled_from([AddRemove, Replace, Null])
+BUDGETS = st.sampled_from(["0.0005", "0.05", "5"])
+
+
+def views(mechanism, counts, seed):
+    """What is shown after each step."""
+    state, noise = mechanism.init(), Noise.insecure(seed)
+    for step, count in enumerate(counts):
+        state = mechanism.measure(state, Counts(count, 0 * count), noise.at(step)).state
+        yield mechanism.view(state.public)
+
+
+def common(draw, horizon):
+    neighbours = draw(RELATIONS)
+    return {
+        "unit": User(column="id"),
+        "horizon": horizon,
+        "privacy": ZCDP(rho=draw(BUDGETS)),
+        "neighbours": neighbours,
+        "people": None if neighbours is AddRemove else draw(st.integers(1, 60)),
+    }
+
+
+@st.composite
+def window_streams(draw):
+    values, window, more = draw(st.integers(2, 4)), draw(st.integers(1, 3)), draw(st.integers(0, 5))
+    mechanism = PanelWindow(
+        domain=Schema(s=Integer(0, values - 1)),
+        window=window,
+        raw_bins=draw(st.booleans()),
+        padding=draw(st.sampled_from([0, 0, 3])),
+        **common(draw, window + more),
+    )
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    counts = rng.poisson(rng.choice([0.0, 1.0, 30.0], (window + more, values**window)))
+    return mechanism, counts, draw(st.integers(0, 2**32))
+
+
+@st.composite
+def weight_streams(draw):
+    horizon = draw(st.integers(1, 7))
+    mechanism = PanelCumulative(domain=Schema(s=Integer(0, 1)), **common(draw, horizon))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    counts = rng.poisson(rng.choice([0.0, 1.0, 30.0], (horizon, horizon + 1)))
+    return mechanism, counts, draw(st.integers(0, 2**32))
+
+
+@THOUSAND
+@given(window_streams())
+def test_the_columns_of_a_window_panel_never_change(stream):
+    mechanism, counts, seed = stream
+    size, window = mechanism.domain.size, mechanism.window
+    shown = list(views(mechanism, counts, seed))
+    assert all(view is None for view in shown[: window - 1])
+    shown = shown[window - 1 :]
+    for step, view in enumerate(shown, window):
+        assert view.codes.shape == (step, shown[0].histograms[0].sum()) and (view.codes < size).all()
+        ends = sum(
+            view.codes[step - window + place].astype(int) * size ** (window - 1 - place) for place in range(window)
+        )
+        assert np.bincount(ends, minlength=size**window).tolist() == view.histograms[-1].tolist()
+    for before, after in itertools.pairwise(shown):
+        assert (after.codes[:-1] == before.codes).all()
+        assert (after.histograms[:-1] == before.histograms).all() and (after.histograms >= 0).all()
+        going = before.histograms[-1].reshape(size, -1).sum(axis=0)
+        assert (after.histograms[-1].reshape(-1, size).sum(axis=1) == going).all(), "people neither come nor go"
+
+
+@THOUSAND
+@given(weight_streams())
+def test_weights_rise_by_at_most_one_and_columns_never_change(stream):
+    mechanism, counts, seed = stream
+    shown = list(views(mechanism, counts, seed))
+    for step, view in enumerate(shown, 1):
+        totals = view.totals
+        assert view.codes.shape == (step, totals[0, 0]) and (view.codes <= 1).all()
+        weights = view.codes.sum(axis=0)
+        assert [(weights >= b).sum() for b in range(mechanism.horizon + 1)] == totals[-1].tolist()
+        assert (np.diff(totals, axis=0) >= 0).all() and (totals[:, 0] == totals[0, 0]).all()
+        assert (totals[1:, 1:] <= totals[:-1, :-1]).all(), "nobody's weight rises by two"
+        assert not totals[-1, step + 1 :].any()
+    for before, after in itertools.pairwise(shown):
+        assert (after.codes[:-1] == before.codes).all()
