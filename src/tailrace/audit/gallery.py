@@ -89,11 +89,11 @@ def published_panel_people(histories: np.ndarray, *, window: int, rho: Fraction,
 
 
 def published_panel_sums(histories: np.ndarray, *, rho: Fraction, noise: Draws) -> np.ndarray:
-    """Bun et al., Algorithm 2 with Algorithm 3 and the split of Corollary B.1, as printed: S_b^t for b = 0..t, before monotonization; b = 0
-    has no counter and is n itself (docs/explanation/corrections.md).
+    """Bun et al., Algorithms 2 and 3 with the split of Corollary B.1, as printed: S_b^t for b = 0..t, before they are made monotone;
+    b = 0 has no counter and is n itself (docs/explanation/corrections.md).
 
-    A node's noise has variance max(ceil(log2 T'), 1)/(2 rho_b), T' = T-b+1, where a person lies in bit_length(T') nodes: 1.037 rho at T = 12. A
-    person who is replaced moves from some nodes to others: up to 2.073 rho. A person who leaves is missing from n.
+    A node's noise has variance max(ceil(log2 T'), 1)/(2 rho_b), T' = T-b+1, where a person lies in bit_length(T') nodes: 1.037 rho at
+    T = 12. A person who is replaced moves from some nodes to others: up to 2.073 rho. A person who leaves is missing from n.
     """
     people, horizon = histories.shape
     weights = np.cumsum(histories, axis=1)

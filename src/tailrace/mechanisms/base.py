@@ -124,3 +124,8 @@ class Mechanism(Protocol):
     def sample(self, view: Any, previous: Table, rng: np.random.Generator) -> Sample:
         """Synthetic rows for a view, with as few changes to the previous ones as it allows."""
         ...
+
+
+def row_codes(mechanism: Mechanism) -> Codes:
+    """What a synthetic row is made of: the domain, or the mechanism's own `rows` where it adds to it (a panel adds an id)."""
+    return getattr(mechanism, "rows", mechanism.domain)

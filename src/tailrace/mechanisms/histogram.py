@@ -170,4 +170,3 @@ class HistogramStream:
         if isinstance(self.privacy, ApproxDP) and isinstance(loss, ZCDP):
             return loss.as_approx(delta=self.privacy.delta)
         return loss
-

@@ -37,6 +37,7 @@ import numpy as np
 
 from tailrace.counters.atoms import Atoms
 from tailrace.counters.choice import allot
+from tailrace.domain import Box
 from tailrace.errors import ConfigError
 from tailrace.geometry import Region, Roads
 from tailrace.guarantee import AddRemove, Event, Guarantee, Neighbours, Unit, User
@@ -75,7 +76,7 @@ class SpatialStream:
     'epsilon = 1 for one event over 365 steps'
     """
 
-    domain: Any  # a Box, or a Region or Roads
+    domain: Box | Region | Roads
     privacy: Loss
     unit: Unit
     horizon: int | None

@@ -36,7 +36,7 @@ class AdaTree:
     least_depth: int = 6
     unsure: float = 2.0
     far: float = 4.0
-    parts: int = 6
+    parts: int = 5
     keep: int = 8
 
     def __post_init__(self) -> None:

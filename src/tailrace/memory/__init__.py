@@ -5,7 +5,7 @@ given by a keyed hash; so a unit that comes or goes changes only its own, bounde
 may be used under `Event`. Which rows were dropped, and how many, is as private as the rows.
 
 The memory after each step is a segment on disk (`segment.py`), merged with the step's rows slice by slice, so that no
-step ever holds all units.
+step ever holds all units. A panel, whose units report at every step, is followed in `panel.py`.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from collections.abc import Callable
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -21,9 +22,25 @@ from tailrace.errors import ConfigError
 from tailrace.guarantee import User, Window
 from tailrace.memory.batch import Batch, Rows
 from tailrace.memory.hashing import hash_units, words
+from tailrace.memory.panel import follow
+from tailrace.memory.recall import LastValues, Missing, Weight
 from tailrace.memory.segment import POINTS, Reader, Writer, check, discard, failing
+from tailrace.plan import Counts, Plan
 
-__all__ = ["POINTS", "Bounded", "Rows", "bound", "check", "discard", "hash_units"]
+__all__ = [
+    "POINTS",
+    "Bounded",
+    "LastValues",
+    "Missing",
+    "Rows",
+    "Weight",
+    "bound",
+    "check",
+    "counted",
+    "discard",
+    "follow",
+    "hash_units",
+]
 
 _SLICE_BITS = 19  # a slice holds some 2^19 rows
 _MOST = 2**31 - 1  # a larger bound is this one: `count` holds 32 bits
@@ -35,6 +52,27 @@ class Bounded:
 
     adds: np.ndarray
     deletes: np.ndarray
+
+
+def counted(
+    plan: Plan,
+    unit: User,
+    frame: Any,
+    deletes: Any,
+    *,
+    old: Path | None,
+    new: Path,
+    key: bytes,
+    point: Callable[[str], None] = lambda name: None,  # noqa: ARG005
+) -> Counts:
+    """What a plan counts of one step: of a panel's units what they do now, of others the rows that they may contribute."""
+    rows = plan.rows(frame)
+    if plan.memory is not None:
+        tally = follow(old=old, new=new, recall=plan.memory, key=key, rows=rows, point=point)
+        return Counts(tally, np.zeros_like(tally))
+    gone = None if deletes is None else plan.rows(deletes)
+    accepted = bound(old=old, new=new, unit=unit, key=key, adds=rows, deletes=gone, point=point)
+    return Counts(plan.tally(accepted.adds), plan.tally(accepted.deletes))
 
 
 def bound(

@@ -1,0 +1,121 @@
+"""Panels: how far the windows and the weights of synthetic people are from the true ones, and how far the papers say at most.
+
+Errors are shares of the true people: |p / n - C / n| for every window and release, or for every "at least b of t". `padding` is taken off
+the synthetic counts first, as the papers' analyst does.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from tailrace.errors import ConfigError, DataError
+
+
+@dataclass(frozen=True, eq=False)
+class PanelError:
+    """The error of each question as a share of the people, and what they come to."""
+
+    by_question: np.ndarray  # signed: (releases, windows), or (steps, weights) with 0 where there is nothing to ask
+
+    @property
+    def worst(self) -> float:
+        return float(np.abs(self.by_question).max(initial=0.0))
+
+    @property
+    def mean(self) -> float:
+        """Over the questions that can be asked: all windows, or b <= t."""
+        return float(np.abs(self._asked()).mean())
+
+    @property
+    def rms(self) -> float:
+        return float(np.sqrt((self._asked() ** 2).mean()))
+
+    def _asked(self) -> np.ndarray:
+        return self.by_question.ravel()
+
+
+@dataclass(frozen=True, eq=False)
+class CumulativeError(PanelError):
+    """The same for "at least b of t": row t - 1, column b - 1."""
+
+    def _asked(self) -> np.ndarray:
+        return self.by_question[np.tril_indices(len(self.by_question))]
+
+
+def window_counts(panel: np.ndarray, *, window: int, values: int = 2) -> np.ndarray:
+    """(releases, windows): how many people of a panel of codes (steps, people) have each window, its last value changing fastest.
+
+    >>> window_counts(np.array([[0, 1], [1, 1], [1, 0]]), window=2)
+    array([[0, 1, 0, 1],
+           [0, 0, 1, 1]])
+    """
+    codes = _panel(panel)
+    if not 1 <= window <= len(codes):
+        raise ConfigError("window must be from 1 to the number of steps.")
+    powers = values ** np.arange(window)[::-1]
+    ends = [powers @ codes[t - window : t] for t in range(window, len(codes) + 1)]
+    return np.array([np.bincount(end, minlength=values**window) for end in ends])
+
+
+def weight_counts(panel: np.ndarray) -> np.ndarray:
+    """(steps, weights): how many people of a panel of zeros and ones have at least 1, 2, ... ones by each step.
+
+    >>> weight_counts(np.array([[0, 1], [1, 1]]))
+    array([[1, 0],
+           [2, 1]])
+    """
+    weights = np.cumsum(_panel(panel) == 1, axis=0)
+    exactly = np.array([np.bincount(row, minlength=len(weights) + 1) for row in weights])
+    return exactly[:, ::-1].cumsum(axis=1)[:, ::-1][:, 1:]
+
+
+def window_error(
+    true: np.ndarray, synthetic: np.ndarray, *, window: int, values: int = 2, padding: int = 0
+) -> PanelError:
+    """The error of every window at every release; both panels hold codes (steps, people)."""
+    found = window_counts(synthetic, window=window, values=values) - padding
+    return PanelError((found - window_counts(true, window=window, values=values)) / _people(true))
+
+
+def cumulative_error(true: np.ndarray, synthetic: np.ndarray) -> CumulativeError:
+    """The error of every "at least b of t"; both panels hold zeros and ones (steps, people)."""
+    return CumulativeError((weight_counts(synthetic) - weight_counts(true)) / _people(true))
+
+
+def window_bound(
+    *, people: int, horizon: int, window: int, rho: float, beta: float, values: int = 2, replaced: bool = False
+) -> float:
+    """Theorem 3.2 of Bun et al.: the largest error of the published windows, padding taken off, with probability 1 - beta.
+
+    `replaced` is the relation Replace, for which the noise is sqrt(2) times as wide.
+
+    >>> round(window_bound(people=23_374, horizon=12, window=3, rho=0.005, beta=0.05), 4)
+    0.0053
+    """
+    releases = horizon - window + 1
+    deviation = math.sqrt((2 if replaced else 1) * releases / rho) + math.sqrt(0.5)
+    return deviation * math.sqrt(math.log(values**window * releases / beta)) / people
+
+
+def cumulative_bound(*, people: int, horizon: int, rho: float, beta: float) -> float:
+    """Corollary B.1 of Bun et al.: the largest error of the published weights, with probability 1 - beta over all of them.
+
+    >>> round(cumulative_bound(people=23_374, horizon=12, rho=0.005, beta=0.05), 4)
+    0.0277
+    """
+    cubes = sum(max((horizon - b).bit_length(), 1) ** 3 for b in range(1, horizon + 1))
+    return math.sqrt(cubes / rho * math.log(horizon / beta)) / people
+
+
+def _panel(panel: np.ndarray) -> np.ndarray:
+    codes = np.asarray(panel)
+    if codes.ndim != 2 or codes.dtype.kind not in "iub":
+        raise DataError("A panel is an array of codes, a row per step and a column per person.")
+    return codes.astype(np.int64)
+
+
+def _people(panel: np.ndarray) -> int:
+    return max(1, np.shape(panel)[1])

@@ -1,0 +1,90 @@
+"""Range counts on histograms: how far a series of releases is from the snapshots it stands for.
+
+The error of a query on a snapshot is |g - f|, with f the true count and g the released one; the relative error is |g - f| / max(f, sanity).
+A release that is reused is wrong for two reasons. With h the true count at the step it was measured at, the *update error* is
+|h - f|, what has changed since, and the *perturbation error* is |g - h|, what the noise did.
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+
+import numpy as np
+
+from tailrace.errors import ConfigError, DataError
+
+
+@dataclass(frozen=True, eq=False)
+class Ranges:
+    """Blocks of cells, one interval on each side of a table, both ends included."""
+
+    low: np.ndarray  # (queries, sides)
+    high: np.ndarray  # (queries, sides)
+
+    def __post_init__(self) -> None:
+        for name in ("low", "high"):
+            object.__setattr__(self, name, np.asarray(getattr(self, name), np.int64))
+        if self.low.ndim != 2 or self.low.shape != self.high.shape or (self.low > self.high).any():
+            raise ConfigError("low and high of Ranges must be two arrays (queries, sides), low not above high.")
+
+    def __len__(self) -> int:
+        return len(self.low)
+
+
+@dataclass(frozen=True)
+class SnapshotError:
+    """Means over queries and snapshots."""
+
+    absolute: float
+    relative: float
+    update: float
+    perturbation: float
+
+
+def random_ranges(rng: np.random.Generator, shape: tuple[int, ...], number: int) -> Ranges:
+    """Blocks with a random interval on every side: both ends even over the side."""
+    ends = np.stack([rng.integers(0, side, (number, 2)) for side in shape], axis=2)
+    return Ranges(ends.min(axis=1), ends.max(axis=1))
+
+
+def ranges_of_size(rng: np.random.Generator, shape: tuple[int, ...], number: int, *, share: float) -> Ranges:
+    """Blocks that hold about this share of the cells, anywhere; the sides' own shares are even among those that multiply to it."""
+    weights = rng.dirichlet(np.ones(len(shape)), number)
+    sides = np.array(shape)
+    length = np.clip(np.rint(sides * share**weights), 1, sides).astype(np.int64)
+    low = np.floor(rng.random(length.shape) * (sides - length + 1)).astype(np.int64)
+    return Ranges(low, low + length - 1)
+
+
+def answers(histogram: np.ndarray, ranges: Ranges, shape: tuple[int, ...]) -> np.ndarray:
+    """The sum of each block, from the running sums over all sides.
+
+    >>> answers(np.arange(6), Ranges([[0, 1]], [[1, 2]]), (2, 3))
+    array([12])
+    """
+    if ranges.low.shape[1] != len(shape) or (ranges.low < 0).any() or (ranges.high >= np.array(shape)).any():
+        raise DataError(f"The ranges must lie in a table of {len(shape)} sides.")
+    table = np.zeros([side + 1 for side in shape], np.asarray(histogram).dtype)
+    table[(slice(1, None),) * len(shape)] = np.reshape(histogram, shape)
+    for axis in range(len(shape)):
+        np.cumsum(table, axis=axis, out=table)
+    total = np.zeros(len(ranges), table.dtype)
+    for corner in itertools.product((0, 1), repeat=len(shape)):
+        at = tuple(ranges.high[:, i] + 1 if upper else ranges.low[:, i] for i, upper in enumerate(corner))
+        total += table[at] if (len(shape) - sum(corner)) % 2 == 0 else -table[at]
+    return total
+
+
+def snapshot_error(
+    true: np.ndarray, released: np.ndarray, measured: np.ndarray | None = None, *, sanity: float = 1.0
+) -> SnapshotError:
+    """Mean errors from the answers (snapshots, queries): of the truth, of the releases, and of the truth at the steps they were measured.
+
+    >>> snapshot_error(np.array([[10.0], [20.0]]), np.array([[11.0], [11.0]]), np.array([[10.0], [10.0]]))
+    SnapshotError(absolute=5.0, relative=0.275, update=5.0, perturbation=1.0)
+    """
+    off = np.abs(released - true)
+    stale = np.abs(measured - true).mean() if measured is not None else np.nan
+    noise = np.abs(released - measured).mean() if measured is not None else np.nan
+    return SnapshotError(float(off.mean()), float((off / np.maximum(true, sanity)).mean()), float(stale), float(noise))
