@@ -3,6 +3,7 @@
 import csv
 import platform
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 FOLDER = Path(__file__).parent / "results"
@@ -28,7 +29,7 @@ def processor() -> str:
     return next((line.split(":")[1].strip() for line in lines if line.startswith("model name")), platform.machine())
 
 
-def save(name: str, header: list[str], rows: list[list[object]]) -> None:
+def save(name: str, header: list[str], rows: Sequence[Sequence[object]]) -> None:
     """Write results/NAME.csv, and print it."""
     FOLDER.mkdir(exist_ok=True)
     with (FOLDER / f"{name}.csv").open("w", newline="") as file:

@@ -72,7 +72,7 @@ def known(name: str) -> Judged | None:
 def run(of: Judged, mechanism: SnapshotHistogram, seed: int):
     """The errors of one run of `measure` over the series."""
     noise, state, none = Noise.insecure(seed), mechanism.init(), np.zeros(of.series.bins, np.int64)
-    shown, measured, last = [], [], 0
+    shown, measured, last, answered = [], [], 0, np.zeros(0)
     for step, snapshot in enumerate(of.series, start=1):
         state = mechanism.measure(state, Counts(snapshot, none), noise.at("step", step)).state
         if int(state.public.pace.last) == step:
@@ -94,8 +94,9 @@ def mechanism(of: Judged, policy, *, privacy=None, unit=PERSON, histogram=BINS) 
     )
 
 
-def row(of: Judged, policy, seeds: int, *, first: int = 1, **options) -> tuple[float, list[str]]:
+def row(of: Judged | None, policy, seeds: int, *, first: int = 1, **options) -> tuple[float, list[str]]:
     """The mean error, and cells: absolute with its standard error, relative, update, perturbation."""
+    assert of is not None
     made = mechanism(of, policy, **options)
     found = [run(of, made, seed) for seed in range(first, first + seeds)]
     absolute = np.array([error.absolute for error in found])

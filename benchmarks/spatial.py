@@ -199,6 +199,7 @@ def coverage(seeds: int = 5, rectangles: int = 1000) -> None:
             state = ours.measure(state, counts, noise.at("step", step)).state
             if step in of.true:
                 view = ours.view(state.public)
+                assert view is not None
                 there = spatial_data.present(of.stream, step)
                 low, high = np.sort(rng.random((2, 20 * rectangles, 2)), axis=0)
                 true = count(there, Rectangles(low, high))
@@ -269,9 +270,8 @@ def pickups():
     ours = SpatialStream(domain=box, privacy=PureDP(epsilon=1), unit=Event(), horizon=len(steps), deletes=False)
     begin = time.perf_counter()
     with Stream(ours, noise=Noise.insecure(1)) as stream:
-        for rows in frames:
-            release = stream.push(rows)
-    took, made = time.perf_counter() - begin, len(release.table)
+        made = [len(stream.push(rows).rows.cells) for rows in frames][-1]
+    took = time.perf_counter() - begin
     points = sum(len(rows) for rows in frames)
     text = f"{took:.1f} s for {points:,} points ({made:,} synthetic ones at the end)"
     yield ["pickups, 168 steps end to end", text, "60 s", "yes" if took <= 60 else "NO"]

@@ -71,7 +71,7 @@ def _declared() -> dict[str, Any]:
 
 def space(name: str, table: Mapping[str, Any], folder: Folder) -> Any:
     """The domain that the table `[name]` describes; a geometry lies in a file beside the configuration."""
-    make = domains()[name]
+    make: Any = domains()[name]
     if make not in FILES:
         return build(make, table, (name,))
     described = build(FILES[make], table, (name,))

@@ -39,7 +39,8 @@ class Followed:
 def spatial_report(stream: Stream, entries: Sequence[Entry], truth: Lives | None = None) -> str:
     """The page; with `truth` the private one."""
     followed = follow(stream, truth)
-    domain, steps = stream.mechanism.domain, np.arange(1, stream.step + 1)
+    domain: Any = stream.mechanism.domain
+    steps = np.arange(1, stream.step + 1)
     layers = [layer("synthetic", "synthetic", "rgba(27, 108, 168, 0.55)", followed.synthetic, domain.low, domain.high)]
     if truth is not None:
         layers.append(layer("true", "true: PRIVATE", "rgba(209, 73, 91, 0.55)", truth, domain.low, domain.high))
@@ -60,7 +61,7 @@ def spatial_report(stream: Stream, entries: Sequence[Entry], truth: Lives | None
 
 def follow(stream: Stream, truth: Lives | None) -> Followed:
     """Read every release once."""
-    domain = stream.mechanism.domain
+    domain: Any = stream.mechanism.domain
     rectangles = _rectangles(domain)
     changes, partitions, stated, measured = [], [], [], []
     last = None
