@@ -7,6 +7,7 @@ themselves, before any clipping: they are unbiased, their errors are known exact
 from __future__ import annotations
 
 import functools
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +22,7 @@ from tailrace.queries import AtLeast, Query
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class PanelView:
+class PanelView(ABC):
     """What both kinds of panel show: `panel`, the synthetic people step by step."""
 
     domain: Schema
@@ -30,9 +31,9 @@ class PanelView:
     seed: int
 
     @functools.cached_property
+    @abstractmethod
     def codes(self) -> np.ndarray:
         """(steps, people): the code of each synthetic person's value at each step so far."""
-        raise NotImplementedError
 
     @property
     def values(self) -> list[Any]:
