@@ -41,7 +41,8 @@ def everything(folder):
     return {"releases": seen, "memory": memory, "ledger": entries}
 
 
-@pytest.mark.parametrize("unit", ["user", *(pytest.param(unit, marks=pytest.mark.slow) for unit in ("event", "panel"))])
+@pytest.mark.slow
+@pytest.mark.parametrize("unit", ["event", "user", "panel"])
 def test_killed_at_durable_writes_and_resumed_nothing_differs(tmp_path, unit):
     points = killing("unbroken", tmp_path / "unbroken", unit)["points"]
     assert len(points) >= 8 * STEPS

@@ -474,6 +474,7 @@ def without_ops(rows):
     return [{name: text for name, text in row.items() if name != "op"} for row in rows]
 
 
+@pytest.mark.slow
 @settings(max_examples=140)
 @given(csv_files() | parquet_files(), policies)
 def test_files_through_the_command_line(place, file, policy):
@@ -489,6 +490,7 @@ def test_files_through_the_command_line(place, file, policy):
     assert tailrace(place, "run")[1].startswith("Nothing to release: ward.tail stands at step 2 of 2")
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(json_lines(), policies)
 def test_lines_through_the_command_line(place, lines, policy):
@@ -497,6 +499,7 @@ def test_lines_through_the_command_line(place, lines, policy):
     check_released(place, lines[0], policy, tailrace(place, "run", given=lines[1]))
 
 
+@pytest.mark.slow
 @settings(max_examples=100)
 @given(misshapen(), policies, st.data())
 def test_a_wrong_shape_through_the_command_line(place, bad, policy, data):
