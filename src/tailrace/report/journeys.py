@@ -1,0 +1,174 @@
+"""The report of released trajectories: journeys as lines on a map, over the roads or borders they keep to.
+
+The public report shows the synthetic ones only. With the true ones it becomes the curator's: it shows them beside, measures how far the
+two are from each other, and says PRIVATE wherever it is read.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+
+from tailrace.errors import ConfigError
+from tailrace.geometry import Region, Roads, shapes
+from tailrace.guarantee import Guarantee
+from tailrace.ledger import Entry
+from tailrace.metrics.tracks import Tracks
+from tailrace.metrics.trajectories import TrajectoryError, small_rectangles, trajectory_error
+from tailrace.report import page
+from tailrace.report.lives import on_map, packed
+from tailrace.report.spatial import PRIVATE, charged
+
+JOURNEYS = 1_000  # drawn on a map at most
+POINTS = 150_000  # of all of them together at most, so that the page stays small
+_WIDTH = 860
+_FINEST = 1_500  # what is shorter than this part of a map's width is left off roads and borders
+_MEASURES = {
+    "ends_jsd": "Pairs of first and last cell, of 1,600 (SE_JSD)",
+    "ends_are": "the same as a relative error (SE_ARE)",
+    "patterns_jsd": "The 200 patterns of 2 to 5 cells that occur most (FP_JSD)",
+    "patterns_are": "the same as a relative error (FP_ARE)",
+    "moves_jsd": "Patterns with repeated cells taken once (moves, JSD)",
+    "moves_are": "the same as a relative error (moves, ARE)",
+    "queries": "Journeys through 500 small rectangles, relative error (QE)",
+    "trip": "Pairs of first and last cell, of 36 (trip error)",
+    "diameter": "How far apart the points of a journey are (diameter error)",
+    "length": "How long journeys are (length error)",
+    "places": "Which of 36 cells most journeys visit (Kendall's tau)",
+}
+_SCALES = (
+    "0 is best, but for the tau, where 1 is. Beside stands what two halves of the true ones score against each other."
+)
+
+
+def journeys_report(
+    domain: Any, synthetic: Tracks, guarantee: Guarantee, entries: Sequence[Entry], truth: Tracks | None = None
+) -> str:
+    """The page of the journeys in a domain of two dimensions; with `truth` the private one."""
+    if not hasattr(domain, "low") or len(domain.columns) != 2:
+        raise ConfigError("The report of journeys is a map: it needs a domain of points in two dimensions.")
+    layers = [_layer("synthetic", "synthetic", "#1b6ca8", synthetic, domain)]
+    if truth is not None:
+        layers.append(_layer("true", "true: PRIVATE", "#d1495b", truth, domain))
+    sections = [("The promise", page.quote(str(guarantee))), ("On the map", _maps(layers, domain))]
+    if truth is not None:
+        sections.append(("How far they are from the true ones", _errors(truth, synthetic, domain)))
+    sections.append(
+        ("The ledger", page.table(("population", "stream", "charged", "step"), [charged(one) for one in entries]))
+    )
+    if truth is None:
+        return page.page("Synthetic journeys", "Public: made of noisy counts only.", sections)
+    return page.page("PRIVATE: synthetic journeys beside the true ones", PRIVATE, sections)
+
+
+def some(tracks: Tracks) -> Tracks:
+    """Journeys to draw: the same random ones of the same tracks, as many as a map takes."""
+    order = np.random.default_rng(0).permutation(len(tracks))[:JOURNEYS]
+    total = np.cumsum(np.diff(tracks.offsets)[order])
+    return tracks.pick(order[: max(1, int((total <= POINTS).sum()))])
+
+
+def drawn(tracks: Tracks, low: Sequence[float], high: Sequence[float]) -> dict[str, Any]:
+    """The journeys as lines of a map: `owners` says whose each line is. One that leaves the map goes on as another line.
+
+    >>> drawn(Tracks([0, 4], [0.0, 0.5, 7.0, 1.0], [0.0, 0.5, 7.0, 1.0]), (0, 0), (1, 1))["sizes"]
+    [2, 1]
+    """
+    points = np.stack([tracks.x, tracks.y], axis=1)
+    inside = ((points >= low) & (points <= high)).all(axis=1)
+    owner = np.repeat(np.arange(len(tracks)), np.diff(tracks.offsets))
+    line = owner + np.cumsum(~inside)  # another number after every point outside and for every owner
+    placed, owner, line = on_map(points[inside], low, high), owner[inside], line[inside]
+    begins = np.ones(len(line), bool)
+    begins[1:] = line[1:] != line[:-1]
+    same = np.zeros(len(line), bool)
+    same[1:] = (placed[1:] == placed[:-1]).all(axis=1) & ~begins[1:]
+    return _lines(placed[~same], begins[~same], owner[~same])
+
+
+def _layer(name: str, title: str, colour: str, tracks: Tracks, domain: Any) -> dict[str, Any]:
+    chosen = some(tracks)
+    lines = drawn(chosen, domain.low, domain.high)
+    return {"name": name, "title": title, "colour": colour, "drawn": len(chosen), "lines": lines}
+
+
+def _ground(domain: Any) -> dict[str, Any]:
+    """The roads, or the borders of the region, as lines of a map."""
+    if isinstance(domain, Roads):
+        shape = domain.lines
+    elif isinstance(domain, Region):
+        shape = shapes.library().boundary(domain.polygons)
+    else:
+        return _lines(np.zeros((0, 2), np.int64), np.zeros(0, bool), np.zeros(0, np.int64))
+    shapely = shapes.library()
+    (left, bottom), (right, top) = domain.low, domain.high
+    shape = shapes.within(shape, (left, bottom, right, top))
+    shape = shapely.simplify(shape, max(np.subtract(domain.high, domain.low)) / _FINEST, preserve_topology=False)
+    points, owner = shapely.get_coordinates(shapely.get_parts(shape), return_index=True)
+    begins = np.ones(len(owner), bool)
+    begins[1:] = owner[1:] != owner[:-1]
+    return _lines(on_map(points, domain.low, domain.high), begins, owner)
+
+
+def _lines(placed: np.ndarray, begins: np.ndarray, owner: np.ndarray) -> dict[str, Any]:
+    starts = np.flatnonzero(begins)
+    sizes = np.diff(np.concatenate([starts, [len(placed)]]))
+    return {
+        "x": packed(placed[:, 0]),
+        "y": packed(placed[:, 1]),
+        "sizes": sizes.tolist(),
+        "owners": owner[starts].tolist(),
+    }
+
+
+def _maps(layers: list[dict[str, Any]], domain: Any) -> str:
+    data = json.dumps({"layers": layers, "ground": _ground(domain)}).replace("</", "<\\/")
+    width = _WIDTH if len(layers) > 1 else 2 * _WIDTH  # twice what is shown, for sharp lines
+    height = round(width * _ratio(domain))
+    maps = "".join(
+        f'<figure class="map"><canvas id="map-{one["name"]}" width="{width}" height="{height}"></canvas>'
+        f'<figcaption>{one["title"]}: <span id="count-{one["name"]}"></span> journeys</figcaption></figure>'
+        for one in layers
+    )
+    most = max(1, *(one["drawn"] for one in layers))
+    below = "roads" if isinstance(domain, Roads) else "borders"
+    hidden = "" if isinstance(domain, Roads | Region) else " hidden"
+    controls = (
+        f'<p class="controls"><input id="many" type="range" min="1" max="{most}" value="{most}" aria-label="journeys"> '
+        '<output id="many-label" for="many"></output> '
+        f'<label{hidden}><input id="ground" type="checkbox" checked> {below}</label> '
+        '<label><input id="ends" type="checkbox"> ends (from the rings to the squares)</label></p>'
+    )
+    script = files("tailrace.report").joinpath("journeys.js").read_text(encoding="utf-8")
+    note = f"<p>At most {JOURNEYS:,} are drawn, chosen at random; what many of them take is darker.</p>"
+    return (
+        f'{note}\n{controls}\n<div class="maps">{maps}</div>\n'
+        f'<script id="journeys-data" type="application/json">{data}</script>\n<script>{script}</script>'
+    )
+
+
+def _ratio(domain: Any) -> float:
+    """Height to width as on the ground, where the columns are degrees; within what a page can show."""
+    width, height = np.subtract(domain.high, domain.low)
+    if tuple(name.lower()[:3] for name in domain.columns) == ("lon", "lat"):
+        width *= math.cos(math.radians((domain.low[1] + domain.high[1]) / 2))
+    return float(np.clip(height / width, 0.4, 1.6))
+
+
+def _errors(truth: Tracks, synthetic: Tracks, domain: Any) -> str:
+    """The measures, beside what two halves of the true journeys score against each other."""
+    rng = np.random.default_rng(0)
+    rectangles = small_rectangles(rng, low=domain.low, high=domain.high)
+    order, half = rng.permutation(len(truth)), len(truth) // 2
+
+    def scored(true: Tracks, other: Tracks) -> TrajectoryError:
+        return trajectory_error(true, other, low=domain.low, high=domain.high, rectangles=rectangles)
+
+    found, halves = scored(truth, synthetic), scored(truth.pick(order[:half]), truth.pick(order[half : 2 * half]))
+    rows = [(words, f"{getattr(found, name):.3f}", f"{getattr(halves, name):.3f}") for name, words in _MEASURES.items()]
+    return f"<p>{_SCALES}</p>\n" + page.table(("measure", "synthetic", "halves of the true ones"), rows)
