@@ -1,0 +1,158 @@
+"""A graphical model on a junction tree, fitted to measured marginals by entropic descent."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from tailrace.errors import ConfigError, Mismatch
+from tailrace.fit.answers import Answers
+from tailrace.fit.base import Conditional, Measured, Model, checked
+from tailrace.fit.descent import Target, calibrated, descend
+from tailrace.fit.potentials import absorbed, lifted, views
+from tailrace.fit.tree import Tree, stored, tree_of
+from tailrace.fit.triangulation import Clique, tree_cells, tree_cliques
+
+
+@dataclass(frozen=True, eq=False)
+class TreeModel:
+    """The distribution that is proportional to the exponential of the sum of all potentials."""
+
+    tree: Tree
+    values: np.ndarray  # the potentials, in the layout of the tree's parts
+    total: float
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.tree.shape
+
+    @property
+    def potentials(self) -> list[tuple[Clique, np.ndarray]]:
+        """Each potential's clique, and its logarithms."""
+        return list(zip(self.tree.potentials, views(self.tree, self.values), strict=True))
+
+    @cached_property
+    def answers(self) -> Answers:
+        """The calibrated tree, ready for questions."""
+        return Answers(self.tree, calibrated(self.tree, self.values, self.total)[0])
+
+    def marginals(self, cliques: Sequence[Clique]) -> list[np.ndarray]:
+        """The expected counts of each of these marginals: none negative, each sums to the total."""
+        return [self.answers.marginal(clique) for clique in cliques]
+
+    def conditionals(self) -> list[Conditional]:
+        """Every attribute once, from the root down: given what its clique shares with its parent, and the attributes before it."""
+        result = []
+        for place, (clique, given) in enumerate(zip(self.tree.cliques, self.tree.separators, strict=True)):
+            for one in clique:
+                if one not in given:
+                    result.append(Conditional(one, given, self.answers.shares(place, one, given)))
+                    given = (*given, one)
+        return result
+
+    def pack(self) -> tuple[np.ndarray, np.ndarray]:
+        """(structure, values): the cliques of the tree and of the potentials, and the potentials."""
+        structure = [len(self.tree.cliques), len(self.tree.potentials)]
+        for clique in (*self.tree.cliques, *self.tree.potentials):
+            structure += [len(clique), *clique]
+        return np.array(structure, np.int64), np.concatenate([self.values[part] for part in self.tree.slices] or [[]])
+
+
+@dataclass(frozen=True, kw_only=True)
+class JunctionTree:
+    """Fits by belief propagation on a junction tree of at most `limit` cells, in at most `rounds` rounds.
+
+    The loss is half the sum of squared deviations, and `smoothing` pulls towards an even table: where the logarithm of a
+    cell's share is wanted one higher, it gives way by that part of a deviation. Fitting ends when a round promises to lower the
+    loss by less than `tolerance` for each measured cell; noise alone makes about a half.
+
+    >>> measured = [Measured((0, 1), np.array([[5.0, 1.0], [1.0, 3.0]]), 1.0), Measured((1, 2), np.array([[4.0, 2.0], [0.0, 4.0]]), 1.0)]
+    >>> model = JunctionTree(smoothing=1e-6, tolerance=1e-9).fit((2, 2, 2), measured, total=10)
+    >>> model.marginals([(0, 2)])[0].round(2)
+    array([[3.33, 2.67],
+           [0.67, 3.33]])
+    """
+
+    limit: int = 2**20
+    rounds: int = 60
+    smoothing: float = 0.4
+    tolerance: float = 0.01
+
+    def __post_init__(self) -> None:
+        if self.limit < 1 or self.rounds < 1:
+            raise ConfigError("A junction tree has a `limit` and `rounds` of at least 1.")
+        if not (self.smoothing > 0 and self.tolerance > 0):
+            raise ConfigError("The `smoothing` and the `tolerance` of a junction tree are positive.")
+
+    def cells(self, shape: tuple[int, ...], cliques: Sequence[Clique]) -> int:
+        """How many cells the junction tree of these cliques has."""
+        return tree_cells(shape, cliques)
+
+    def fit(
+        self, shape: tuple[int, ...], measured: Sequence[Measured], *, total: float, start: Model | None = None
+    ) -> TreeModel:
+        """The model of this total nearest to what was measured."""
+        checked(shape, measured, start)
+        cliques = tuple(dict.fromkeys(stored(shape, one.clique) for one in measured))
+        if self.cells(shape, cliques) > self.limit:
+            raise ConfigError(
+                f"The junction tree would have over {self.limit} cells: measure fewer marginals, or raise `limit`."
+            )
+        tree = tree_of(shape, tree_cliques(shape, cliques), cliques)
+        values, total = np.zeros(tree.arrays.part_first[-1]), max(float(total), 0.0)
+        if isinstance(start, TreeModel):
+            values = absorbed(tree, start.potentials)
+        if total > 0 and cliques:
+            target = _target(tree, measured, self.smoothing, total)
+            values = lifted(tree, target, values) if values.any() else values
+            values = descend(tree, target, values, self.rounds, self.tolerance)
+        return TreeModel(tree, values, total)
+
+    def unpack(self, shape: tuple[int, ...], structure: np.ndarray, values: np.ndarray, total: float) -> TreeModel:
+        """The model that `pack` took apart."""
+        cliques, potentials = _read(structure, len(shape))
+        tree = tree_of(shape, cliques, potentials)
+        flat, places = np.zeros(tree.arrays.part_first[-1]), np.arange(tree.arrays.part_first[-1])
+        places = np.concatenate([places[part] for part in tree.slices] or [places[:0]])
+        if len(places) != len(values):
+            raise _mismatch()
+        flat[places] = values
+        return TreeModel(tree, flat, total)
+
+
+def _target(tree: Tree, measured: Sequence[Measured], smoothing: float, total: float) -> Target:
+    """Measurements of one clique are one, weighed by how sure they are."""
+    places = dict(zip(tree.potentials, tree.slices, strict=True))
+    counts, weights = np.zeros(tree.arrays.part_first[-1]), np.zeros(tree.arrays.part_first[-1])
+    for one in measured:
+        clique = stored(tree.shape, one.clique)
+        axes = [one.clique.index(attribute) for attribute in clique]
+        weight = np.broadcast_to(1.0 / np.asarray(one.variance, float), one.counts.shape).transpose(axes).ravel()
+        counts[places[clique]] += weight * one.counts.transpose(axes).ravel()
+        weights[places[clique]] += weight
+    np.divide(counts, weights, out=counts, where=weights > 0)
+    scale = float(np.sqrt(weights[weights > 0]).mean())  # one over a typical deviation
+    return Target(counts, weights, smoothing * scale, total)
+
+
+def _read(structure: np.ndarray, attributes: int) -> tuple[list[Clique], list[Clique]]:
+    """(cliques, potentials) from the numbers that `pack` wrote."""
+    numbers = iter(structure.tolist())
+    try:
+        count, more = next(numbers), next(numbers)
+        cliques = [tuple(next(numbers) for _ in range(next(numbers))) for _ in range(count + more)]
+    except (StopIteration, RuntimeError):
+        raise _mismatch() from None
+    if next(numbers, None) is not None or not all(0 <= one < attributes for clique in cliques for one in clique):
+        raise _mismatch()
+    held, potentials = cliques[:count], cliques[count:]
+    if not held or not all(any(set(one) <= set(clique) for clique in held) for one in potentials):
+        raise _mismatch()
+    return held, potentials
+
+
+def _mismatch() -> Mismatch:
+    return Mismatch("The saved model does not fit the schema: open it with the one it was made with.")

@@ -1,0 +1,300 @@
+"""Belief propagation on a junction tree, and steps of descent on it, as compiled loops over flat arrays.
+
+Another tree is other numbers, not other code, so nothing is compiled anew when cliques change.
+
+Every table of the tree stands in one array, the cells of one clique after the other. Small tables that lie in a clique (a
+potential, or the separator of a child) are its `parts`; all of them stand in a second array. How a small table lies in a large
+one is said by its `strides`: for each axis of the large one, by how much a step along it moves in the small one (0: not at all).
+Attributes stand in the same order everywhere, so that the last stride is 0 or 1. `tree` is the Arrays of tree.py.
+"""
+
+from math import exp
+
+import numpy as np
+from numba import njit
+
+LOOSE = {"reassoc", "nsz", "contract"}  # sums in any order: several cells at a time
+
+
+@njit(cache=True)
+def calibrate(tree, potentials, total, tables, marginals):
+    """Expected counts of every clique into `tables` and of every part into `marginals`; returns the log of the partition function.
+
+    `potentials` are logarithms. Upwards, a clique hands its parent the log of what it sums to for each cell of its separator;
+    downwards, cells are scaled to the separator's counts. Only differences from the largest cell beside one are raised to
+    powers, so nothing overflows.
+    """
+    messages, sums = np.zeros(tree.part_first[-1]), np.ones(tree.part_first[-1])
+    first, last = np.zeros(1), np.ones(1)
+    for clique in range(len(tree.above) - 1, -1, -1):
+        table = tables[tree.first[clique] : tree.first[clique + 1]]
+        table[:] = 0.0
+        for part in range(tree.parts[clique], tree.parts[clique + 1]):
+            low, high = tree.axes[part], tree.axes[part + 1]
+            values = potentials if tree.child[part] < 0 else messages
+            _add(table, values[tree.part_first[part] :], tree.lengths[low:high], tree.strides[low:high])
+        top, mass, lengths, strides = _separator(tree, clique, messages, sums, first, last)
+        top[:] = -np.inf
+        _raise(table, top, lengths, strides)
+        for i in range(len(top)):
+            top[i] = -top[i]
+        _add(table, top, lengths, strides)
+        for i in range(len(table)):
+            table[i] = exp(table[i])
+        mass[:] = 0.0
+        _sum(table, mass, lengths, strides)
+        for i in range(len(top)):
+            top[i] = np.log(mass[i]) - top[i]
+    partition = first[0]
+    for clique in range(len(tree.above)):
+        table = tables[tree.first[clique] : tree.first[clique + 1]]
+        _, mass, lengths, strides = _separator(tree, clique, messages, sums, first, last)
+        if clique:
+            begin = tree.part_first[tree.above[clique]]
+            for i in range(len(mass)):
+                mass[i] = marginals[begin + i] / mass[i]
+        else:
+            mass[0] = total / mass[0]
+        _scale(table, mass, lengths, strides)
+        _sum_parts(tree, clique, table, marginals)
+    return partition
+
+
+@njit(cache=True)
+def moved(tree, change, tables, marginals, scratch):
+    """By how much the parts' counts would move, to first order, if the potentials changed by `change`.
+
+    That is the covariance, over the model, of each cell with the sum of all changes; found as calibration is, with means in
+    place of powers.
+    """
+    means, result = np.zeros(len(change)), np.zeros(len(change))
+    first, last = np.zeros(1), np.zeros(1)
+    total = tables[tree.first[0] : tree.first[1]].sum()
+    for clique in range(len(tree.above) - 1, -1, -1):
+        table, weight = (
+            scratch[tree.first[clique] : tree.first[clique + 1]],
+            tables[tree.first[clique] : tree.first[clique + 1]],
+        )
+        table[:] = 0.0
+        for part in range(tree.parts[clique], tree.parts[clique + 1]):
+            low, high = tree.axes[part], tree.axes[part + 1]
+            values = change if tree.child[part] < 0 else means
+            _add(table, values[tree.part_first[part] :], tree.lengths[low:high], tree.strides[low:high])
+        for i in range(len(table)):
+            table[i] *= weight[i]
+        mean, _, lengths, strides = _separator(tree, clique, means, result, first, last)
+        mean[:] = 0.0
+        _sum(table, mean, lengths, strides)
+        for i in range(len(mean)):
+            mass = marginals[tree.part_first[tree.above[clique]] + i] if clique else total
+            mean[i] = mean[i] / mass if mass > 0 else 0.0
+    for clique in range(len(tree.above)):
+        table, weight = (
+            scratch[tree.first[clique] : tree.first[clique + 1]],
+            tables[tree.first[clique] : tree.first[clique + 1]],
+        )
+        mean, outside, lengths, strides = _separator(tree, clique, means, result, first, last)
+        for i in range(len(mean)):  # what all other cliques add to the mean, given the separator
+            mass = marginals[tree.part_first[tree.above[clique]] + i] if clique else total
+            mean[i] = (outside[i] / mass if mass > 0 else 0.0) - mean[i]
+        _add_product(table, mean, weight, lengths, strides)
+        _sum_parts(tree, clique, table, result)
+    return result
+
+
+@njit(cache=True)
+def conjugate_step(tree, weights, ridge, penalty, gradient, tables, marginals, most, longest):
+    """(step, promised): a change of the potentials, and by how much the quadratic model says the loss will fall.
+
+    With covariance C and weights W, the step solves (W C + ridge + penalty) step = -gradient. Conjugate gradients work in the
+    inner product of C, in which W C is symmetric; so each of at `most` so many directions takes one product with C.
+    """
+    scratch = np.empty(len(tables))
+    step, move = np.zeros(len(gradient)), np.zeros(len(gradient))  # move is C step
+    left = -gradient
+    left_move = moved(tree, left, tables, marginals, scratch)
+    along, along_move = left.copy(), left_move.copy()
+    size = _dot(left, left_move)
+    small = 0.01 * size
+    for _ in range(most):
+        if not size > small:
+            break
+        bent = _dot(along, along_move) * (ridge + penalty)
+        for i in range(len(weights)):
+            bent += weights[i] * along_move[i] ** 2
+        length = size / bent
+        for i in range(len(step)):
+            step[i] += length * along[i]
+            move[i] += length * along_move[i]
+            left[i] -= length * (weights[i] * along_move[i] + (ridge + penalty) * along[i])
+        left_move = moved(tree, left, tables, marginals, scratch)
+        before, size = size, _dot(left, left_move)
+        for i in range(len(along)):
+            along[i] = left[i] + size / before * along[i]
+            along_move[i] = left_move[i] + size / before * along_move[i]
+    promised = -_dot(gradient, move) - 0.5 * ridge * _dot(step, move)
+    for i in range(len(step)):
+        promised -= 0.5 * weights[i] * move[i] ** 2
+        step[i] = min(step[i], longest)
+    return step, promised
+
+
+@njit(cache=True)
+def loss_and_gradient(potentials, marginals, counts, weights, ridge):
+    """The loss, but for the partition function's part, and its gradient in the marginals."""
+    gradient, loss = np.empty(len(weights)), ridge * _dot(potentials, marginals)
+    for i in range(len(weights)):
+        away = marginals[i] - counts[i]
+        gradient[i] = weights[i] * away + ridge * potentials[i]
+        loss += 0.5 * weights[i] * away * away
+    return loss, gradient
+
+
+@njit(cache=True, fastmath=LOOSE)
+def _dot(one, other):
+    result = 0.0
+    for i in range(len(one)):
+        result += one[i] * other[i]
+    return result
+
+
+@njit(cache=True)
+def summed(table, lengths, strides, size):
+    """The sum of one table onto a smaller one of `size` cells."""
+    result = np.zeros(size)
+    _sum(table, result, lengths, strides)
+    return result
+
+
+@njit(cache=True)
+def _separator(tree, clique, one, other, root_one, root_other):
+    """The places of a clique's separator in two arrays of parts, and its axes; the root's is a single cell of its own."""
+    low, high = tree.own_axes[clique], tree.own_axes[clique + 1]
+    if clique == 0:
+        return root_one, root_other, tree.lengths[low:high], tree.strides[low:high]
+    begin, end = tree.part_first[tree.above[clique]], tree.part_first[tree.above[clique] + 1]
+    return one[begin:end], other[begin:end], tree.lengths[low:high], tree.strides[low:high]
+
+
+@njit(cache=True)
+def _sum_parts(tree, clique, table, values):
+    for part in range(tree.parts[clique], tree.parts[clique + 1]):
+        low, high = tree.axes[part], tree.axes[part + 1]
+        held = values[tree.part_first[part] : tree.part_first[part + 1]]
+        held[:] = 0.0
+        _sum(table, held, tree.lengths[low:high], tree.strides[low:high])
+
+
+@njit(cache=True)
+def _next(turns, place, lengths, strides):
+    """The place after one more turn of all axes but the last two."""
+    for axis in range(len(turns) - 1, -1, -1):
+        turns[axis] += 1
+        place += strides[axis]
+        if turns[axis] < lengths[axis]:
+            break
+        place -= turns[axis] * strides[axis]
+        turns[axis] = 0
+    return place
+
+
+@njit(cache=True, fastmath=LOOSE)
+def _sum(table, values, lengths, strides):
+    """Adds the large table up into the small one."""
+    last = len(lengths) - 1
+    begin, place, inner, turns = 0, 0, lengths[last], np.zeros(last - 1, np.int64)
+    while begin < len(table):
+        for turn in range(lengths[last - 1]):
+            row, at = table[begin : begin + inner], place + turn * strides[last - 1]
+            if strides[last]:
+                held = values[at : at + inner]
+                for i in range(inner):
+                    held[i] += row[i]
+            else:
+                mass = 0.0
+                for i in range(inner):
+                    mass += row[i]
+                values[at] += mass
+            begin += inner
+        place = _next(turns, place, lengths, strides)
+
+
+@njit(cache=True, fastmath=LOOSE)
+def _add(table, values, lengths, strides):
+    """Adds the small table to the large one."""
+    last = len(lengths) - 1
+    begin, place, inner, turns = 0, 0, lengths[last], np.zeros(last - 1, np.int64)
+    while begin < len(table):
+        for turn in range(lengths[last - 1]):
+            row, at = table[begin : begin + inner], place + turn * strides[last - 1]
+            if strides[last]:
+                held = values[at : at + inner]
+                for i in range(inner):
+                    row[i] += held[i]
+            else:
+                value = values[at]
+                for i in range(inner):
+                    row[i] += value
+            begin += inner
+        place = _next(turns, place, lengths, strides)
+
+
+@njit(cache=True, fastmath=LOOSE)
+def _add_product(table, values, weight, lengths, strides):
+    """Adds the small table, times a large one, to the large one."""
+    last = len(lengths) - 1
+    begin, place, inner, turns = 0, 0, lengths[last], np.zeros(last - 1, np.int64)
+    while begin < len(table):
+        for turn in range(lengths[last - 1]):
+            row, by, at = table[begin : begin + inner], weight[begin : begin + inner], place + turn * strides[last - 1]
+            if strides[last]:
+                held = values[at : at + inner]
+                for i in range(inner):
+                    row[i] += held[i] * by[i]
+            else:
+                value = values[at]
+                for i in range(inner):
+                    row[i] += value * by[i]
+            begin += inner
+        place = _next(turns, place, lengths, strides)
+
+
+@njit(cache=True, fastmath=LOOSE)
+def _scale(table, values, lengths, strides):
+    """Multiplies the large table by the small one."""
+    last = len(lengths) - 1
+    begin, place, inner, turns = 0, 0, lengths[last], np.zeros(last - 1, np.int64)
+    while begin < len(table):
+        for turn in range(lengths[last - 1]):
+            row, at = table[begin : begin + inner], place + turn * strides[last - 1]
+            if strides[last]:
+                held = values[at : at + inner]
+                for i in range(inner):
+                    row[i] *= held[i]
+            else:
+                value = values[at]
+                for i in range(inner):
+                    row[i] *= value
+            begin += inner
+        place = _next(turns, place, lengths, strides)
+
+
+@njit(cache=True)
+def _raise(table, values, lengths, strides):
+    """Raises the small table to the largest of the large one's cells over each of its own."""
+    last = len(lengths) - 1
+    begin, place, inner, turns = 0, 0, lengths[last], np.zeros(last - 1, np.int64)
+    while begin < len(table):
+        for turn in range(lengths[last - 1]):
+            row, at = table[begin : begin + inner], place + turn * strides[last - 1]
+            if strides[last]:
+                held = values[at : at + inner]
+                for i in range(inner):
+                    held[i] = row[i] if row[i] > held[i] else held[i]
+            else:
+                top = values[at]
+                for i in range(inner):
+                    top = row[i] if row[i] > top else top
+                values[at] = top
+            begin += inner
+        place = _next(turns, place, lengths, strides)

@@ -1,0 +1,107 @@
+"""Multiplicative weights over the full table (MWEM's update), for tables small enough to be held whole."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+
+from tailrace.errors import ConfigError, Mismatch
+from tailrace.fit.base import Conditional, Measured, Model, checked
+
+LARGEST = 1.0  # a factor's logarithm; only noise larger than the table itself would ask for more
+
+
+@dataclass(frozen=True, eq=False)
+class TableModel:
+    """A table of probabilities, one for each cell."""
+
+    probabilities: np.ndarray
+    total: float
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.probabilities.shape
+
+    def marginals(self, cliques: Sequence[tuple[int, ...]]) -> list[np.ndarray]:
+        """The expected counts of each of these marginals: none negative, each sums to the total."""
+        return [self.total * _marginal(self.probabilities, tuple(clique)) for clique in cliques]
+
+    def conditionals(self) -> list[Conditional]:
+        """Every attribute once, each given all before it."""
+        result = []
+        for one, size in enumerate(self.shape):
+            joint = self.probabilities.reshape(prod(self.shape[:one]), size, -1).sum(axis=2)
+            mass = joint.sum(axis=1, keepdims=True)
+            shares = np.divide(joint, mass, out=np.full(joint.shape, 1 / size), where=mass > 0)
+            result.append(Conditional(one, tuple(range(one)), shares))
+        return result
+
+    def pack(self) -> tuple[np.ndarray, np.ndarray]:
+        """(structure, values): the table's shape, and its probabilities."""
+        return np.array(self.shape, np.int64), self.probabilities.ravel()
+
+
+@dataclass(frozen=True, kw_only=True)
+class MultiplicativeWeights:
+    """Fits a full table of at most `limit` cells: in each of `rounds` rounds it goes once through all measurements.
+
+    A cell is multiplied by the exponential of what its marginal misses over twice the total, less where a measurement is
+    less sure than the surest.
+
+    >>> model = MultiplicativeWeights().fit((2, 2), [Measured((0, 1), np.array([[6.0, 1.0], [1.0, 2.0]]), 1.0)], total=10)
+    >>> model.marginals([(1,)])[0].round()
+    array([7., 3.])
+    """
+
+    limit: int = 2**22
+    rounds: int = 50
+
+    def __post_init__(self) -> None:
+        if self.limit < 1 or self.rounds < 1:
+            raise ConfigError("Multiplicative weights have a `limit` and `rounds` of at least 1.")
+
+    def cells(self, shape: tuple[int, ...], cliques: Sequence[tuple[int, ...]]) -> int:  # noqa: ARG002 - the same for all
+        """The cells of the full table, whatever is measured."""
+        return prod(shape)
+
+    def fit(
+        self, shape: tuple[int, ...], measured: Sequence[Measured], *, total: float, start: Model | None = None
+    ) -> TableModel:
+        """The table that the updates lead to, from `start` or from an even one."""
+        checked(shape, measured, start)
+        if prod(shape) > self.limit:
+            raise ConfigError(f"The full table has over {self.limit} cells: use JunctionTree, or raise `limit`.")
+        total = max(float(total), 0.0)
+        table = start.probabilities.copy() if isinstance(start, TableModel) else np.full(shape, 1 / prod(shape))
+        if total == 0 or not measured:
+            return TableModel(table, total)
+        surest = min(float(np.min(one.variance)) for one in measured)
+        for _ in range(self.rounds):
+            for one in measured:
+                missing = one.counts - total * _marginal(table, one.clique)
+                change = np.clip(missing / (2 * total) * (surest / np.asarray(one.variance)), -LARGEST, LARGEST)
+                table *= _spread(np.exp(change), one.clique, len(shape))
+                table /= table.sum()
+        return TableModel(table, total)
+
+    def unpack(self, shape: tuple[int, ...], structure: np.ndarray, values: np.ndarray, total: float) -> TableModel:
+        """The model that `pack` took apart."""
+        if tuple(structure.tolist()) != tuple(shape) or values.size != prod(shape):
+            raise Mismatch("The saved model does not fit the schema: open it with the one it was made with.")
+        return TableModel(values.reshape(shape), total)
+
+
+def _marginal(table: np.ndarray, clique: tuple[int, ...]) -> np.ndarray:
+    kept = sorted(clique)
+    summed = table.sum(axis=tuple(axis for axis in range(table.ndim) if axis not in clique))
+    return summed.transpose([kept.index(one) for one in clique])
+
+
+def _spread(values: np.ndarray, clique: tuple[int, ...], axes: int) -> np.ndarray:
+    """Values of a clique with the axes of the whole table, of length 1 where the clique lacks an attribute."""
+    aligned = values.transpose(np.argsort(clique))
+    lengths = iter(aligned.shape)
+    return aligned.reshape([next(lengths) if axis in clique else 1 for axis in range(axes)])

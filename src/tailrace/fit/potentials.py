@@ -1,0 +1,58 @@
+"""Potentials of an earlier tree carried over to a new one, and cells that vanished brought back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from tailrace.fit.descent import Target, calibrated
+from tailrace.fit.tree import Tree
+from tailrace.fit.triangulation import Clique
+
+FLOOR = 1e-3  # of a deviation: what a cell that all but vanished starts again from
+RARE = 1e-2  # of an even share: the same, where deviations are large
+VANISHED = 0.1  # of the floor
+
+
+def views(tree: Tree, values: np.ndarray) -> list[np.ndarray]:
+    """The potentials in `values`, each in the shape of its clique; changing one changes `values`."""
+    pairs = zip(tree.potentials, tree.slices, strict=True)
+    return [values[part].reshape(tree.sizes(clique)) for clique, part in pairs]
+
+
+def absorbed(tree: Tree, earlier: Iterable[tuple[Clique, np.ndarray]]) -> np.ndarray:
+    """Earlier potentials, each added to the tree's first that holds all of its attributes.
+
+    Where none does, the mean effect of each attribute alone is kept, and the rest dropped.
+    """
+    values = np.zeros(tree.arrays.part_first[-1])
+    own = list(zip(tree.potentials, views(tree, values), strict=True))
+
+    def add(clique: Clique, potential: np.ndarray) -> bool:
+        for other, table in own:
+            if set(clique) <= set(other):
+                aligned = potential.transpose(np.argsort([other.index(one) for one in clique]))
+                table += aligned.reshape([tree.shape[one] if one in clique else 1 for one in other])
+                return True
+        return False
+
+    for clique, potential in earlier:
+        if not add(clique, potential):
+            for axis, one in enumerate(clique):
+                add((one,), potential.mean(axis=tuple(other for other in range(len(clique)) if other != axis)))
+    return values
+
+
+def lifted(tree: Tree, target: Target, values: np.ndarray) -> np.ndarray:
+    """Potentials under which no measured cell has all but vanished: what is nearly nothing grows too slowly by factors."""
+    values = values.copy()
+    marginals = calibrated(tree, values, target.total)[1]
+    for part in tree.slices:
+        weights = target.weights[part]
+        floor = np.minimum(FLOOR / np.sqrt(weights), RARE * target.total / len(weights))
+        low = marginals[part] < VANISHED * floor
+        if low.any():
+            values[part][low] += np.log(floor[low] / np.maximum(marginals[part][low], np.finfo(float).tiny))
+            marginals = calibrated(tree, values, target.total)[1]
+    return values

@@ -1,0 +1,140 @@
+"""Values for one column of synthetic rows, as a compiled loop: counts within a row of what is expected, and few changes."""
+
+import numpy as np
+from numba import njit
+
+
+@njit(cache=True)
+def deal(groups, shares, given, sizes, values, wanted, rng):
+    """Gives each row a value of this column, in place; -1 says that a row has none yet. Returns which rows kept theirs.
+
+    Rows of one group agree in all columns that this one is drawn from, and `shares` are the distribution for each group. A
+    group's exact counts are rounded so that each stays within about one; what rounding gave or took is made up for in the next
+    group that shares a value of a given column, so that the joint counts with every single given column stay close as well.
+    Where `wanted` is not negative, all rows are one group, of which that many are wanted; the others end with -1.
+    """
+    width, columns = shares.shape[1], given.shape[1]
+    order, starts = _sorted(groups, len(shares))
+    kept = values >= 0
+    owed, first = np.zeros((sizes.sum(), width)), np.zeros(columns, np.int64)  # expected minus given so far
+    for j in range(1, columns):
+        first[j] = first[j - 1] + sizes[j - 1]
+    have, keep, final = np.zeros(width, np.int64), np.zeros(width, np.int64), np.zeros(width, np.int64)
+    low, high, target = np.zeros(width, np.int64), np.zeros(width, np.int64), np.zeros(width)
+    free = np.empty(len(groups), np.int64)
+    for group in range(len(shares)):
+        begin, end = starts[group], starts[group + 1]
+        if begin == end:
+            continue
+        count = wanted if wanted >= 0 else end - begin
+        have[:] = 0
+        for i in range(begin, end):
+            if kept[order[i]]:
+                have[values[order[i]]] += 1
+        for v in range(width):
+            target[v] = count * shares[group, v]
+        for j in range(columns if columns > 1 else 0):
+            row = first[j] + given[order[begin], j]
+            for v in range(width):
+                target[v] += owed[row, v] / columns
+        _bounds(target, shares[group], count, low, high)
+        _round(target, shares[group], count, have, low, high, keep, final, rng)
+        for j in range(columns if columns > 1 else 0):
+            row = first[j] + given[order[begin], j]
+            for v in range(width):
+                owed[row, v] += count * shares[group, v] - final[v]
+        _assign(order[begin:end], keep, final, values, kept, free, rng)
+    return kept
+
+
+@njit(cache=True)
+def _bounds(target, shares, count, low, high):
+    """The least and the most rows for each value: within one of the target, or a little more where that cannot be."""
+    slack = 1.0
+    while True:
+        least, most = 0, 0
+        for v in range(len(target)):
+            possible = shares[v] > 0.0
+            low[v] = max(np.int64(np.ceil(target[v] - slack)), 0) if possible else 0
+            high[v] = max(np.int64(np.floor(target[v] + slack)), 0) if possible else 0
+            least += low[v]
+            most += high[v]
+        if least <= count <= most or slack > count + 2:
+            return
+        slack += 0.5
+
+
+@njit(cache=True)
+def _round(target, shares, count, have, low, high, keep, final, rng):
+    """How many rows `keep` each value, and how many have it in the end; the rest are dealt at random, by what is missing."""
+    left = count
+    for v in range(len(target)):
+        keep[v] = min(have[v], high[v])
+        final[v] = max(keep[v], low[v])
+        left -= final[v]
+    while left < 0:  # more are due elsewhere than rows are free: take those that are most in surplus
+        worst = -1
+        for v in range(len(target)):
+            if final[v] > low[v] and (worst < 0 or final[v] - target[v] > final[worst] - target[worst]):
+                worst = v
+        if worst < 0:
+            worst = np.argmax(final)
+        final[worst] -= 1
+        keep[worst] = min(keep[worst], final[worst])
+        left += 1
+    if left == 0:
+        return
+    missing = 0.0
+    for v in range(len(target)):
+        if shares[v] > 0.0:
+            missing += max(target[v] - final[v], 0.0)
+    along, before, offset = 0.0, 0, rng.random()
+    for v in range(len(target)):
+        if missing > 0 and shares[v] > 0.0:
+            along += max(target[v] - final[v], 0.0) / missing * left
+        elif missing == 0:
+            along += shares[v] * left
+        reached = min(np.int64(np.floor(along + offset)), left)
+        final[v] += reached - before
+        before = reached
+    if before < left:  # by rounding of floats only
+        final[np.argmax(shares)] += left - before
+
+
+@njit(cache=True)
+def _assign(rows, keep, final, values, kept, free, rng):
+    """Which rows keep their value, from a random one on; the others are shuffled and get what is missing."""
+    waiting, skip = 0, np.int64(rng.random() * len(rows))
+    for i in range(len(rows)):
+        row = rows[(i + skip) % len(rows)]
+        if kept[row] and keep[values[row]] > 0:
+            keep[values[row]] -= 1
+            final[values[row]] -= 1
+        else:
+            kept[row] = False
+            free[waiting] = row
+            waiting += 1
+    for i in range(waiting - 1, 0, -1):
+        j = np.int64(rng.random() * (i + 1))
+        free[i], free[j] = free[j], free[i]
+    for v in range(len(final)):
+        for _ in range(final[v]):
+            waiting -= 1
+            values[free[waiting]] = v
+    for i in range(waiting):
+        values[free[i]] = -1
+
+
+@njit(cache=True)
+def _sorted(groups, count):
+    """(order, starts): the rows of each group, by a counting sort."""
+    starts = np.zeros(count + 1, np.int64)
+    for group in groups:
+        starts[group + 1] += 1
+    for group in range(count):
+        starts[group + 1] += starts[group]
+    order, following = np.empty(len(groups), np.int64), starts[:-1].copy()
+    for row in range(len(groups)):
+        order[following[groups[row]]] = row
+        following[groups[row]] += 1
+    return order, starts
