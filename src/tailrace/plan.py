@@ -14,11 +14,13 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 
-from tailrace.domain import Codes, Frame
-from tailrace.domain.columns import kinds
+from tailrace.domain import Codes, Frame, Schema
+from tailrace.domain.columns import MOST_CELLS, kinds
 from tailrace.errors import ConfigError, DataError
+from tailrace.marginals import Marginals
 
 _MOST = 2**31  # cells of one array of counts
+_PIECE = 1 << 18  # rows of a wide table that are coded at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +61,8 @@ class Plan:
 
     `memory` says what is remembered of each unit (`tailrace.memory.LastValues`, `Weight`), where a step's counts need that: such a
     plan counts units with `tailrace.memory.counted`, and rows alone cannot be counted. `groups` adds cells up: the group of each
-    cell, from 0, or -1 for a cell that is not counted; rows and units are still known by their cells.
+    cell, from 0, or -1 for a cell that is not counted; rows and units are still known by their cells. `marginals` counts those of
+    a schema in place of its cells, which may then be more than can be counted, or even numbered where there is no key.
 
     >>> import polars as pl
     >>> from tailrace.domain import Integer, Schema
@@ -71,26 +74,41 @@ class Plan:
     key: str | None = None
     memory: Any = None
     groups: np.ndarray | None = field(default=None, compare=False)  # (cells,) integers
+    marginals: Marginals | None = None
 
     def __post_init__(self) -> None:
         if self.key is not None and (not isinstance(self.key, str) or not self.key):
             raise ConfigError("key must name the column that holds the unit's id, for example key='id'.")
-
         if self.groups is not None and self.groups.shape != (self.codes.size,):
             raise ConfigError("groups must name the group of every cell of codes.")
+        if self.marginals is not None:
+            self._check_marginals(self.marginals)
+
+    def _check_marginals(self, marginals: Marginals) -> None:
+        if not isinstance(self.codes, Schema) or self.codes.shape != marginals.shape:
+            raise ConfigError("marginals must be those of the Schema that codes is.")
+        if self.groups is not None or self.memory is not None:
+            raise ConfigError("A plan counts marginals, or groups of cells, or units: one of them.")
+        if self.key is not None and self.codes.size > MOST_CELLS:
+            raise ConfigError(
+                f"The domain has more than {MOST_CELLS:,} cells, and the rows of each unit cannot be told apart by number: "
+                "use fewer attributes or coarser ones, or protect events."
+            )
 
     @functools.cached_property
     def size(self) -> int:
-        """How many counts there are: of units where they are remembered, else of groups, or of cells where they are not grouped."""
+        """How many counts there are: of units where they are remembered, else of the cells of marginals, of groups, or of cells."""
         if self.memory is not None:
             return self.memory.size
+        if self.marginals is not None:
+            return self.marginals.size
         return self.codes.size if self.groups is None else int(self.groups.max(initial=-1)) + 1
 
     def count(self, frame: Any) -> np.ndarray:
-        """How many rows of the frame (of any engine, or None) lie in each cell, or group of cells."""
+        """How many rows of the frame (of any engine, or None) lie in each cell, group of cells, or cell of each marginal."""
         if self.memory is not None:
             raise ConfigError("This plan counts units by what they did before: count with tailrace.memory.counted.")
-        if self.codes.size > _MOST:
+        if self.marginals is None and self.codes.size > _MOST:
             raise ConfigError(
                 f"This plan has {self.codes.size:,} cells; at most {_MOST:,} can be counted: use fewer columns or coarser ones."
             )
@@ -100,12 +118,16 @@ class Plan:
         self.codes.check(rows)
         if isinstance(rows, nw.LazyFrame):
             return self._counted_there(rows)
+        if self.marginals is not None:
+            return self._marginals_here(rows)
         return self.tally(self.codes.cells(rows))
 
     def tally(self, cells: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
         """How many of these cells (-1: dropped) there are of each, or how many `rows` they stand for."""
         from tailrace.domain import kernel
 
+        if self.marginals is not None:
+            return self.marginals.tally(kernel.split(cells, np.array(self.marginals.shape)), rows)
         numbers = cells if self.groups is None else kernel.look_up(cells, self.groups)
         return kernel.count(numbers, self.size) if rows is None else kernel.add_up(numbers, rows, self.size)
 
@@ -121,37 +143,50 @@ class Plan:
         if rows is None:
             return np.empty(0, np.int64), np.empty(0, np.int64)
         self.codes.check(rows)
-        unit = self._unit(rows)
+        unit = unit_of(rows, self.key)
         if isinstance(rows, nw.LazyFrame):
-            found = _fetched(rows, lambda: rows.select(unit, self.codes.cell(rows).fill_null(-1).alias("cell")))
-            return _ids(found.get_column("unit")), self.codes.settle(
+            found = fetched(rows, lambda: rows.select(unit, self.codes.cell(rows).fill_null(-1).alias("cell")))
+            return ids_of(found.get_column("unit")), self.codes.settle(
                 found.get_column("cell").to_numpy().astype(np.int64)
             )
         if kinds(rows, [self.key])[self.key] == "null":
             return np.full(len(rows), np.nan), self.codes.cells(rows)
-        return _ids(rows.select(unit).get_column("unit")), self.codes.cells(rows)
+        return ids_of(rows.select(unit).get_column("unit")), self.codes.cells(rows)
+
+    def _marginals_here(self, rows: nw.DataFrame[Any]) -> np.ndarray:
+        assert self.marginals is not None and isinstance(self.codes, Schema)
+        counts = np.zeros(self.size, np.int64)
+        for at in range(0, len(rows), _PIECE):
+            counts += self.marginals.tally(self.codes.digits(rows[at : at + _PIECE]))
+        return counts
 
     def _counted_there(self, rows: nw.LazyFrame[Any]) -> np.ndarray:
         def query() -> nw.LazyFrame[Any]:
+            if self.marginals is not None and isinstance(self.codes, Schema):
+                return self.marginals.query(rows, self.codes)
             numbers = rows.select(self.codes.cell(rows).alias("cell")).filter(~nw.col("cell").is_null())
             return numbers.group_by("cell").agg(nw.len().alias("rows"))
 
-        found = _fetched(rows, query)
+        found = fetched(rows, query)
         cells, many = (found.get_column(name).to_numpy().astype(np.int64) for name in ("cell", "rows"))
+        if self.marginals is not None:
+            from tailrace.domain import kernel
+
+            return self.marginals.summed(kernel.add_up(cells, many, self.marginals.covering.size))
         return self.tally(self.codes.settle(cells), many)
 
-    def _unit(self, rows: Frame) -> nw.Expr:
-        """The key's column, its type checked."""
-        assert self.key is not None
-        kind = kinds(rows, [self.key])[self.key]
-        dtype = rows.collect_schema()[self.key]
-        exact = dtype.is_integer() and not isinstance(dtype, nw.Int128 | nw.UInt128)
-        unit = nw.col(self.key).alias("unit")
-        if kind == "text":
-            return unit.cast(nw.String)
-        if kind in ("object", "null") or exact or dtype.is_float() or isinstance(dtype, nw.Categorical):
-            return unit
-        raise DataError(f"Column '{self.key}' must hold ids as text or as whole numbers of at most 64 bits.")
+
+def unit_of(rows: Frame, column: str) -> nw.Expr:
+    """The column of a unit's id, its type checked, as "unit"."""
+    kind = kinds(rows, [column])[column]
+    dtype = rows.collect_schema()[column]
+    exact = dtype.is_integer() and not isinstance(dtype, nw.Int128 | nw.UInt128)
+    unit = nw.col(column).alias("unit")
+    if kind == "text":
+        return unit.cast(nw.String)
+    if kind in ("object", "null") or exact or dtype.is_float() or isinstance(dtype, nw.Categorical):
+        return unit
+    raise DataError(f"Column '{column}' must hold ids as text or as whole numbers of at most 64 bits.")
 
 
 def opened(frame: Any) -> Frame | None:
@@ -173,7 +208,7 @@ def opened(frame: Any) -> Frame | None:
     return rows if names else None
 
 
-def _fetched(rows: nw.LazyFrame[Any], query: Any) -> nw.DataFrame[Any]:
+def fetched(rows: nw.LazyFrame[Any], query: Any) -> nw.DataFrame[Any]:
     """The query's result; what an engine says when it fails may quote data, so it is not passed on."""
     try:
         return query().collect()
@@ -184,7 +219,7 @@ def _fetched(rows: nw.LazyFrame[Any], query: Any) -> nw.DataFrame[Any]:
         raise DataError(f"The {engine} frame could not be computed; collect it yourself to see why.") from None
 
 
-def _ids(ids: nw.Series[Any]) -> Any:
+def ids_of(ids: nw.Series[Any]) -> Any:
     """Ids as they are: numpy where it can hold them, Arrow where a value is missing or text."""
     objects = ids.implementation.is_pandas_like() and str(ids.to_native().dtype) == "object"
     if objects or ids.dtype.is_float() or (ids.dtype.is_integer() and not ids.null_count()):

@@ -4,6 +4,9 @@ import pytest
 
 from tailrace import ConfigError, DataError
 from tailrace.domain import Box, Categorical, Integer, Real, Schema
+from tailrace.guarantee import User
+from tailrace.marginals import Marginals, all_ways, chosen
+from tailrace.memory import counted
 from tailrace.plan import Counts, Plan
 
 SCHEMA = Schema(
@@ -213,3 +216,111 @@ def test_groups_add_cells_up_on_every_engine(engine):
 def test_groups_must_cover_the_cells():
     with pytest.raises(ConfigError, match="every cell"):
         Plan(SCHEMA, groups=np.zeros(3, np.int64))
+
+
+def summed(cells, marginals):
+    """The flat counts of marginals from those of all cells."""
+    table = cells.reshape(marginals.shape)
+    others = [tuple(set(range(table.ndim)) - set(clique)) for clique in marginals.cliques]
+    return np.concatenate([table.sum(axis=axes).ravel() for axes in others])
+
+
+def wide_table(schema, rows, seed=0):
+    """Some rows of a schema of texts, whole numbers and reals by turns, with missing and unknown values."""
+    pa = pytest.importorskip("pyarrow")
+    rng, columns = np.random.default_rng(seed), {"id": np.arange(rows) // 2}
+    for column, attribute in zip(schema.columns, schema.attributes, strict=True):
+        good, odd = rng.integers(0, 2, rows), rng.random(rows) < 0.002
+        if isinstance(attribute, Categorical):
+            columns[column] = pa.array(
+                np.where(odd, "?", np.array(["a", "b"])[good]), pa.string(), mask=rng.random(rows) < 0.002
+            )
+        else:
+            columns[column] = np.where(odd, np.nan, good) if isinstance(attribute, Real) else np.where(odd, 9, good)
+    return pa.table(columns)
+
+
+def wide_schema(attributes):
+    kinds = [Categorical(["a", "b"], outside="other"), Integer(0, 2), Real(edges=[0, 0.5, 1, 2])]
+    return Schema(**{f"c{i}": kinds[i % 3] for i in range(attributes)})
+
+
+@pytest.mark.parametrize("ways", [1, 2, 3])
+def test_every_engine_counts_the_same_marginals(engine, ways):
+    table, marginals = random_table(2000), all_ways(SCHEMA.shape, ways)
+    plan = Plan(SCHEMA, marginals=marginals)
+    counts = plan.counts(engine(table), engine(table.slice(0, 300)))
+    for part, rows in ((counts.adds, table), (counts.deletes, table.slice(0, 300))):
+        assert part.dtype == np.int64 and part.shape == (plan.size,)
+        assert part.tolist() == summed(Plan(SCHEMA).count(rows), marginals).tolist()
+    assert 500 < marginals.part(counts.adds, 0).sum() < 2000
+    assert plan.count(engine(random_table(0))).tolist() == plan.count(None).tolist() == [0] * plan.size
+
+
+def test_every_engine_counts_the_marginals_of_a_wide_table(engine):
+    schema = wide_schema(100)
+    assert schema.size > 2**63
+    table = wide_table(schema, 400)
+    digits = schema.digits(nw.from_native(table))
+    assert 100 < (digits[:, 0] >= 0).sum() < 400
+    plan = Plan(schema, marginals=all_ways(schema.shape, 2))
+    counts, kept = plan.count(engine(table)), digits[digits[:, 0] >= 0]
+    for i in (0, 17, 2000, 4949):
+        a, b = plan.marginals.cliques[i]
+        expected = np.bincount(3 * kept[:, a] + kept[:, b], minlength=9)
+        assert plan.marginals.part(counts, i).ravel().tolist() == expected.tolist()
+    assert counts.tolist() == plan.count(table).tolist()
+
+
+def test_marginals_add_up_over_any_partition(engine):
+    table = random_table(300, seed=1)
+    plan = Plan(SCHEMA, marginals=chosen(SCHEMA, (("age", "sex"), ("income",))))
+    parts = [table.slice(0, 7), table.slice(7, 0), table.slice(7, 200), table.slice(207)]
+    assert sum(plan.count(engine(part)) for part in parts).tolist() == plan.count(engine(table)).tolist()
+
+
+def test_marginals_are_counted_in_one_query_on_any_connection_of_duckdb():
+    duckdb = pytest.importorskip("duckdb")
+    schema = wide_schema(12)
+    table, plan = wide_table(schema, 200), Plan(schema, marginals=all_ways(schema.shape, 2))
+    assert len(plan.marginals.covering.cliques) > 1
+    with duckdb.connect() as connection:
+        assert plan.count(connection.from_arrow(table)).tolist() == plan.count(table).tolist()
+
+
+def test_a_column_without_a_value_drops_its_rows_or_is_another_value(engine):
+    pa = pytest.importorskip("pyarrow")
+    nothing = pa.table({"age": [1, 2], "sex": ["f", "m"], "income": pa.array([None, None], pa.float64())})
+    plan = Plan(SCHEMA, marginals=all_ways(SCHEMA.shape, 2))
+    assert plan.count(engine(nothing)).sum() == 0
+    unknown = pa.table({"age": [1, 2], "sex": pa.array([None, None], pa.string()), "income": [5.0, 15.0]})
+    assert plan.marginals.part(plan.count(engine(unknown)), 0)[:, 2].tolist() == [0, 1, 1, 0, 0]
+
+
+@pytest.mark.parametrize("attributes", [3, 38], ids=["small", "beyond doubles"])
+def test_bounded_rows_are_counted_in_marginals(engine, attributes, tmp_path):
+    """The rows that a person may contribute are known by their number, also where no double can hold it."""
+    schema = wide_schema(attributes)
+    assert attributes == 3 or 2**53 < schema.size < 2**62
+    table, unit = wide_table(schema, 60), User(column="id", events=1)
+    marginals = Marginals(schema.shape, ((0, 1), (1, attributes - 1)))
+    plan = Plan(schema, key="id", marginals=marginals)
+    options = {"old": None, "key": bytes(16)}
+    here = counted(plan, unit, table, table.slice(0, 20), new=tmp_path / "here", **options)
+    there = counted(plan, unit, engine(table), engine(table.slice(0, 20)), new=tmp_path / "there", **options)
+    assert here.adds.tolist() == there.adds.tolist() and here.deletes.tolist() == there.deletes.tolist()
+    assert 25 <= marginals.part(here.adds, 0).sum() <= 30  # one of two rows each
+    if attributes == 3:
+        cells = counted(Plan(schema, key="id"), unit, table, table.slice(0, 20), new=tmp_path / "cells", **options)
+        assert here.net.tolist() == summed(cells.net, marginals).tolist()
+
+
+def test_marginals_must_be_those_of_the_schema():
+    pairs = all_ways(SCHEMA.shape, 2)
+    for codes, options in ((BOX, {}), (wide_schema(3), {}), (SCHEMA, {"groups": np.zeros(SCHEMA.size, np.int64)})):
+        with pytest.raises(ConfigError, match="marginals"):
+            Plan(codes, marginals=pairs, **options)
+    wide = wide_schema(100)
+    with pytest.raises(ConfigError, match="rows of each unit cannot be told apart"):
+        Plan(wide, key="id", marginals=all_ways(wide.shape, 1))
+    assert Plan(SCHEMA, marginals=pairs) == Plan(SCHEMA, marginals=all_ways(SCHEMA.shape, 2)) != Plan(SCHEMA)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from typing import Any, Protocol
 
@@ -20,6 +20,8 @@ from tailrace.domain.attributes import EXACT
 from tailrace.errors import ConfigError, DataError
 
 Frame = nw.DataFrame[Any] | nw.LazyFrame[Any]
+MOST_CELLS = 2**62  # what a number of 64 bits holds, with room to reckon
+_MOST_VALUES = 2**31 - 1
 _WIDE = {nw.Int64: -EXACT - 1, nw.UInt64: 0}
 _NULL_TYPES = {"null", '"null"', "void", "nulltype()"}
 
@@ -56,17 +58,22 @@ def checked(frame: Frame, columns: Sequence[str], axes: Sequence[Axis]) -> dict[
     return found
 
 
-def cell(frame: Frame, columns: Sequence[str], axes: Sequence[Axis]) -> nw.Expr:
-    """The cell number of each row as one expression; null where the row is dropped."""
+def codes(frame: Frame, columns: Sequence[str], axes: Sequence[Axis]) -> list[nw.Expr]:
+    """The code of each column as an expression; null where it drops the row."""
     found = checked(frame, columns, axes)
-    _bounded(axes)
     if "object" in found.values():
         raise DataError("Columns of Python objects have no expression; they are counted in memory, by cells().")
-    number = None
-    for column, axis in zip(columns, axes, strict=True):
-        code = axis.code(_read(frame, column, found[column], axis))
-        number = code if number is None else number * axis.size + code
-    assert number is not None
+    return [axis.code(_read(frame, name, found[name], axis)) for name, axis in zip(columns, axes, strict=True)]
+
+
+def cell(frame: Frame, columns: Sequence[str], axes: Sequence[Axis]) -> nw.Expr:
+    """The cell number of each row as one expression; null where the row is dropped."""
+    # pandas holds numbers beside a missing one as doubles
+    _bounded(axes, EXACT if frame.implementation.is_pandas_like() else MOST_CELLS)
+    first, *others = codes(frame, columns, axes)
+    number = first
+    for code, axis in zip(others, axes[1:], strict=True):
+        number = number * axis.size + code
     return number
 
 
@@ -74,23 +81,40 @@ def cells(frame: nw.DataFrame[Any], columns: Sequence[str], axes: Sequence[Axis]
     """The cell number of each row of an in-memory frame; -1 where the row is dropped."""
     from tailrace.domain import kernel
 
-    found = checked(frame, columns, axes)
-    _bounded(axes)
+    _bounded(axes, MOST_CELLS)
     number = np.zeros(len(frame), np.int64)
+    for axis, found in zip(axes, _encoded(frame, columns, axes), strict=True):
+        kernel.join(number, found, axis.size)
+    return number
+
+
+def digits(frame: nw.DataFrame[Any], columns: Sequence[str], axes: Sequence[Axis]) -> np.ndarray:
+    """The code of each column of an in-memory frame, side by side; a row of -1 where the row is dropped."""
+    from tailrace.domain import kernel
+
+    if max(axis.size for axis in axes) > _MOST_VALUES:
+        raise ConfigError("An attribute has 2**31 values or more, too many for a table of numbers: make it coarser.")
+    table, dropped = np.empty((len(axes), len(frame)), np.int32), np.zeros(len(frame), np.bool_)
+    for row, found in zip(table, _encoded(frame, columns, axes), strict=True):
+        kernel.note(found, row, dropped)
+    return kernel.turn(table, dropped)
+
+
+def _encoded(frame: nw.DataFrame[Any], columns: Sequence[str], axes: Sequence[Axis]) -> Iterator[np.ndarray]:
+    """The codes of one column after the other."""
+    found = checked(frame, columns, axes)
     for column, axis in zip(columns, axes, strict=True):
         if found[column] == "null":
-            codes = axis.encode(np.full(len(frame), None if axis.holds == "text" else math.nan))
+            yield axis.encode(np.full(len(frame), None if axis.holds == "text" else math.nan))
         elif found[column] == "object":
-            codes = axis.encode(_objects(frame.get_column(column).to_numpy(), axis.holds))
+            yield axis.encode(_objects(frame.get_column(column).to_numpy(), axis.holds))
         else:
             x = _read(frame, column, found[column], axis)
             if axis.holds == "text":  # engines look text up faster than we could
-                codes = frame.select(axis.code(x).fill_null(-1).alias("code"))["code"].to_numpy().astype(np.int64)
+                yield frame.select(axis.code(x).fill_null(-1).alias("code"))["code"].to_numpy().astype(np.int64)
             else:
                 values = frame.select(x.alias("value"))["value"].to_numpy()
-                codes = axis.encode(np.ascontiguousarray(values, np.float64))
-        kernel.join(number, codes, axis.size)
-    return number
+                yield axis.encode(np.ascontiguousarray(values, np.float64))
 
 
 def decode(
@@ -101,9 +125,11 @@ def decode(
     return {column: axis.decode(code, rng) for column, axis, code in zip(columns, axes, codes, strict=True)}
 
 
-def _bounded(axes: Sequence[Axis]) -> None:
-    if math.prod(axis.size for axis in axes) > EXACT:
-        raise ConfigError("The domain has 2**53 cells or more, too many to number: use fewer columns or coarser ones.")
+def _bounded(axes: Sequence[Axis], most: int) -> None:
+    if math.prod(axis.size for axis in axes) > most:
+        raise ConfigError(
+            f"The domain has more than {most:,} cells, too many to number: use fewer columns or coarser ones."
+        )
 
 
 def _kind(frame: Frame, column: str, dtype: nw.dtypes.DType) -> str:
@@ -186,10 +212,11 @@ def _objects(values: np.ndarray, holds: str) -> np.ndarray:
         return values
     if holds == "booleans":
         return np.array([float(v) if isinstance(v, bool | np.bool_) else math.nan for v in values], np.float64)
-    return np.array([_number(value) for value in values], np.float64)
+    return np.array([number_of(value) for value in values], np.float64)
 
 
-def _number(value: Any) -> float:
+def number_of(value: Any) -> float:
+    """A Python object as a double, NaN where it is no number."""
     if type(value) not in (float, int) and not _is_number(value):
         return math.nan
     try:

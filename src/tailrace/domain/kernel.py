@@ -7,6 +7,8 @@ order, so both give the same codes to the last bit. NaN stands for a missing val
 import numpy as np
 from numba import njit
 
+_TURN = 1024  # rows counted at a time: with all their attributes they stay in a near cache
+
 
 @njit(cache=True)
 def integers(values, low, high, clip, outside):
@@ -103,4 +105,68 @@ def add_up(cells, rows, size):
     for i in range(len(cells)):
         if cells[i] >= 0:
             counts[cells[i]] += rows[i]
+    return counts
+
+
+@njit(cache=True)
+def note(codes, row, dropped):
+    """Write one attribute's codes into its row of a table, and which of them drop their row of the frame."""
+    for i in range(len(codes)):
+        row[i] = codes[i]
+        dropped[i] |= codes[i] < 0
+
+
+@njit(cache=True)
+def turn(table, dropped):
+    """The digits of each row of the frame from a table with a row for each attribute; -1 where it is dropped."""
+    attributes, rows = table.shape
+    digits = np.empty((rows, attributes), np.int32)
+    for at in range(0, rows, _TURN):
+        for a in range(attributes):
+            for i in range(at, min(at + _TURN, rows)):
+                digits[i, a] = -1 if dropped[i] else table[a, i]
+    return digits
+
+
+@njit(cache=True)
+def split(cells, shape):
+    """The digits of cell numbers, the last attribute changing fastest; a dropped row stays dropped."""
+    digits = np.empty((len(cells), len(shape)), np.int32)
+    for i in range(len(cells)):
+        left = cells[i]
+        for a in range(len(shape) - 1, -1, -1):
+            digits[i, a] = left % shape[a] if cells[i] >= 0 else -1
+            left //= shape[a]
+    return digits
+
+
+@njit(cache=True)
+def marginals(digits, rows, shape, offsets, starts, members, strides):
+    """How many rows lie in each cell of each marginal; entry i stands for `rows[i]` of them, or for one where `rows` is empty.
+
+    Some rows at a time, laid out by attribute: then cell numbers are sums of stretches of memory, and the counts that are
+    raised are those of one marginal.
+    """
+    counts = np.zeros(offsets[-1], np.int64)
+    values = np.empty((len(shape), _TURN), np.int32)
+    numbers, weights = np.empty(_TURN, np.int32), np.ones(_TURN, np.int64)
+    for at in range(0, len(digits), _TURN):
+        many = 0
+        for i in range(at, min(at + _TURN, len(digits))):
+            inside = True
+            for a in range(len(shape)):
+                values[a, many] = digits[i, a]
+                inside &= 0 <= digits[i, a] < shape[a]
+            if len(rows):
+                weights[many] = rows[i]
+            many += inside
+        for c in range(len(starts) - 1):
+            part = counts[offsets[c] : offsets[c + 1]]
+            numbers[:many] = 0
+            for j in range(starts[c], starts[c + 1]):
+                column, stride = values[members[j]], np.int32(strides[j])
+                for i in range(many):
+                    numbers[i] += column[i] * stride
+            for i in range(many):
+                part[numbers[i]] += weights[i]
     return counts

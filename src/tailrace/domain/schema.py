@@ -62,6 +62,17 @@ class Schema:
         """The same for an in-memory frame by compiled loops: int64, -1 where the row is dropped."""
         return read.cells(frame, self.columns, self.attributes)
 
+    def codes(self, frame: read.Frame) -> list[nw.Expr]:
+        """The same by attribute: an expression for the number of each one's value, null where it drops the row."""
+        return read.codes(frame, self.columns, self.attributes)
+
+    def digits(self, frame: nw.DataFrame[Any]) -> np.ndarray:
+        """Those numbers of an in-memory frame, (rows, attributes) int32; all -1 where the row is dropped.
+
+        Unlike cells they have no bound on the number of attributes.
+        """
+        return read.digits(frame, self.columns, self.attributes)
+
     def settle(self, cells: np.ndarray) -> np.ndarray:
         """The cells as they are: the expression leaves nothing open."""
         return cells
