@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from tailrace import counters, metrics, papers, sinks, sources
     from tailrace.calendar import Calendar
     from tailrace.domain import Box, Categorical, Integer, Real, Schema
+    from tailrace.fit import PGM, JunctionTree, MultiplicativeWeights
     from tailrace.flow import run
     from tailrace.geometry import Region, Roads
     from tailrace.guarantee import AddRemove, Event, Guarantee, Neighbours, Null, Replace, User, Window
@@ -35,17 +36,23 @@ if TYPE_CHECKING:
         PanelWindow,
         PrivTree,
         PrivTreeStream,
+        Selection,
         SnapshotHistogram,
         SpatialStream,
+        TabularSteps,
+        TabularStream,
+        Trajectories,
     )
     from tailrace.memory import Missing
     from tailrace.noise import Noise
+    from tailrace.once import release_once
     from tailrace.release import Release
     from tailrace.stream import Stream
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "PGM",
     "ZCDP",
     "AdaTree",
     "AddRemove",
@@ -64,9 +71,11 @@ __all__ = [
     "HistogramStream",
     "HorizonReached",
     "Integer",
+    "JunctionTree",
     "Ledger",
     "Mismatch",
     "Missing",
+    "MultiplicativeWeights",
     "Neighbours",
     "Noise",
     "NoiseReused",
@@ -82,15 +91,20 @@ __all__ = [
     "Replace",
     "Roads",
     "Schema",
+    "Selection",
     "SnapshotHistogram",
     "SpatialStream",
     "StateError",
     "Stream",
+    "TabularSteps",
+    "TabularStream",
+    "Trajectories",
     "User",
     "Window",
     "counters",
     "metrics",
     "papers",
+    "release_once",
     "run",
     "sinks",
     "sources",
@@ -105,12 +119,14 @@ _HOMES = (
     "geometry",
     "memory",
     "counters",
+    "fit",
     "queries",
     "mechanisms",
     "papers",
     "ledger",
     "release",
     "stream",
+    "once",
     "sources",
     "sinks",
     "flow",

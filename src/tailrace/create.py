@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from tailrace import counters, geometry, mechanisms
+from tailrace import counters, fit, geometry, mechanisms
 from tailrace.calendar import Calendar
 from tailrace.durable import place, point, sync, write_file
 from tailrace.errors import BehindLedger, ConfigError, StateError
@@ -38,9 +38,10 @@ def kinds() -> Kinds:
     """Every part that a configuration may be made of."""
     modules = (counters, mechanisms, snapshot_policies, static)
     known = {name: getattr(module, name) for module in modules for name in module.__all__}
+    fits = {name: getattr(fit, name) for name in fit.__all__ if hasattr(getattr(fit, name), "unpack") and name != "Fit"}
     domains = dict.fromkeys(("Schema", "Box", "Region", "Roads"), geometry.from_dict)
     policies = {policy.name: lambda policy=policy: policy for policy in Missing}
-    return {**KINDS, **known, **domains, **policies}
+    return {**KINDS, **known, **fits, **domains, **policies}
 
 
 def configuration(mechanism: Mechanism) -> Any:

@@ -66,6 +66,8 @@ def reader(config: Config) -> sources.Reader:
         op=source.op,
         arrived=getattr(source, "arrived", None),
         timezone="UTC" if config.calendar is None else config.calendar.timezone,
+        trajectory=getattr(config.mechanism, "trajectory", None),
+        order=getattr(config.mechanism, "order", None),
     )
 
 

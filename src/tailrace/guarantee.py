@@ -16,6 +16,7 @@ from tailrace.errors import ConfigError
 from tailrace.loss import ZCDP, ApproxDP, Loss, PureDP, number_text, whole
 from tailrace.plain import Kinds, from_plain, to_plain
 
+_ROW = "record"  # what an event is, unless said otherwise
 _ILLUSTRATION = Fraction(1, 10**6)  # the delta at which the sentence also states a zCDP loss
 
 
@@ -101,7 +102,7 @@ class Guarantee:
 
     `life` is the proved loss of a record that is inserted and later deleted, where it is less than two events', or that of
     one event where records cannot be deleted (`Event` only); `retention` says that records leave by a public rule after so
-    many steps, so that a whole life costs one event.
+    many steps, so that a whole life costs one event. `record` names what an event is where it is more than a row ("trajectory").
 
     >>> print(Guarantee(PureDP(epsilon=1), User(column="id", events=1), AddRemove, 12).short)
     epsilon = 1 for one person (column 'id') over 12 steps
@@ -114,6 +115,7 @@ class Guarantee:
     life: Loss | None = None
     retention: int | None = None
     notes: tuple[str, ...] = ()  # what the sentence must end with: "not charged to any ledger"
+    record: str = _ROW
 
     def __post_init__(self) -> None:
         if not isinstance(self.loss, Loss):
@@ -154,13 +156,13 @@ class Guarantee:
         """Both together: the same unit and neighbours, or an error."""
         if not isinstance(other, Guarantee):
             raise ConfigError("A guarantee composes with a guarantee.")
-        if self.unit != other.unit or self.neighbours != other.neighbours:
+        if (self.unit, self.neighbours, self.record) != (other.unit, other.neighbours, other.record):
             raise ConfigError(
                 "Two guarantees compose only for the same unit and the same neighbours; state both for one unit first."
             )
         horizon = None if self.horizon is None or other.horizon is None else max(self.horizon, other.horizon)
         notes = tuple(dict.fromkeys((*self.notes, *other.notes)))
-        both = Guarantee(self.loss & other.loss, self.unit, self.neighbours, horizon, notes=notes)
+        both = Guarantee(self.loss & other.loss, self.unit, self.neighbours, horizon, notes=notes, record=self.record)
         if not isinstance(self.unit, Event):
             return both
         if self.retention is not None and self.retention == other.retention:
@@ -179,15 +181,18 @@ class Guarantee:
     @property
     def short(self) -> str:
         """The promise in a line."""
-        who = "one event" if isinstance(self.unit, Event) else f"one person (column '{self.unit.column}')"
+        event = "one event" if self.record == _ROW else f"one {self.record}"
+        who = event if isinstance(self.unit, Event) else f"one person (column '{self.unit.column}')"
         if isinstance(self.unit, Window):
             who += f" within any {_plural(self.unit.steps, 'step')}"
         return f"{self.loss} for {who} over {_span(self.horizon)}"
 
     def __str__(self) -> str:
+        whole = isinstance(self.unit, Event) and self.record != _ROW
+        unit = f"any one {self.record}" if whole else self.unit.words()
         return (
             f"Whoever sees everything published over {_span(self.horizon)}, whatever else they know, can hardly tell "
-            f"{self.neighbours.value.format(unit=self.unit.words())}: {_bound(self.loss)}{self._records()}"
+            f"{self.neighbours.value.format(unit=unit)}: {_bound(self.loss)}{self._records()}"
             f"{''.join(f'; {note}' for note in self.notes)}."
         )
 
@@ -201,6 +206,9 @@ class Guarantee:
             ConfigError
         ):  # an (epsilon, delta) that came from nowhere covers no second event when its delta would reach 1
             return "; nothing is promised for a record that is inserted and later deleted"
+        if self.record != _ROW:
+            many = _plural(2, self.record).removeprefix("2 ")
+            return f"; a person with m {many} gets {_person(life)}"
         if self.retention is not None:
             first = f"a record leaves by a public rule {_plural(self.retention, 'step')} after it came, so its whole life gets {life}"
         elif life == self.loss:
@@ -256,7 +264,8 @@ def _span(horizon: int | None) -> str:
 
 
 def _plural(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+    many = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
+    return f"{count:,} {noun if count == 1 else many}"
 
 
 def _column(value: str) -> None:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
-
-import numpy as np
+from typing import Any
 
 from tailrace.packing import pack, unpack
-from tailrace.plan import Counts
 from tailrace.store import Store
 
 _BATCH = ("intent/adds", "intent/deletes")
@@ -21,7 +20,7 @@ class Intent:
     step: int
     nonce: str  # names the attempt: noise is drawn at (step, nonce)
     segment: str | None  # of the unit memory, after this step
-    counts: Counts
+    counts: Any  # Counts, or what a plan of everything at once makes
     sealed: tuple[bytes | None, bytes | None] = (
         None,
         None,
@@ -35,12 +34,11 @@ def values(intent: Intent) -> dict[str, bytes]:
     return {"intent": json.dumps(about).encode(), "intent/counts": pack(intent.counts), **rows}
 
 
-def found(store: Store) -> Intent | None:
-    """The step that was cut off, if one was."""
+def found(store: Store, like: Callable[[], Any]) -> Intent | None:
+    """The step that was cut off, if one was; its counts have the shape of those that `like` makes."""
     if store.find("intent") is None:
         return None
-    about, any_size = store.json("intent"), np.zeros(0, np.int64)
-    counts = unpack(store.bytes("intent/counts"), like=Counts(any_size, any_size))
+    about, counts = store.json("intent"), unpack(store.bytes("intent/counts"), like=like())
     return Intent(
         about["step"], about["nonce"], about["segment"], counts, (store.find(_BATCH[0]), store.find(_BATCH[1]))
     )

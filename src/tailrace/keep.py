@@ -10,8 +10,9 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 
+from tailrace.domain import Digits
 from tailrace.ledger import Mark
-from tailrace.mechanisms.base import Mechanism, State, Table, row_codes
+from tailrace.mechanisms.base import Mechanism, OncePlan, State, Table, row_codes
 from tailrace.packing import pack, unpack
 from tailrace.plan import Plan, opened
 from tailrace.release import Release
@@ -32,8 +33,9 @@ class Standing:
 
 def beginning(mechanism: Mechanism) -> Standing:
     """Before the first step."""
-    none = np.zeros(0, np.int64)
-    nothing = Table(none, row_codes(mechanism).decode(none, np.random.default_rng(0)))
+    codes = row_codes(mechanism)
+    none = np.zeros((0, len(codes.columns)), np.int32) if isinstance(codes, Digits) else np.zeros(0, np.int64)
+    nothing = Table(none, codes.decode(none, np.random.default_rng(0)))
     return Standing(mechanism.init(), Mark(0, ""), None, nothing)
 
 
@@ -105,8 +107,10 @@ def _parquet(frame: Any) -> bytes:
     return buffer.getvalue()
 
 
-def seal(plan: Plan, frame: Any) -> bytes | None:
-    """The columns of a batch that a plan may look at, kept until its step is done."""
+def seal(plan: Plan | OncePlan, frame: Any) -> bytes | None:
+    """What later rounds of a step look at: the columns of a batch, or what a plan of everything at once read of it."""
+    if not isinstance(plan, Plan):
+        return pack(frame)
     rows = opened(frame)
     if rows is None:
         return None
@@ -114,11 +118,13 @@ def seal(plan: Plan, frame: Any) -> bytes | None:
     return _parquet((wanted.collect() if isinstance(wanted, nw.LazyFrame) else wanted).to_polars())
 
 
-def unseal(data: bytes | None) -> Any:
-    """A sealed batch as a frame."""
+def unseal(plan: Plan | OncePlan, data: bytes | None) -> Any:
+    """A sealed batch again."""
     import polars as pl
 
-    return None if data is None else pl.read_parquet(io.BytesIO(data))
+    if data is None:
+        return None
+    return pl.read_parquet(io.BytesIO(data)) if isinstance(plan, Plan) else unpack(data, like=plan.read(None))
 
 
 def _read_table(store: Store, step: int, name: str, mechanism: Mechanism) -> Table:

@@ -7,15 +7,23 @@ from typing import Any, Literal
 
 from tailrace.counters import BinaryTree, Simple
 from tailrace.domain import Schema
+from tailrace.fit import Fit, JunctionTree
 from tailrace.guarantee import Neighbours, Replace, Unit, User, Window
+from tailrace.journeys.moves import Ends, Even
 from tailrace.loss import Loss, Number
 from tailrace.mechanisms.panel_cumulative import PanelCumulative
 from tailrace.mechanisms.panel_window import PanelWindow
 from tailrace.mechanisms.policies import DSAT, DSFT, BudgetAbsorption, BudgetDistribution
 from tailrace.mechanisms.privtree import PrivTreeStream
+from tailrace.mechanisms.privtree_cells import PrivTreeCells
+from tailrace.mechanisms.privtree_journeys import PrivTreeTrajectories
+from tailrace.mechanisms.privtree_lengths import ProbableLengths
 from tailrace.mechanisms.privtree_splits import PrivTree
+from tailrace.mechanisms.privtree_transitions import Transitions
+from tailrace.mechanisms.privtree_trips import PrivTreeTrips
 from tailrace.mechanisms.snapshot import SnapshotHistogram
 from tailrace.mechanisms.static import LaplaceBins
+from tailrace.mechanisms.tabular_steps import TabularSteps
 from tailrace.memory import Missing
 
 
@@ -178,6 +186,112 @@ def budget_absorption(
 ) -> SnapshotHistogram:
     """BA (Kellaris, Papadopoulos, Xiao, Papadias): noise on bins."""
     return _snapshots(domain, privacy, unit, horizon, BudgetAbsorption(), histogram, None)
+
+
+def trajectories(
+    *,
+    domain: Any,
+    privacy: Loss,
+    unit: Unit,
+    trajectory: str,
+    order: str,
+    shares: tuple[Number, Number, Number] = ("0.3", "0.4", "0.3"),
+    threshold: int = 0,
+    weighting: Even | Ends = Even(),  # noqa: B008 - it is frozen
+    max_depth: int | None = None,
+) -> PrivTreeTrajectories:
+    """Kumar's dissertation, Algorithm 21, corrected: PrivTree's cells, transitions along every edge, PrivTree on pairs of ends, and walks
+    between them; `shares` of the budget are epsilon_1, epsilon_2, epsilon_3, and `weighting` is the sensitivity distribution alpha.
+
+    >>> from tailrace import Box, Event, PureDP
+    >>> square = Box(low=(0, 0), high=(1, 1), columns=("x", "y"))
+    >>> made = trajectories(domain=square, privacy=PureDP(epsilon=1), unit=Event(), trajectory="trip", order="time")
+    >>> [str(budget) for budget in made.budgets.values()]
+    ['epsilon = 0.3', 'epsilon = 0.4', 'epsilon = 0.3']
+    """
+    return PrivTreeTrajectories(
+        domain=domain,
+        privacy=privacy,
+        unit=unit,
+        trajectory=trajectory,
+        order=order,
+        cells=PrivTreeCells(share=shares[0], threshold=threshold, max_depth=max_depth),
+        moves=Transitions(share=shares[1], weighting=weighting),
+        trips=PrivTreeTrips(share=shares[2], threshold=threshold),
+        lengths=ProbableLengths(),
+    )
+
+
+def tabular_stream(
+    *,
+    domain: Schema,
+    privacy: Loss,
+    unit: Unit,
+    horizon: int | None,
+    workload: int | tuple[tuple[str, ...], ...] = 2,
+    chosen: int = 3,
+    fit: Fit | None = None,
+    counter: Any = None,
+    total: Number = "1/20",
+    selection: Number = "1/2",
+    deletes: bool = True,
+) -> TabularSteps:
+    """Kumar's tabular stream, Algorithm 3, corrected: `chosen` (its k) workloads at every step, half of the budget to choose them, simple
+    counters (counter=None), a `total` share for the noisy number of records.
+
+    >>> from tailrace import Event, Integer, PureDP
+    >>> bits = Schema(a=Integer(0, 1), b=Integer(0, 1), c=Integer(0, 1))
+    >>> tabular_stream(domain=bits, privacy=PureDP(epsilon=2), unit=Event(), horizon=9, chosen=1, total="1/2").counting
+    Simple(privacy=PureDP(epsilon='0.5'), horizon=9)
+    """
+    return TabularSteps(
+        domain=domain,
+        privacy=privacy,
+        unit=unit,
+        horizon=horizon,
+        workload=workload,
+        fit=JunctionTree() if fit is None else fit,
+        chosen=chosen,
+        counter=Simple() if counter is None else counter,
+        total=total,
+        selection=selection,
+        deletes=deletes,
+    )
+
+
+def streaming_mwem(
+    *,
+    domain: Schema,
+    privacy: Loss,
+    unit: Unit,
+    horizon: int | None,
+    workload: int | tuple[tuple[str, ...], ...] = 2,
+    chosen: int = 3,
+    fit: Fit | None = None,
+    total: Number = "1/20",
+    selection: Number = "1/2",
+) -> TabularSteps:
+    """Streaming MWEM, Algorithm 2 of the same paper, corrected: a table for every batch by itself, all added up; nothing is deleted.
+
+    >>> from tailrace import Event, Integer, PureDP
+    >>> bits = Schema(a=Integer(0, 1), b=Integer(0, 1))
+    >>> streaming_mwem(domain=bits, privacy=PureDP(epsilon=1), unit=Event(), horizon=9).guarantee.short
+    'epsilon = 1 for one event over 9 steps'
+    """
+    return TabularSteps(
+        domain=domain,
+        privacy=privacy,
+        unit=unit,
+        horizon=horizon,
+        workload=workload,
+        fit=JunctionTree() if fit is None else fit,
+        chosen=chosen,
+        counter=Simple(),
+        total=total,
+        selection=selection,
+        apart=True,
+        deletes=False,
+    )
 
 
 def _snapshots(

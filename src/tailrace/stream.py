@@ -54,6 +54,7 @@ from tailrace.memory import counted
 from tailrace.memory.snapshot import snapshot_counted
 from tailrace.noise import Noise
 from tailrace.plain import from_plain
+from tailrace.plan import Counts, Plan
 from tailrace.publish import deliver, holds
 from tailrace.release import Release, kind_of, part
 from tailrace.store import Store
@@ -141,7 +142,7 @@ class Stream:
         self._units = unit_key(noise)
         self._kept: dict[int, Release] = {}  # releases of a stream in memory
         self._process, self._usable, self._closed, self._lock = os.getpid(), True, False, threading.RLock()
-        if mechanism.rounds > 1 and isinstance(mechanism.unit, User):
+        if mechanism.rounds > 1 and isinstance(mechanism.unit, User) and mechanism.takes is not Takes.Once:
             raise ConfigError(
                 "A mechanism of several rounds cannot bound the contributions of a User yet: use unit=Event()."
             )
@@ -152,7 +153,7 @@ class Stream:
         assert store is not None and ledger is not None
         if store.json("about")["fork"] and ledger.mark(self._entry) == Mark(0, ""):
             ledger.claim(self._entry, before=Mark(0, ""), after=self._standing.mark)  # a fork takes its place, once
-        intent, stood = intents.found(store), ledger.mark(self._entry)
+        intent, stood = intents.found(store, self._nothing), ledger.mark(self._entry)
         ours = {self._standing.mark} if intent is None else {self._standing.mark, Mark(intent.step, self._tag(intent))}
         if intent is not None and intent.step != self.step + 1:
             raise Corrupt(
@@ -273,11 +274,20 @@ class Stream:
                 "A stream belongs to the process that opened it: after a fork, open it in one process only."
             )
 
+    def _nothing(self) -> Any:
+        """Counts of the shape that the next step's have, of no rows."""
+        if self._mechanism.takes is Takes.Once:
+            return self._mechanism.plan(self._standing.state.public).counts(None)
+        return Counts(np.zeros(0, np.int64), np.zeros(0, np.int64))
+
     def _seal(self, step: int, frame: Any, deletes: Any) -> Intent:
         """Bound, count, and write it down; nothing has been drawn."""
         nonce = self._noise.at("step", step).nonce()
         plan, unit, segment = self._mechanism.plan(self._standing.state.public), self._mechanism.unit, None
-        if self._mechanism.takes is Takes.Snapshots and isinstance(unit, User | Window):
+        if not isinstance(plan, Plan):
+            frame = plan.read(frame)
+            counts = plan.counts(frame)
+        elif self._mechanism.takes is Takes.Snapshots and isinstance(unit, User | Window):
             key = bytes.fromhex(self._units)
             counts = snapshot_counted(plan, unit, frame, folder=self._segments, key=key)
         elif isinstance(unit, User):
@@ -297,7 +307,8 @@ class Stream:
             counts = plan.counts(frame, deletes)
         intent = Intent(step, nonce, segment, counts)
         if self._mechanism.rounds > 1:
-            intent = replace(intent, sealed=(keep.seal(plan, frame), keep.seal(plan, deletes)))
+            gone = None if deletes is None else keep.seal(plan, deletes)
+            intent = replace(intent, sealed=(keep.seal(plan, frame), gone))
         if self._store is not None:
             self._usable = False  # from here on an error leaves the stream to be opened again
             with self._store.transaction("intent") as change:
@@ -320,7 +331,8 @@ class Stream:
         for turn in range(1, mechanism.rounds):
             if not measured.again:
                 break
-            counts = mechanism.plan(measured.state.public).counts(*map(keep.unseal, intent.sealed))
+            plan = mechanism.plan(measured.state.public)
+            counts = plan.counts(*(keep.unseal(plan, rows) for rows in intent.sealed))
             measured = mechanism.measure(measured.state, counts, noise.at("round", turn))
         view = mechanism.view(measured.state.public)
         sample = mechanism.sample(view, self._standing.table, noise.at("sample").generator())

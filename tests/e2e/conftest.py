@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-collect_ignore = ["killing_runs.py"]  # a script, which finds its neighbour only when it is run
+collect_ignore = ["killing_runs.py", "killing_once.py"]  # scripts, which find their neighbour only when they are run
 
 CALL = "from tailrace.cli import app; app()"
 TABLES = {

@@ -29,6 +29,9 @@ from tailrace import (
     Schema,
     SnapshotHistogram,
     SpatialStream,
+    TabularSteps,
+    TabularStream,
+    Trajectories,
     User,
     counters,
     mechanisms,
@@ -127,6 +130,40 @@ def test_conformance_of_spatial_streams(mechanism):
     check_mechanism(mechanism, POINTS)
 
 
+def journeys(seed, count=30):
+    """Trips of one point and of many, by people with one and with many, some rows without an id, a time or a place."""
+    rng = np.random.default_rng(seed)
+    trip = np.repeat(np.arange(count), rng.integers(1, 20, count))
+    rows = len(trip)
+    walk = rng.normal(0, 0.05, (rows, 2)).cumsum(axis=0) % 1
+    missing = rng.random((3, rows)) < 0.03
+    frame = {
+        "trip": [None if gone else int(number) for number, gone in zip(trip, missing[0], strict=True)],
+        "time": [None if gone else int(at) for at, gone in zip(rng.permutation(rows), missing[1], strict=True)],
+        "x": np.where(missing[2], np.nan, walk[:, 0]),
+        "y": walk[:, 1],
+        "id": [f"p{number % 7}" for number in trip],
+    }
+    return pl.DataFrame(frame).sample(fraction=1, shuffle=True, seed=seed)
+
+
+def trajectories():
+    for privacy in (PureDP(epsilon=2), ZCDP(rho=0.5), ApproxDP(epsilon=2, delta=1e-6)):
+        for unit in (Event(), User(column="id")):
+            common = {"domain": SQUARE, "privacy": privacy, "unit": unit, "trajectory": "trip", "order": "time"}
+            yield Trajectories(**common)
+            yield papers.trajectories(**common)
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    list(trajectories()),
+    ids=lambda m: f"{type(m.privacy).__name__}-{type(m.unit).__name__}-{type(m).__name__}",
+)
+def test_conformance_of_trajectories(mechanism):
+    check_mechanism(mechanism, [(journeys(0), None)])
+
+
 @pytest.mark.parametrize(
     "mechanism", list(histograms()), ids=lambda m: f"{type(m.privacy).__name__}-{type(m.unit).__name__}-{m.horizon}"
 )
@@ -134,10 +171,22 @@ def test_conformance(mechanism):
     check_mechanism(mechanism, BATCHES)
 
 
+def tabulars():
+    common = {"domain": WARD, "privacy": PureDP(epsilon=1), "unit": Event(), "horizon": 12}
+    yield TabularStream(**common)
+    yield TabularSteps(**common)
+
+
+@pytest.mark.parametrize("mechanism", list(tabulars()), ids=lambda m: type(m).__name__)
+def test_conformance_of_tabular_streams(mechanism):
+    check_mechanism(mechanism, BATCHES)
+
+
 def test_every_mechanism_of_the_package_is_in_the_suite():
     known = {cls for _, cls in inspect.getmembers(mechanisms, inspect.isclass) if hasattr(cls, "measure")}
     elsewhere = {SnapshotHistogram}  # in test_snapshot.py
-    assert known == elsewhere | {type(mechanism) for mechanism in (*histograms(), *panels(), *spatials())}
+    here = (*histograms(), *panels(), *spatials(), *tabulars(), *trajectories())
+    assert known == elsewhere | {type(mechanism) for mechanism in here}
 
 
 SOUND = {"domain": WARD, "privacy": PureDP(epsilon=1), "unit": Event(), "horizon": 12}

@@ -78,7 +78,7 @@ class JunctionTree:
 
     limit: int = 2**20
     rounds: int = 60
-    smoothing: float = 0.4
+    smoothing: float = 0.03
     tolerance: float = 0.01
 
     def __post_init__(self) -> None:

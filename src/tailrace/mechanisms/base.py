@@ -60,7 +60,7 @@ class Estimate:
 class Table:
     """Synthetic rows: their cells in the domain, and their values column by column."""
 
-    cells: np.ndarray  # (rows,) int64
+    cells: np.ndarray  # (rows,) int64, or (rows, attributes) int32 where rows are known by `Digits`
     columns: dict[str, np.ndarray]  # name -> (rows,)
 
 
@@ -70,6 +70,24 @@ class Sample:
 
     table: Table
     stayed: np.ndarray  # (rows of the table before,) bool
+
+
+class OncePlan(Protocol):
+    """What a mechanism that takes everything at once counts of it, in place of a `Plan`.
+
+    A frame is read first, so that every round looks at the same rows; counts are frozen dataclasses of arrays, and add up
+    over parts of the rows that keep `key` together.
+    """
+
+    @property
+    def key(self) -> str: ...
+    def read(self, frame: Any) -> Any:
+        """A frame of any engine, or None, as a frozen dataclass of arrays."""
+        ...
+
+    def counts(self, batch: Any, deletes: None = None) -> Any:
+        """What is counted of a frame, of None, or of what was read."""
+        ...
 
 
 class Mechanism(Protocol):
@@ -109,11 +127,11 @@ class Mechanism(Protocol):
         """Before the first step."""
         ...
 
-    def plan(self, public: Any) -> Plan:
+    def plan(self, public: Any) -> Plan | OncePlan:
         """What to count next."""
         ...
 
-    def measure(self, state: State, counts: Counts, noise: Draws) -> Step:
+    def measure(self, state: State, counts: Counts | Any, noise: Draws) -> Step:
         """Meet the counts with noise."""
         ...
 

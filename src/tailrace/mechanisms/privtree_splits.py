@@ -12,7 +12,11 @@ log-probability of a split is 0 below theta - delta, 1 / lambda up to theta, whe
 1 / lambda, and other nodes cancel. So m insertions lose m kappa / lambda, or, since a log-ratio within an interval of length eta
 is eta^2 / 8-zCDP, (m (kappa + 1) / lambda)^2 / 8: insertion by insertion within a step, and over steps by composition.
 
-Everything that meets a count here is a multiple of 1 / 1024: public counts are rounded down, delta up.
+The slopes add up to at most kappa / lambda for whatever is added along one path, so nothing here needs whole counts: a mass c that a
+unit spreads over any paths is added path by path, and moves the log-probability by no less than -c / lambda and no more than
+c kappa / lambda. A unit of mass 1 loses what one insertion does.
+
+Everything that meets a count here is a multiple of 1 / `grid`: public counts are rounded down, delta up.
 """
 
 from __future__ import annotations
@@ -62,15 +66,16 @@ class PrivTree:
 
 @dataclass(frozen=True)
 class SplitCoin:
-    """The coins of a tree with a fan-out, within a loss for so many insertions of one unit."""
+    """The coins of a tree with a fan-out, within a loss for so many insertions of one unit, on a grid of parts of a count."""
 
     fan_out: int
     threshold: int
     budget: PureDP | ZCDP
     inserts: int
+    grid: int = GRID
 
     def __post_init__(self) -> None:
-        if not SMALLEST <= self.scale * GRID <= LARGEST:
+        if not SMALLEST <= self.scale * self.grid <= LARGEST:
             raise ConfigError("This budget and share= ask for coins beyond the sampler's range; use a larger budget.")
 
     @functools.cached_property
@@ -83,7 +88,7 @@ class SplitCoin:
     @functools.cached_property
     def penalty(self) -> int:
         """delta, in parts of a count."""
-        return math.ceil(self.scale * _LOG_2 * (self.fan_out.bit_length() - 1) * GRID)
+        return math.ceil(self.scale * _LOG_2 * (self.fan_out.bit_length() - 1) * self.grid)
 
     def loss(self, inserts: int) -> Loss:
         """What so many insertions of one unit lose by these coins."""
@@ -93,9 +98,13 @@ class SplitCoin:
 
     def draw(self, noise: Draws, public: np.ndarray, inserted: np.ndarray, depth: int) -> np.ndarray:
         """Whether each node of a depth splits; `public` counts (in counts, not negative) must fall from parent to child."""
-        theta = self.threshold * GRID
-        value = np.floor(np.minimum(public, _MOST) * GRID).astype(np.int64) + inserted * GRID - depth * self.penalty
-        return noise.coin(np.maximum(value, theta - self.penalty) - theta, self.scale * GRID)
+        known = np.floor(np.minimum(public, _MOST) * self.grid).astype(np.int64)
+        return self.draw_parts(noise, known + inserted * self.grid, depth)
+
+    def draw_parts(self, noise: Draws, parts: np.ndarray, depth: int) -> np.ndarray:
+        """The same for counts in parts, which must fall from parent to child."""
+        theta = self.threshold * self.grid
+        return noise.coin(np.maximum(parts - depth * self.penalty, theta - self.penalty) - theta, self.scale * self.grid)
 
 
 @functools.cache

@@ -162,7 +162,7 @@ class SpatialStream:
         return Epochs(
             domain=self.domain,
             structure=self.structure,
-            clock=self.clock,
+            counter=self.clock,
             rows=self._rows,
             noise=self.atoms.variance(),
             horizon=self.horizon,

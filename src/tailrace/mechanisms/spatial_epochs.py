@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -12,11 +13,9 @@ import numpy as np
 from tailrace.errors import ConfigError
 from tailrace.loss import exact, whole
 from tailrace.mechanisms import spatial_retention as retention
+from tailrace.mechanisms.epochs import Clock, net
 from tailrace.mechanisms.spatial_tree import Layout, Tree, lay_out, measured, partition_of, regrown, seed
 
-_SURE = 3  # deviations of the clock by which an epoch must have seen events
-_EPOCHS = 8  # at least so many over the horizon, however few events there are
-_ENDLESS = 8  # without a horizon, an epoch lasts at most max(this many steps, this part of the time so far)
 _FAR_AHEAD = 4.0  # times the last epoch's change that the next tree is prepared for
 
 
@@ -71,7 +70,7 @@ class Epochs:
 
     domain: Any
     structure: AdaTree
-    clock: Any  # the counter
+    counter: Any  # of the clock
     rows: int  # of the clock: adds, and deletes where there are any
     noise: float  # variance of the noise of one leaf's count
     horizon: int | None
@@ -82,6 +81,10 @@ class Epochs:
     def origin(self) -> int:
         """The first step at which noise is drawn: that of the first release, or the first of all, since with a retention that is free."""
         return self.begin if self.retention is None else 1
+
+    @functools.cached_property
+    def clock(self) -> Clock:
+        return Clock(self.counter, self.rows, self.horizon, self.origin, self.structure.churn)
 
     def tree(self, public: Released) -> Tree:
         """The tree of the open epoch."""
@@ -98,11 +101,7 @@ class Epochs:
             return True
         if self.retention is not None:
             return (step - self.begin) % math.ceil(self.retention / self.structure.parts) == 0
-        longest = math.ceil((closed if self.horizon is None else self.horizon) / _EPOCHS)
-        if step - max(closed, self.origin - 1) >= max(longest, _ENDLESS if self.horizon is None else 1):
-            return True
-        sure = _SURE * math.sqrt(self._clock_variance(step, closed))
-        return self.pending(public) >= max(self.structure.churn * float(public.total), sure)
+        return self.clock.ends(step=step, closed=closed, pending=self.pending(public), total=float(public.total))
 
     def pending(self, public: Released) -> float:
         """Events of the open epoch, by the clock."""
@@ -198,32 +197,24 @@ class Epochs:
         """The estimated number of points now."""
         if self.retention is not None:
             return self._both(public)[0]
-        return float(public.total) + self._net(public.clock - public.at_close)
+        return float(public.total) + net(public.clock - public.at_close)
 
     def total_variance(self, public: Released) -> float:
         """Of that estimate."""
         if self.retention is not None:
             return self._both(public)[1]
         at_close = replace(public, step=public.closed, clock=public.at_close)
-        return self._both(at_close)[1] + self._clock_variance(int(public.step), int(public.closed))
+        return self._both(at_close)[1] + self.clock.variance(int(public.step), int(public.closed))
 
     def _both(self, public: Released) -> tuple[float, float]:
         """(estimate, variance) by the clock, and by all leaves with what the clock saw since: two estimates, weighed by their variances."""
         weights, step, closed = self.weights(public), int(public.step), int(public.closed)
-        leaves = float(weights @ public.tree.counts.sum(axis=1)) + self._net(public.clock - public.at_close)
+        leaves = float(weights @ public.tree.counts.sum(axis=1)) + net(public.clock - public.at_close)
         leaves_variance = self.noise * float(weights**2 @ public.tree.draws.sum(axis=1))
-        leaves_variance += self._clock_variance(step, closed)
-        clock, since = self._net(public.clock), 0
+        leaves_variance += self.clock.variance(step, closed)
+        clock, since = net(public.clock), 0
         if self.retention is not None and len(public.recent) > self.retention:
             clock, since = clock - float(public.recent[0]), step - self.retention
-        clock_variance = self._clock_variance(step, since)
+        clock_variance = self.clock.variance(step, since)
         both = leaves_variance + clock_variance
         return (clock * leaves_variance + leaves * clock_variance) / both, leaves_variance * clock_variance / both
-
-    def _net(self, clock: np.ndarray) -> float:
-        return float(clock[0]) - float(clock[1:].sum())
-
-    def _clock_variance(self, step: int, since: int) -> float:
-        """Of the clock's rows together, from one step to another."""
-        late, early = max(step - self.origin + 1, 0), max(since - self.origin + 1, 0)
-        return self.rows * float(self.clock.variance(late, early))

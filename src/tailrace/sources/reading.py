@@ -52,12 +52,14 @@ class Reader:
     op: str | None = None  # a column of "insert" and "delete"
     arrived: str | None = None
     timezone: str = "UTC"  # of times that do not say theirs
+    trajectory: str | None = None  # the id of the trajectory that a row is a point of
+    order: str | None = None  # its place in that: a number or a time
 
     @property
     def columns(self) -> list[str]:
         """The names of the columns that are read, each once."""
-        extra = [name for name in (self.key, self.time, self.op, self.arrived) if name is not None]
-        return list(dict.fromkeys([*self.domain.columns, *extra]))
+        extra = (self.key, self.trajectory, self.order, self.time, self.op, self.arrived)
+        return list(dict.fromkeys([*self.domain.columns, *(name for name in extra if name is not None)]))
 
     def read(self, frame: pl.DataFrame) -> Rows:
         """The rows of a frame whose columns hold text, or values already."""
@@ -72,8 +74,11 @@ class Reader:
         )
         self.domain.check(nw.from_native(read, eager_only=True))
         read = read.select(_uniform(read[name], types[name]) for name in self.domain.columns)
-        if self.key is not None and self.key not in types:
-            read = read.with_columns(_ids(frame[self.key]))
+        for id_ in (self.key, self.trajectory):
+            if id_ is not None and id_ not in types:
+                read = read.with_columns(_ids(frame[id_]))
+        if self.order is not None:
+            read = read.with_columns(self._order(frame[self.order]))
         deletes = np.zeros(len(frame), bool)
         readable = ~deletes
         if self.op is not None:
@@ -88,6 +93,19 @@ class Reader:
         from tailrace.sources.times import instants
 
         return instants(frame[column], timezone=self.timezone, format=self.format)
+
+    def _order(self, values: pl.Series) -> pl.Series:
+        """Numbers as they are, times as microseconds: cell by cell, whichever a cell can be read as."""
+        import polars as pl
+
+        from tailrace.sources.times import instants
+
+        numbers = typed(values, nw.Float64())
+        if numbers.dtype.is_numeric() and values.dtype != pl.String:
+            return numbers.cast(pl.Float64)
+        moments = instants(values, timezone=self.timezone, format=self.format)
+        times = pl.Series(values.name, moments.astype(np.int64), pl.Float64).set(pl.Series(np.isnat(moments)), None)
+        return times if numbers.dtype != pl.Float64 else numbers.fill_null(times)
 
     def _trimmed(self, column: str) -> bool:
         """Whether blanks around a text mean nothing: no declared value has any."""

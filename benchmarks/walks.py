@@ -1,0 +1,131 @@
+"""15,000 conditioned walks over 10,000 cells, against the floor: unconditioned walks of the same lengths, which end anywhere.
+
+Cells are those of a tree that halves where the most mass is; a few moves from each cell are likely, all others are not;
+lengths are exponential around those of the most probable paths. Order 2: the next move depends on the last one, too.
+Goal: graph, lengths and walks in 60 s and 2 GB on two cores.
+"""
+
+import heapq
+import resource
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from results import save
+from tailrace import Box
+from tailrace.journeys.graph import Graph, adjacency
+from tailrace.journeys.paths import most_probable
+from tailrace.journeys.second_order import walks_by_pairs
+from tailrace.journeys.walks import walks
+from tailrace.partition import Partition
+
+WALKS, LONGEST, SECONDS, MEGABYTES = 15_000, 150, 60, 2000
+SPACE = Partition(Box(low=(0, 0), high=(1, 1), columns=("x", "y"), cells=4096))
+CASES = [  # trips, cells, how far trips lead, order
+    ("anywhere", 1_000, np.inf, 1),
+    ("near", 10_000, 0.1, 1),
+    ("anywhere", 10_000, np.inf, 1),
+    ("near", 10_000, 0.1, 2),
+    ("near", 100_000, 0.03, 1),
+]
+
+
+def halved(leaves: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """The leaves that come of halving the node of most mass again and again; a half takes a random share of it."""
+    nodes = [(-1.0, 0, 0)]
+    while len(nodes) < leaves:
+        mass, depth, index = heapq.heappop(nodes)
+        if depth == SPACE.depth:  # a finest cell stays whole
+            heapq.heappush(nodes, (0.0, depth, index))
+            continue
+        share = rng.beta(2, 2)
+        heapq.heappush(nodes, (mass * share, depth + 1, 2 * index))
+        heapq.heappush(nodes, (mass - mass * share, depth + 1, 2 * index + 1))
+    nodes.sort(key=lambda node: node[2] << (SPACE.depth - node[1]))
+    depth, index = np.array([node[1:] for node in nodes]).T
+    return depth, index
+
+
+def trips(centres: np.ndarray, reach: float, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """First cells, and last cells that are the less likely the farther they are."""
+    first = rng.integers(0, len(centres), WALKS)
+    among = rng.integers(0, len(centres), (WALKS, 50))
+    far = np.hypot(*np.moveaxis(centres[among] - centres[first][:, None], 2, 0))
+    keys = -far / reach + rng.gumbel(size=far.shape)
+    return first, among[np.arange(WALKS), keys.argmax(axis=1)]
+
+
+@njit(cache=True)
+def unconditioned(starts, targets, cumulated, first, offsets, uniforms):
+    """The floor: the same chain, with no end to meet."""
+    cells = np.empty(offsets[-1], np.int64)
+    for walk in range(len(first)):
+        cell = first[walk]
+        cells[offsets[walk]] = cell
+        for at in range(offsets[walk] + 1, offsets[walk + 1]):
+            edge = starts[cell]
+            while uniforms[at] >= cumulated[edge] and edge < starts[cell + 1] - 1:
+                edge += 1
+            cell = targets[edge]
+            cells[at] = cell
+    return cells
+
+
+def floor(
+    graph: Graph, chance: np.ndarray, first: np.ndarray, offsets: np.ndarray, rng: np.random.Generator
+) -> np.ndarray:
+    before = np.append(0, np.cumsum(chance))[graph.starts[:-1]]
+    cumulated = np.cumsum(chance) - before[graph.sources]
+    return unconditioned(graph.starts, graph.targets, cumulated, first, offsets, rng.random(offsets[-1]))
+
+
+def timed(work: Callable[[], Any]) -> tuple[float, Any]:
+    start = time.perf_counter()
+    result = work()
+    return time.perf_counter() - start, result
+
+
+def peaked(sources: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Chances that sum to 1 for each source, most of it at a few."""
+    weights = rng.gamma(0.3, size=len(sources)) + 1e-3
+    return weights / np.bincount(sources, weights)[sources]
+
+
+def measured(name: str, cells: int, reach: float, order: int, rng: np.random.Generator) -> list[object]:
+    depth, index = halved(cells, rng)
+    low, high = SPACE.box(depth, index)
+    to_build, graph = timed(lambda: adjacency(SPACE, depth, index))
+    chance, ends = peaked(graph.sources, rng), trips((low + high) / 2, reach, rng)
+    pairs = peaked(np.repeat(np.arange(len(graph.targets)), np.diff(graph.starts)[graph.targets]), rng)
+    to_measure, usual = timed(lambda: most_probable(graph, chance, *ends))
+    moves = np.minimum(np.ceil(rng.exponential(usual / np.log(2))), LONGEST)
+    processor = time.process_time()
+    if order == 1:
+        to_walk, (offsets, _) = timed(lambda: walks(graph, chance, *ends, moves, rng))
+    else:
+        to_walk, (offsets, _) = timed(lambda: walks_by_pairs(graph, chance, pairs, *ends, moves, rng))
+    processor = time.process_time() - processor
+    to_wander, _ = timed(lambda: floor(graph, chance, ends[0], offsets, rng))
+    seconds, megabytes = to_build + to_measure + to_walk, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000
+    goal = "" if cells > 10_000 else "yes" if seconds < SECONDS and megabytes < MEGABYTES else "NO"
+    lengths = np.diff(offsets) - 1
+    shape = [name, cells, order, len(graph.targets), len(np.unique(ends[1])), f"{lengths.mean():.1f}", lengths.max()]
+    times = [f"{one:.2f}" for one in (to_build, to_measure, to_walk, processor, to_wander)]
+    return [*shape, *times, f"{to_walk / to_wander:.0f}", f"{megabytes:.0f}", goal]
+
+
+def main() -> None:
+    rng = np.random.default_rng(0)
+    for order in (1, 2):
+        measured("to compile", 100, np.inf, order, rng)
+    rows = [measured(*case, rng) for case in CASES]
+    shape = ["trips", "cells", "order", "edges", "ends", "mean moves", "most moves"]
+    times = ["graph s", "lengths s", "walks s", "of two processors s", "floor s"]
+    save("walks", [*shape, *times, "ratio", "peak MB", "goal met"], rows)
+
+
+if __name__ == "__main__":
+    main()

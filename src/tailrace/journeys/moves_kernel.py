@@ -1,0 +1,165 @@
+"""Journeys on a graph of cells, and the parts that their points and moves get, as compiled loops; moves.py says what they are."""
+
+import numpy as np
+from numba import njit
+
+_FINEST = 30  # halvings of a weight, after which nothing is left of it
+
+
+@njit(cache=True)
+def visited(offsets, cells, among, whole, most, places, size):
+    """(size,) parts: those of a trajectory divided evenly among its cells, or among `most` if it has fewer, each at the cell's place."""
+    found = np.zeros(size, np.int64)
+    for i in range(len(among)):
+        share, first, many = whole // among[i], offsets[i], offsets[i + 1] - offsets[i]
+        equal, before = max(many, most), 0
+        for j in range(many):
+            after = (j + 1) * share // equal
+            place = places[cells[first + j]]
+            if place >= 0:
+                found[place] += after - before
+            before = after
+    return found
+
+
+@njit(cache=True)
+def distinct(offsets, runs, points, cells):
+    """(trajectories,) in how many different cells each has points."""
+    found, seen = np.zeros(len(offsets) - 1, np.int64), np.full(cells, -1, np.int64)
+    for i in range(len(found)):
+        for j in range(offsets[i], offsets[i + 1]):
+            if points[j] > 0 and seen[runs[j]] != i:
+                seen[runs[j]] = i
+                found[i] += 1
+    return found
+
+
+@njit(cache=True)
+def held(offsets, runs, points, among, whole, most, cells, many):
+    """(cells,) parts: those of a trajectory divided evenly among the `many` cells in which it has points, or `most` if these are fewer."""
+    found, seen = np.zeros(cells, np.int64), np.full(cells, -1, np.int64)
+    for i in range(len(among)):
+        share, equal, at = whole // among[i], max(many[i], most), 0
+        for j in range(offsets[i], offsets[i + 1]):
+            if points[j] > 0 and seen[runs[j]] != i:
+                seen[runs[j]] = i
+                found[runs[j]] += (at + 1) * share // equal - at * share // equal
+                at += 1
+    return found
+
+
+@njit(cache=True)
+def turned(offsets, runs, among, whole, most, starts, targets, directions):
+    """(8,) parts of the turns between one move and the next, in eighths of a circle; divided among `most` if there are fewer."""
+    found = np.zeros(8, np.int64)
+    for i in range(len(among)):
+        many = 0
+        for part in range(2):  # first how many there are, then their parts
+            last, at, share = -1, 0, whole // among[i]
+            for j in range(offsets[i] + 1, offsets[i + 1]):
+                edge = edge_of(starts, targets, runs[j - 1], runs[j])
+                if edge >= 0 and last >= 0:
+                    if part:
+                        equal = max(many, most)
+                        turn = (directions[edge] - directions[last]) & 7
+                        found[turn] += (at + 1) * share // equal - at * share // equal
+                    at += 1
+                last = edge
+            many = at
+    return found
+
+
+@njit(cache=True)
+def edge_of(starts, targets, source, target):
+    """The number of an edge, or -1."""
+    low, high = starts[source], starts[source + 1]
+    while low < high:
+        middle = (low + high) >> 1
+        if targets[middle] < target:
+            low = middle + 1
+        else:
+            high = middle
+    return low if low < starts[source + 1] and targets[low] == target else -1
+
+
+@njit(cache=True)
+def walked(offsets, cells, homes, side, starts, targets, runs, points, ends):
+    """Each trajectory as runs of points in one home; fills `runs`, `points` and `ends` where there is room, and returns how many.
+
+    Between two homes that do not touch come those that the straight line between the two cells passes, without points.
+    """
+    many, room = 0, len(runs)
+    for i in range(len(offsets) - 1):
+        last, before = -1, -1
+        for j in range(offsets[i], offsets[i + 1]):
+            home = homes[cells[j]]
+            if home < 0:
+                continue
+            if home != last:
+                if last >= 0 and edge_of(starts, targets, last, home) < 0:
+                    x, y = before // side, before % side
+                    across, up = cells[j] // side - x, cells[j] % side - y
+                    steps = max(abs(across), abs(up))
+                    for step in range(1, steps):
+                        column = x + (2 * step * across + steps) // (2 * steps)
+                        row = y + (2 * step * up + steps) // (2 * steps)
+                        between = homes[column * side + row]
+                        if between >= 0 and between != last and between != home:
+                            if many < room:
+                                runs[many], points[many] = between, 0
+                            many += 1
+                            last = between
+                        elif between == home:
+                            break
+                if many < room:
+                    runs[many], points[many] = home, 0
+                many += 1
+                last = home
+            if many <= room:
+                points[many - 1] += 1
+            before = cells[j]
+        if len(ends) > i + 1:
+            ends[i + 1] = many
+    return many
+
+
+@njit(cache=True)
+def _weight(share, total, at, many, ends):
+    """The parts of the at-th of `many` transitions, of `share` in all; `total` of the numerators where the ends weigh more."""
+    if not ends:
+        return (at + 1) * share // many - at * share // many
+    halvings = min(at, many - 1 - at)
+    return (share << (_FINEST - halvings)) // total if halvings <= _FINEST else 0
+
+
+@njit(cache=True)
+def moved(offsets, runs, points, among, whole, starts, targets, stays, ends):
+    """(edges + cells,) parts of the transitions: along each edge, and (with `stays`) from each cell to itself."""
+    edges = len(targets)
+    found = np.zeros(edges + len(starts) - 1, np.int64)
+    for i in range(len(among)):
+        first, last, many = offsets[i], offsets[i + 1], 0
+        for j in range(first, last):
+            if j > first and edge_of(starts, targets, runs[j - 1], runs[j]) >= 0:
+                many += 1
+            if stays:
+                many += max(points[j] - 1, 0)
+        total = 0
+        if ends:
+            for at in range(min(many, _FINEST + 1)):
+                halvings = min(at, many - 1 - at)
+                total += 1 << (_FINEST - halvings)
+            for at in range(max(many - _FINEST - 1, _FINEST + 1), many):
+                total += 1 << (_FINEST - (many - 1 - at))
+        share, at = whole // among[i], 0
+        for j in range(first, last):
+            if j > first:
+                edge = edge_of(starts, targets, runs[j - 1], runs[j])
+                if edge >= 0:
+                    found[edge] += _weight(share, total, at, many, ends)
+                    at += 1
+            if stays:
+                for _ in range(points[j] - 1):
+                    found[edges + runs[j]] += _weight(share, total, at, many, ends)
+                    at += 1
+    return found

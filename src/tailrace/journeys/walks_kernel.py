@@ -1,0 +1,217 @@
+"""Backward messages and forward draws of conditioned walks as compiled loops; walks.py says what they are and why they are right.
+
+With `logs`, chances and messages are logarithms: slower, for what is too unlikely for doubles.
+"""
+
+import numpy as np
+from numba import njit
+
+from tailrace.journeys.paths_kernel import outward
+
+_SMALLEST = 2.0**-1074  # of positive doubles: what a product that vanishes loses at most
+_LOW = 2.0**-64  # a layer whose largest message lies below is scaled up
+_SURE = 2.0**-50  # the share of a walk's probability that may have vanished
+
+
+@njit(cache=True, nogil=True)
+def _windows(starts, targets, hops, walks, first, moves, need, queue):
+    """Set `need` (-1 before) to the most moves that may remain at each cell that some walk can visit.
+
+    That is the largest of a walk's moves less the hops from its first cell, found level by level. A cell with more hops to
+    the end than that is on no walk, and neither is what is reached through it alone.
+    """
+    walks = walks[np.argsort(-moves[walks])]
+    many, at, place = 0, 0, 0
+    for left in range(moves[walks[0]], -1, -1):
+        while place < len(walks) and moves[walks[place]] == left:
+            cell = first[walks[place]]
+            place += 1
+            if need[cell] < 0 and 0 <= hops[cell] <= left:
+                need[cell], queue[many] = left, cell
+                many += 1
+        while at < many and need[queue[at]] == left:
+            cell = queue[at]
+            at += 1
+            for edge in range(starts[cell], starts[cell + np.uint32(1)]):
+                other = targets[edge]
+                if need[other] < 0 and 0 <= hops[other] <= left - 1:
+                    need[other], queue[many] = left - 1, other
+                    many += 1
+
+
+@njit(cache=True, nogil=True)
+def _localised(graph, cells, local, hops, starts, targets, chances):
+    """The edges among `cells`, which `local` numbers from 0 (-1: none of them).
+
+    Returns the most edges of a cell, and how many hops farther from the end than a cell what it leads to may lie.
+    """
+    edges, most, farther = 0, 0, 0
+    for i in range(len(cells)):
+        starts[i] = edges
+        for edge in range(graph[0][cells[i]], graph[0][cells[i] + 1]):
+            other = local[graph[1][edge]]
+            if other >= 0:
+                targets[edges], chances[edges] = other, graph[2][edge]
+                edges += 1
+                farther = max(farther, hops[cells[other]] - hops[cells[i]])
+        most = max(most, edges - starts[i])
+    starts[len(cells)] = edges
+    return most, farther
+
+
+@njit(cache=True, nogil=True)
+def _advance(edges, need, moves, inside, before, after, scale, logs):
+    """The messages of one more move, for the cells that need them among the first `inside`; returns the largest."""
+    starts, targets, chances = edges
+    peak = 0.0
+    for cell in range(np.uint32(inside)):
+        if need[cell] < moves:
+            continue
+        message = 0.0
+        if logs:
+            highest = -np.inf
+            for edge in range(starts[cell], starts[cell + np.uint32(1)]):
+                highest = max(highest, chances[edge] + before[targets[edge]])
+            if highest > -np.inf:
+                for edge in range(starts[cell], starts[cell + np.uint32(1)]):
+                    message += np.exp(chances[edge] + before[targets[edge]] - highest)
+            after[cell] = highest + np.log(message) if message > 0 else -np.inf
+        else:
+            for edge in range(starts[cell], starts[cell + np.uint32(1)]):
+                message += chances[edge] * before[targets[edge]]
+            after[cell] = message * scale
+            peak = max(peak, after[cell])
+    after[inside:] = -np.inf if logs else 0.0
+    return peak
+
+
+@njit(cache=True, nogil=True)
+def _drawn(edges, cell, before, uniform, logs):
+    """The next cell: in proportion to the chance of the edge times the message from there."""
+    starts, targets, chances = edges
+    total, highest = 0.0, -np.inf
+    if logs:
+        for edge in range(starts[cell], starts[cell + np.uint32(1)]):
+            highest = max(highest, chances[edge] + before[targets[edge]])
+    for turn in range(2):
+        rest, chosen = uniform * total, -1
+        for edge in range(starts[cell], starts[cell + np.uint32(1)]):
+            message = before[targets[edge]]
+            part = np.exp(chances[edge] + message - highest) if logs else chances[edge] * message
+            total += part
+            rest -= part
+            if turn and part > 0:
+                chosen = targets[edge]
+                if rest < 0:
+                    break
+    return chosen
+
+
+@njit(cache=True, nogil=True)
+def _layers(edges, need, upto, base, top, layers, places, state, logs):
+    """Messages of base + 1 to top moves, each layer behind the one before; layer `base` is there already.
+
+    A layer has room for all that the next one reads. `state` holds for each layer its largest message, and how much may
+    have vanished from any of its messages: what vanished below, since the chances of a cell sum to 1 at most, and what
+    the products of this layer lost.
+    """
+    for j in range(base + 1, top + 1):
+        before = layers[places[j - base - 1] : places[j - base]]
+        after = layers[places[j - base] : places[j - base + 1]]
+        scale = 2.0 ** min(-np.floor(np.log2(state[j - 1, 0])), 512) if 0 < state[j - 1, 0] < _LOW else 1.0
+        state[j, 0] = _advance(edges, need, j, upto[j], before, after, scale, logs)
+        state[j, 1] = (state[j - 1, 1] + state[0, 1]) * scale
+
+
+@njit(cache=True, nogil=True)
+def _begun(walk, asked, message, vanished, drawn, logs):
+    """Put down the first cell of a walk, if it has enough probability."""
+    first, _, _, offsets, _ = asked
+    out, done = drawn
+    out[offsets[walk]] = first[walk]
+    done[walk] = message > -np.inf if logs else message > 0 and message * _SURE >= vanished
+
+
+@njit(cache=True, nogil=True)
+def _group(edges, degree, need, upto, extent, cells, local, walks, asked, drawn, layers, room, logs):
+    """Draw the walks of one end, which is cell 0 of `cells`; upto[h] of them lie within h hops of it.
+
+    Layer j has room for extent[j]. Where all layers together need more than `room`, every so many are kept, and those between
+    are made again while the walks go down. Returns the memory of the layers, for the next end.
+    """
+    first, _, moves, offsets, uniforms = asked
+    out, done = drawn
+    most = len(upto) - 1
+    length = most if extent.sum() <= room else np.int64(np.ceil(np.sqrt(most)))
+    segments = (most + length - 1) // length
+    state = np.zeros((most + 1, 2))
+    state[0] = 1.0, degree * _SMALLEST
+    kept = np.full((segments, len(cells)), -np.inf if logs else 0.0)
+    kept[0, 0] = 0.0 if logs else 1.0
+    places = np.zeros(length + 2, np.int64)
+    for turn in range(2 * segments - 1):  # up, to keep the first layer of each segment, then down, to draw
+        segment = min(turn, 2 * (segments - 1) - turn)
+        base, top = segment * length, min((segment + 1) * length, most)
+        for j in range(base, top + 1):
+            places[j - base + 1] = places[j - base] + extent[j]
+        if len(layers) < places[top - base + 1]:
+            layers = np.empty(places[top - base + 1])
+        layers[: extent[base]] = kept[segment, : extent[base]]
+        _layers(edges, need, upto, base, top, layers, places, state, logs)
+        if turn < segments - 1:
+            kept[segment + 1, : extent[top]] = layers[places[top - base] : places[top - base + 1]]
+            continue
+        for walk in walks:
+            if base < moves[walk] <= top and local[first[walk]] >= 0:
+                message = layers[places[moves[walk] - base] + local[first[walk]]]
+                _begun(walk, asked, message, state[moves[walk], 1], drawn, logs)
+            if not done[walk]:
+                continue
+            highest = min(moves[walk], top)
+            at = offsets[walk] + moves[walk] - highest
+            cell = local[out[at]]
+            for left in range(highest, base, -1):
+                before = layers[places[left - base - 1] : places[left - base]]
+                cell = _drawn(edges, cell, before, uniforms[at], logs)
+                at += 1
+                out[at] = cells[cell]
+    return layers
+
+
+@njit(cache=True, nogil=True)
+def draw(ways, back, groups, members, asked, drawn, room, logs):
+    """Draw the walks of all groups.
+
+    `asked` are arrays: first, last, moves, offsets, uniforms; `drawn` are the cells, from the offset of each walk on, and whether it
+    is done (False before), for which it must have enough probability.
+    """
+    first, last, moves, _, _ = asked
+    cells, edges = len(ways[0]) - 1, len(ways[1])
+    hops, need, local = np.full(cells, -1, np.int32), np.full(cells, -1, np.int32), np.full(cells, -1, np.int32)
+    order, queue, visited = np.empty(cells, np.uint32), np.empty(cells, np.uint32), np.empty(cells, np.uint32)
+    near = np.empty(cells + 1, np.uint32), np.empty(edges, np.uint32), np.empty(edges)
+    windows, layers = np.empty(cells, np.int32), np.empty(1)
+    for group in range(len(groups) - 1):
+        walks = members[groups[group] : groups[group + 1]]
+        end, most, many = last[walks[0]], moves[walks].max(), 0
+        found = outward(back[0], back[1], end, most, hops, order)
+        _windows(ways[0], ways[1], hops, walks, first, moves, need, queue)
+        upto = np.zeros(most + 1, np.int64)
+        for cell in order[:found]:  # which come in the order of their hops
+            if need[cell] >= 0:
+                visited[many], windows[many], local[cell] = cell, need[cell], many
+                many += 1
+            upto[hops[cell]] = many
+        for h in range(1, most + 1):
+            upto[h] = max(upto[h], upto[h - 1])
+        for walk in walks:
+            if moves[walk] == 0 and first[walk] == end:
+                _begun(walk, asked, 1.0, 0.0, drawn, logs)
+        if most and many:
+            degree, farther = _localised(ways, visited[:many], local, hops, near[0], near[1], near[2])
+            extent = upto[np.minimum(np.arange(most + 1) + farther + 1, most)]
+            layers = _group(
+                *(near, degree, windows, upto, extent, visited[:many], local, walks, asked, drawn, layers, room, logs)
+            )
+        for cell in order[:found]:
+            hops[cell] = need[cell] = local[cell] = -1

@@ -1,0 +1,51 @@
+"""When an epoch ends: by a noisy clock of what has happened, or by public schedule. Functions of released numbers only.
+
+An epoch is a run of steps that are measured together. The clock is a counter with a row for insertions and, where there are any,
+one for deletions, under a budget of its own; it is the only thing that is told about the data before an epoch ends.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+_SURE = 3  # deviations of the clock by which an epoch must have seen events
+_EPOCHS = 8  # at least so many over the horizon, however few events there are
+_ENDLESS = 8  # without a horizon, an epoch lasts at most max(this many steps, this part of the time so far)
+
+
+@dataclass(frozen=True)
+class Clock:
+    """The counter of what has happened, and what it says about epochs."""
+
+    counter: Any
+    rows: int  # adds, and deletes where there are any
+    horizon: int | None
+    origin: int  # the first step that is counted
+    churn: float  # an epoch ends when this part of the records has come or gone
+
+    def ends(self, *, step: int, closed: int, pending: float, total: float, longest: int = 1) -> bool:
+        """Whether the epoch that is open since step `closed` ends with `step`: enough has happened, it lasts too long, or all ends.
+
+        It may last `longest` steps at any rate, and an eighth of the horizon (or of the time so far).
+        """
+        if step == self.horizon:
+            return True
+        eighth = math.ceil((closed if self.horizon is None else self.horizon) / _EPOCHS)
+        if step - max(closed, self.origin - 1) >= max(longest, eighth, _ENDLESS if self.horizon is None else 1):
+            return True
+        sure = _SURE * math.sqrt(self.variance(step, closed))
+        return pending >= max(self.churn * total, sure)
+
+    def variance(self, step: int, since: int) -> float:
+        """Of the clock's rows together, from one step to another."""
+        late, early = max(step - self.origin + 1, 0), max(since - self.origin + 1, 0)
+        return self.rows * float(self.counter.variance(late, early))
+
+
+def net(clock: np.ndarray) -> float:
+    """Insertions less deletions, of the clock's rows."""
+    return float(clock[0]) - float(clock[1:].sum())

@@ -1,0 +1,85 @@
+"""What the tabular mechanisms share: the workload that was asked for, who is protected, and the flat marginals of a model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tailrace.domain import Schema
+from tailrace.errors import ConfigError
+from tailrace.guarantee import Event, Unit, User
+from tailrace.loss import Loss
+from tailrace.marginals import Marginals, all_ways, chosen
+from tailrace.plan import Plan
+
+Workload = int | tuple[tuple[str, ...], ...]
+_LARGEST = 1 << 62  # cells of a table whose rows are remembered by one number
+
+
+def asked(domain: Any, workload: Any) -> Workload:
+    """The workload as it is kept: all marginals of so many columns, or those of these columns."""
+    if not isinstance(domain, Schema):
+        raise ConfigError("domain must be a Schema of attributes, for example Schema(age=Integer(0, 99)).")
+    if isinstance(workload, int) and not isinstance(workload, bool):
+        return workload
+    if isinstance(workload, list | tuple) and all(isinstance(names, list | tuple) for names in workload):
+        return tuple(tuple(names) for names in workload)
+    raise ConfigError(
+        "workload must be the number of columns of each marginal, for example 2, or the columns of each: "
+        'workload=(("age", "sex"), ("age", "city")).'
+    )
+
+
+def marginals_of(domain: Schema, workload: Workload) -> Marginals:
+    """The marginals that are counted."""
+    return all_ways(domain.shape, workload) if isinstance(workload, int) else chosen(domain, workload)
+
+
+def check(name: str, domain: Schema, privacy: Any, unit: Any) -> None:
+    """Refuse what the mechanism of this name cannot promise."""
+    if not isinstance(privacy, Loss):
+        raise ConfigError("privacy must be PureDP(epsilon=...), ZCDP(rho=...) or ApproxDP(epsilon=..., delta=...).")
+    if not isinstance(unit, Event) and not (isinstance(unit, User) and unit.events is not None):
+        raise ConfigError(
+            f"{name} protects Event() or User(column=..., events=m): without a bound on the events of a person "
+            "its loss over the horizon has none."
+        )
+    if isinstance(unit, User) and domain.size >= _LARGEST:
+        raise ConfigError(
+            "The domain has 2**62 cells or more, too many to remember whose rows are in which: protect Event(), or "
+            "use fewer or coarser attributes."
+        )
+
+
+def check_fit(fit: Any, marginals: Marginals) -> None:
+    """Refuse what cannot fit tables, and a workload for which even alone its model has no room."""
+    if isinstance(fit, type) or not hasattr(fit, "unpack"):
+        raise ConfigError("fit must be a way to fit tables, for example JunctionTree() or MultiplicativeWeights().")
+    if any(fit.cells(marginals.shape, [clique]) > fit.limit for clique in marginals.cliques):
+        raise ConfigError(
+            f"fit may hold {fit.limit:,} cells, and a workload needs more: use fewer or coarser columns, or a larger limit."
+        )
+
+
+def events_of(unit: Unit, *, deletes: bool) -> tuple[int, int]:
+    """Insertions and deletions of one unit over the horizon."""
+    if isinstance(unit, User) and unit.events is not None:
+        return unit.events, unit.events if deletes else 0
+    return 1, 0
+
+
+def plan_of(domain: Schema, marginals: Marginals, unit: Unit) -> Plan:
+    """What is counted at every step."""
+    return Plan(codes=domain, key=unit.column if isinstance(unit, User) else None, marginals=marginals)
+
+
+def rows_in(marginals: Marginals, counts: np.ndarray) -> int:
+    """How many rows were counted: each is in one cell of every marginal."""
+    return int(marginals.part(counts, 0).sum())
+
+
+def flat(marginals: Marginals, model: Any, total: float | None = None) -> np.ndarray:
+    """All marginals of a model in one array, scaled to a total where one is given."""
+    found = np.concatenate([part.reshape(-1) for part in model.marginals(marginals.cliques)])
+    return found if total is None else found * (total / model.total)

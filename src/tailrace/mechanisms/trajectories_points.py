@@ -1,0 +1,63 @@
+"""Points along a walk: how many of them lie in each cell that it passes, and where.
+
+The points of one visit stay together: a visit has one place, drawn from the density of points inside its cell, and moved half of the way
+towards the middle of the places before and after it, inside the cell; so that a trajectory does not jump about where it stands.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+
+from tailrace.domain import Box
+from tailrace.geometry.codes import measure_of_cells
+from tailrace.mechanisms.spatial_tree import partition_of
+from tailrace.mechanisms.trajectories_layout import Layout
+from tailrace.mechanisms.trajectories_walks import Walks
+
+_MANY = 300.0  # points of a visit on average, at most
+_SMOOTH = 0.5  # of the way to the middle
+
+
+def stays(walks: Walks, points: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """(visits,) the number of points of each visit: those of a cell shared out among its visits by chance; none where it is only passed."""
+    stops = np.bincount(walks.cells[walks.stops], minlength=len(points))
+    mean = np.clip(points / np.maximum(stops, 1), 1.0, _MANY)
+    return np.where(walks.stops, rng.geometric(1 / mean[walks.cells]), 0)
+
+
+def placed(layout: Layout, walks: Walks, ends: np.ndarray, before: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """(visits,) a cell of the domain for each visit; `ends` (2, walks) are given, `before` is the density of points before each place."""
+    partition, side = partition_of(layout.domain), layout.domain.side
+    offsets, cells = walks.offsets, walks.cells
+    low, high = before[layout.first], before[layout.last]
+    target = low[cells] + rng.random(len(cells)) * (high - low)[cells]
+    place = np.searchsorted(before, np.minimum(target, np.nextafter(high[cells], 0.0)), side="right") - 1
+    chosen = partition.cells[np.clip(place, layout.first[cells], layout.last[cells] - 1)]
+    chosen[offsets[:-1]] = ends[0]
+    alone = np.diff(offsets) == 1
+    chosen[offsets[1:][~alone] - 1] = ends[1][~alone]
+    inner = np.ones(len(cells), np.bool_)
+    inner[offsets[:-1]] = inner[offsets[1:] - 1] = False
+    inner = np.flatnonzero(inner)
+    corner = np.stack(np.divmod(partition.cells[layout.first], side))  # of each cell of the layout, the lowest
+    width = round((layout.last[0] - layout.first[0]) ** 0.5)
+    axes = []
+    for axis, lowest in zip(np.divmod(chosen, side), corner[:, cells], strict=True):
+        at = axis + rng.random(len(axis))
+        at[inner] += _SMOOTH * ((at[inner - 1] + at[inner + 1]) / 2 - at[inner])
+        axes.append(np.clip(np.floor(at).astype(np.int64), lowest, lowest + width - 1))
+    moved = axes[0] * side + axes[1]
+    moved[offsets[:-1]], moved[offsets[1:] - 1] = chosen[offsets[:-1]], chosen[offsets[1:] - 1]
+    return _nearest(layout.domain)[moved] if not isinstance(layout.domain, Box) else moved
+
+
+@functools.lru_cache(maxsize=4)
+def _nearest(domain: Any) -> np.ndarray:
+    """(cells,) of a domain with a geometry, the nearest cell that holds some of it."""
+    from tailrace.geometry import kernel
+
+    width, height = ((np.array(domain.high) - np.array(domain.low)) / domain.side).tolist()
+    return kernel.nearest(measure_of_cells(domain) > 0, width, height, np.inf)

@@ -1,0 +1,36 @@
+"""One release of trajectories, killed at every durable write and between the rounds of counting, and resumed: the same release, charged once."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tailrace import Stream
+from tailrace.ledger import Ledger
+from tailrace.packing import pack
+
+KILLING = Path(__file__).with_name("killing_once.py")
+
+
+def everything(folder):
+    """The release and the public state behind it, and what was charged."""
+    with Stream.open(folder / "ward.tail") as stream:
+        release, state = stream.release(1), stream._standing.state
+        seen = [release.table.to_dict(as_series=False), pack(state.public), str(release.guarantee)]
+        left = [name for name in ("intent", "intent/counts", "intent/adds") if stream._store.find(name) is not None]
+    entries = [(e.population, e.guarantee, e.mark) for e in Ledger(folder / "tailrace.ledger").entries()]
+    return {"release": seen, "left": left, "ledger": entries}
+
+
+@pytest.mark.parametrize(("unit", "make"), [("user", "default"), ("event", "paper")])
+def test_killed_at_each_point_and_in_each_round_it_is_released_and_charged_once(tmp_path, unit, make):
+    done = subprocess.run([sys.executable, KILLING, tmp_path, unit, make], capture_output=True, text=True, timeout=500)
+    assert done.returncode == 0, done.stderr[-3000:]
+    found = json.loads(done.stdout)
+    assert len(found["points"]) > 8 and found["kills"] == len(found["points"]) + 3
+    wanted = everything(tmp_path / "0")
+    assert wanted["left"] == [] and len(wanted["ledger"]) == 1 and wanted["ledger"][0][2].step == 1
+    for number in range(1, found["kills"] + 1):
+        assert everything(tmp_path / str(number)) == wanted, number

@@ -1,0 +1,137 @@
+"""Tabular streams: whatever the configuration, the draws add up to the loss that was declared; scores and tracks hold for all inputs."""
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tailrace import ZCDP, ApproxDP, Event, Integer, PureDP, Schema, Selection, TabularSteps, TabularStream, User
+from tailrace.checks.spy import Spy
+from tailrace.marginals import Marginals
+from tailrace.mechanisms.tabular_select import scores
+from tailrace.mechanisms.tabular_track import Epoch, Noisy, tracked, untracked
+from tailrace.noise import Noise
+from tailrace.plan import Counts
+
+TABLE = Schema(a=Integer(0, 2), b=Integer(0, 1), c=Integer(0, 3), d=Integer(7, 7), e=Integer(0, 1))
+
+losses = st.one_of(
+    st.builds(lambda n: PureDP(epsilon=n / 8), st.integers(1, 80)),
+    st.builds(lambda n: ZCDP(rho=n / 64), st.integers(1, 100)),
+    st.builds(
+        lambda n, d: ApproxDP(epsilon=n / 8, delta=10.0**-d),
+        st.integers(1, 80),
+        st.integers(3, 12),
+    ),
+)
+units = st.one_of(st.just(Event()), st.builds(lambda m: User(column="id", events=m), st.integers(1, 6)))
+shares = st.integers(1, 19).map(lambda n: f"{n}/20")
+common = st.fixed_dictionaries(
+    {
+        "domain": st.just(TABLE),
+        "privacy": losses,
+        "unit": units,
+        "horizon": st.one_of(st.none(), st.integers(1, 40)),
+        "deletes": st.booleans(),
+        "workload": st.sampled_from([1, 2, 3, (("a", "b"), ("c",)), (("a", "d"),)]),
+    }
+)
+
+
+def states_the_loss(mechanism):
+    asked, loss = mechanism.privacy, mechanism.guarantee.loss
+    if isinstance(asked, PureDP):
+        return loss == asked
+    if isinstance(asked, ZCDP):
+        return asked.rho * (1 - 10**-6) <= loss.as_zcdp().rho <= asked.rho
+    return asked.epsilon * (1 - 10**-3) <= loss.epsilon <= asked.epsilon and getattr(loss, "delta", 0) <= asked.delta
+
+
+@settings(max_examples=30)
+@given(common, st.one_of(st.none(), st.integers(1, 12)), shares, shares)
+def test_a_stream_loses_what_was_declared(about, chosen, clock, choice):
+    mechanism = TabularStream(**about, selection=Selection(chosen=chosen, clock=clock, choice=choice))
+    assert states_the_loss(mechanism)
+    inserted, deleted = (1, 0) if isinstance(about["unit"], Event) else (about["unit"].events,) * 2
+    deleted *= about["deletes"]
+    parts = [mechanism.clock.loss(inserted, deleted), mechanism.atoms.loss(inserted, deleted)]
+    parts += [] if mechanism.choice is None else [mechanism.choice.loss(inserted, deleted)]
+    gaussian = any(isinstance(part, ZCDP) for part in parts)
+    together = sum(part.as_zcdp().rho if gaussian else part.epsilon for part in parts)
+    stated = mechanism.guarantee.loss
+    assert together == (stated.as_zcdp().rho if gaussian else stated.epsilon)
+
+
+@settings(max_examples=30)
+@given(common, st.integers(1, 12), shares, shares, st.booleans())
+def test_steps_lose_what_was_declared(about, chosen, total, selection, apart):
+    mechanism = TabularSteps(**about, chosen=chosen, total=total, selection=selection, apart=apart)
+    assert states_the_loss(mechanism)
+
+
+@settings(max_examples=15)
+@given(st.integers(0, 2**32 - 1), st.integers(1, 7), st.sampled_from([1, 2]), st.booleans())
+def test_an_epoch_measures_each_workload_at_most_once_and_at_most_so_many(seed, chosen, ways, deletes):
+    """And with noise or without, with rows or without, releases are finite and no cell of a marginal is negative."""
+    rng = np.random.default_rng(seed)
+    mechanism = TabularStream(
+        domain=TABLE,
+        privacy=PureDP(epsilon=1),
+        unit=Event(),
+        horizon=4,
+        workload=ways,
+        deletes=deletes,
+        selection=Selection(chosen=chosen, churn=0.3),
+    )
+    state, spy = mechanism.init(), Spy(Noise.insecure(seed) if seed % 3 else None)
+    for step in range(4):
+        rows = [rng.integers(0, TABLE.shape, (int(rng.integers(0, 60)), 5)).astype(np.int32) for _ in range(2)]
+        adds, gone = (mechanism.marginals.tally(part) for part in rows)
+        before = state.public
+        state = mechanism.measure(state, Counts(adds, gone if deletes else 0 * gone), spy.at("step", step)).state
+        cells = sum(one.path[1] == step and "cells" in one.path for one in spy.record)
+        assert cells == (min(chosen, len(mechanism.marginals.cliques)) if state.public.epoch > before.epoch else 0)
+        more = state.public.track.draws - before.track.draws
+        assert set(more.tolist()) <= {0, 1} and more.sum() == cells
+        view = mechanism.view(state.public)
+        if view is not None:
+            found = view.marginal("a", "c")
+            assert np.isfinite(found.values).all() and (found.values >= 0).all()
+            assert (found.errors >= 0).all() and not np.isnan(found.errors).any()
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 5), st.integers(0, 5))
+def test_scores_move_by_no_more_than_a_units_events(seed, inserted, deleted):
+    rng = np.random.default_rng(seed)
+    marginals = Marginals((3, 2, 4), ((0,), (0, 1), (1, 2), (0, 1, 2)))
+    exact, expected = rng.integers(-50, 50, marginals.size), rng.normal(0, 30, marginals.size)
+    adds, gone = (
+        marginals.tally(rng.integers(0, (3, 2, 4), (many, 3)).astype(np.int32)) for many in (inserted, deleted)
+    )
+    first, then = (scores(marginals, counts, expected, 2.3) for counts in (exact, exact + adds - gone))
+    assert np.abs(first - then).max() <= inserted + deleted
+
+
+numbers = st.floats(-1e6, 1e6)
+
+
+@given(
+    st.lists(st.tuples(numbers, numbers, st.booleans()), min_size=1, max_size=8),
+    st.floats(1e-6, 1e8),
+    st.integers(0, 2**32 - 1),
+)
+def test_a_track_stays_finite_and_its_errors_are_errors(epochs, noise, seed):
+    """Whatever the clock says: variances are not negative, and no covariance is larger than they allow."""
+    rng = np.random.default_rng(seed)
+    marginals = Marginals((7, 3), ((0,), (0, 1)))
+    track = untracked(marginals)
+    model = np.concatenate([np.full(7, 1 / 7), np.full(21, 1 / 21)])
+    before = 0.0
+    for records, more, measured in epochs:
+        noisy = {1: Noisy(rng.normal(0, 1 + abs(records), (7, 3)), noise)} if measured else {}
+        epoch = Epoch(records, max(abs(records), more), max(before, 0.0))
+        track = tracked(track, marginals, epoch, noisy, model)
+        before += records
+        own, both, held = track.error[1]
+        assert np.isfinite(track.count).all() and np.isfinite(track.share).all()
+        assert own >= 0 and held >= -1e-9 * max(1.0, abs(before) ** 2)
+        assert both**2 <= own * max(held, 0.0) * (1 + 1e-6) + 1e-6 * max(1.0, both**2)
