@@ -125,7 +125,8 @@ def errors(asked: argparse.Namespace) -> None:
     rows = []
     for name in asked.streams:
         for epsilon in asked.epsilons:
-            each = {method: np.array(by_method[name, method, epsilon]) for method in METHODS}
+            unknown = [[np.nan] * (len(METRICS) + 1)]  # published methods that were not run on this stream
+            each = {method: np.array(by_method.get((name, method, epsilon), unknown)) for method in METHODS}
             rows += [error_row(name, epsilon, metric, each) for metric in METRICS]
             rows.append([name, epsilon, "seconds", *(f"{each[method][:, -1].mean():.1f}" for method in METHODS)])
             rows[-1] += [""] * (len(HEADER) - len(rows[-1]))
@@ -154,10 +155,13 @@ def error_row(name: str, epsilon: float, metric: str, each: dict[str, np.ndarray
     if metric != "AvgWE":
         return [*row, "", "", "", ""]
     limits = goals(name, epsilon)
-    met = [ratio <= limit for ratio, limit in zip(ratios, limits, strict=True)]
+    met = [
+        "?" if np.isnan(ratio) else "yes" if ratio <= limit else "NO"
+        for ratio, limit in zip(ratios, limits, strict=True)
+    ]
     below = "yes" if mean[PURE] < proposed[place] else "NO"
     noise = drawn(name, epsilon)
-    return [*row, "{} {}".format(*limits), " ".join("yes" if one else "NO" for one in met), below, noise]
+    return [*row, "{} {}".format(*limits), " ".join(met), below, noise]
 
 
 def drawn(name: str, epsilon: float) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 
-from tailrace.domain import Digits
+from tailrace.domain.digits import Digits
 from tailrace.ledger import Mark
 from tailrace.mechanisms.base import Mechanism, OncePlan, State, Table, row_codes
 from tailrace.packing import pack, unpack

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from tailrace.counters import BinaryTree, Simple
 from tailrace.domain import Schema
-from tailrace.fit import Fit, JunctionTree
+from tailrace.fit import Fit
 from tailrace.guarantee import Neighbours, Replace, Unit, User, Window
 from tailrace.journeys.moves import Ends, Even
 from tailrace.loss import Loss, Number
@@ -24,6 +24,7 @@ from tailrace.mechanisms.privtree_trips import PrivTreeTrips
 from tailrace.mechanisms.snapshot import SnapshotHistogram
 from tailrace.mechanisms.static import LaplaceBins
 from tailrace.mechanisms.tabular_steps import TabularSteps
+from tailrace.mechanisms.tabular_workloads import default_fit
 from tailrace.memory import Missing
 
 
@@ -250,7 +251,7 @@ def tabular_stream(
         unit=unit,
         horizon=horizon,
         workload=workload,
-        fit=JunctionTree() if fit is None else fit,
+        fit=default_fit() if fit is None else fit,
         chosen=chosen,
         counter=Simple() if counter is None else counter,
         total=total,
@@ -284,7 +285,7 @@ def streaming_mwem(
         unit=unit,
         horizon=horizon,
         workload=workload,
-        fit=JunctionTree() if fit is None else fit,
+        fit=default_fit() if fit is None else fit,
         chosen=chosen,
         counter=Simple(),
         total=total,

@@ -66,7 +66,9 @@ def test_corrected_selection_stays_within_its_budget(k):
     logs = [corrected_selection(each, float(made.choice.rate)) for each in (world, neighbour)]
     each = np.abs(logs[1] - logs[0]).max()
     budget = made.choice.loss(1, 0).epsilon / k
-    assert 0.99 * budget < each <= budget  # the attack comes near to it, so it would see an exponent that is twice as large
+    assert (
+        0.99 * budget < each <= budget
+    )  # the attack comes near to it, so it would see an exponent that is twice as large
     assert k * each + float(made.counting.loss(1, 0).epsilon) * k < 1
 
 

@@ -60,12 +60,24 @@ def stepped(mechanism, state, batch, step, run):
     return mechanism.measure(state, counts_of(mechanism, batch), noise).state
 
 
-def chosen_of(mechanism, choices):
-    """The workloads behind the places that were chosen, each among those left."""
-    if mechanism.choice is None:
-        return list(range(len(mechanism.marginals.cliques)))
-    left = list(range(len(mechanism.marginals.cliques)))
-    return [left.pop(place) for place in choices]
+def shifts_of(mechanism, apart, choices):
+    """By draw, what hides the difference of two exact counts; a choice is a place among the workloads left."""
+    marginals = mechanism.marginals
+    if isinstance(mechanism, TabularStream):
+        return {("cells", j): marginals.part(apart, j) for j in range(len(marginals.cliques))}
+    left = list(range(len(marginals.cliques)))
+    chosen = [left.pop(place) for place in choices]
+    return {("cells", turn): marginals.part(apart, j).reshape(-1) for turn, j in enumerate(chosen)}
+
+
+def of_choices(mechanism, inserted, deleted):
+    """The part of the loss that choices may cost."""
+    choice = mechanism.choice if isinstance(mechanism, TabularSteps) else share_of(mechanism).choice
+    return Fraction(0) if choice is None else choice.loss(inserted, deleted).epsilon
+
+
+def share_of(mechanism):
+    return mechanism.budget.share(mechanism.budget.allowed[0])
 
 
 def loss_of(mechanism, batches, others, clock):
@@ -77,9 +89,7 @@ def loss_of(mechanism, batches, others, clock):
         moved = stepped(mechanism, theirs, other, step, Run(forced=first.choices))
         shifts = {("total",) if clock == "total" else ("clock",): _clock(after.public, moved.public, clock)}
         apart = _open(mine, counts_of(mechanism, batch)) - _open(theirs, counts_of(mechanism, other))
-        for turn, j in enumerate(chosen_of(mechanism, first.choices)):
-            part = mechanism.marginals.part(apart, j)
-            shifts["cells", turn] = part.reshape(-1) if clock == "total" else part
+        shifts |= shifts_of(mechanism, apart, first.choices)
         second = Run(forced=first.choices, shifts=shifts)
         theirs, mine = stepped(mechanism, theirs, other, step, second), after
         assert pack(mine.public) == pack(theirs.public), "the shift hides the unit"
@@ -123,7 +133,7 @@ def with_events(batches, events):
 def streams(**changes):
     about = {"domain": TABLE, "privacy": PureDP(epsilon=2), "unit": Event(), "horizon": STEPS, **changes}
     yield TabularStream(**about, selection=Selection(chosen=2, churn=0.3, clock="1/4")), "clock"
-    yield TabularStream(**about, selection=Selection(chosen=None, churn=0.3)), "clock"
+    yield TabularStream(**about, selection=Selection(chosen=100, churn=0.3)), "clock"
     yield TabularSteps(**about, chosen=2, counter=counters.Simple(), total="1/4"), "total"
     yield TabularSteps(**about, chosen=2, counter=counters.Simple(), apart=True), "total"
 
@@ -137,10 +147,9 @@ NAMES = ["chosen", "all", "steps", "apart"]
 def test_an_event_costs_what_is_promised(mechanism, clock, at, kind):
     batches = rows_of(at, deletes=True)
     cost, ratio = loss_of(mechanism, batches, with_events(batches, [(at, kind)]), clock)
-    of_choices = Fraction(0) if mechanism.choice is None else mechanism.choice.loss(1, 0).epsilon
-    assert cost == mechanism.guarantee.loss.epsilon - of_choices
-    assert abs(ratio) <= of_choices * (1 + 1e-9)
-    assert mechanism.choice is None or ratio != 0
+    of = of_choices(mechanism, 1, 0)
+    assert cost == mechanism.guarantee.loss.epsilon - of
+    assert abs(ratio) <= of * (1 + 1e-9)
 
 
 @pytest.mark.parametrize(("mechanism", "clock"), list(streams(unit=User(column="id", events=2))), ids=NAMES)
@@ -152,6 +161,6 @@ def test_an_event_costs_what_is_promised(mechanism, clock, at, kind):
 def test_a_person_costs_no_more_than_is_promised(mechanism, clock, events):
     batches = rows_of(7, deletes=True)
     cost, ratio = loss_of(mechanism, batches, with_events(batches, events), clock)
-    of_choices = 0.0 if mechanism.choice is None else float(mechanism.choice.loss(2, 2).epsilon)
-    assert abs(ratio) <= of_choices * (1 + 1e-9)
-    assert float(cost) + of_choices <= float(mechanism.guarantee.loss.epsilon) * (1 + 1e-12)
+    of = float(of_choices(mechanism, 2, 2))
+    assert abs(ratio) <= of * (1 + 1e-9)
+    assert float(cost) + of <= float(mechanism.guarantee.loss.epsilon) * (1 + 1e-12)

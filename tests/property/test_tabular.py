@@ -53,11 +53,13 @@ def test_a_stream_loses_what_was_declared(about, chosen, clock, choice):
     assert states_the_loss(mechanism)
     inserted, deleted = (1, 0) if isinstance(about["unit"], Event) else (about["unit"].events,) * 2
     deleted *= about["deletes"]
-    parts = [mechanism.clock.loss(inserted, deleted), mechanism.atoms.loss(inserted, deleted)]
-    parts += [] if mechanism.choice is None else [mechanism.choice.loss(inserted, deleted)]
+    fixed = [mechanism.clock.loss(inserted, deleted), mechanism.budget.singles.loss(inserted, deleted)]
+    shares = [mechanism.budget.share(many) for many in mechanism.budget.allowed if many]
+    parts = [*fixed, *(share.loss(inserted, deleted) for share in shares)]
     gaussian = any(isinstance(part, ZCDP) for part in parts)
-    together = sum(part.as_zcdp().rho if gaussian else part.epsilon for part in parts)
+    of = [part.as_zcdp().rho if gaussian else part.epsilon for part in parts]
     stated = mechanism.guarantee.loss
+    together = sum(of[:2]) + max(of[2:], default=0)
     assert together == (stated.as_zcdp().rho if gaussian else stated.epsilon)
 
 
@@ -89,7 +91,8 @@ def test_an_epoch_measures_each_workload_at_most_once_and_at_most_so_many(seed, 
         before = state.public
         state = mechanism.measure(state, Counts(adds, gone if deletes else 0 * gone), spy.at("step", step)).state
         cells = sum(one.path[1] == step and "cells" in one.path for one in spy.record)
-        assert cells == (min(chosen, len(mechanism.marginals.cliques)) if state.public.epoch > before.epoch else 0)
+        pairs = 0 if ways == 1 else min(chosen, 6)
+        assert cells == (4 + pairs if state.public.epoch > before.epoch else 0)
         more = state.public.track.draws - before.track.draws
         assert set(more.tolist()) <= {0, 1} and more.sum() == cells
         view = mechanism.view(state.public)

@@ -21,7 +21,7 @@ from tailrace import (
     keep,
 )
 from tailrace.checks import check_mechanism
-from tailrace.domain import Digits
+from tailrace.domain.digits import Digits
 from tailrace.mechanisms.base import Sample, Table
 
 WARD = Schema(

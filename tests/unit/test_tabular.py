@@ -35,7 +35,7 @@ SHOP = Schema(
     size=Integer(0, 4, outside="clip"),
     price=Real(edges=[0, 1, 5, 20], outside="other"),
 )
-EVERY_STEP = Selection(churn=1e-6, chosen=None)  # with hardly any noise on the clock, each step ends an epoch
+EVERY_STEP = Selection(churn=1e-6, chosen=100)  # with hardly any noise on the clock, each step ends an epoch
 
 
 def batch(seed, count=200):
@@ -84,7 +84,7 @@ BATCHES = [
 ADDS = [(adds, None) for adds, _ in BATCHES]
 LOSSES = (PureDP(epsilon=1), ZCDP(rho=0.1), ApproxDP(epsilon=1, delta=1e-6))
 UNITS = (Event(), User(column="id", events=2))
-SELECTIONS = (Selection(chosen=2), Selection(chosen=None), Selection(chosen=100))
+SELECTIONS = (Selection(chosen=2), Selection(), Selection(chosen=100))
 
 
 @pytest.mark.parametrize("unit", UNITS, ids=lambda unit: type(unit).__name__)
@@ -119,18 +119,18 @@ def test_the_guarantee_is_what_was_asked_for(unit, privacy, selection, changes):
 def test_the_loss_of_a_life_is_that_of_two_events():
     assert stream().guarantee.of_life() == PureDP(epsilon=2)
     assert stream(deletes=False).guarantee.of_life() == PureDP(epsilon=1)
-    twice = stream(privacy=ZCDP(rho="1/10"), selection=Selection(chosen=None)).guarantee.of_life()
+    twice = stream(privacy=ZCDP(rho="1/10"), selection=Selection(chosen=100)).guarantee.of_life()
     assert twice == ZCDP(rho="1/5"), "an insertion and a deletion move counters apart: their squares add up"
     chosen = stream(privacy=ZCDP(rho="1/10"), selection=Selection(chosen=2)).guarantee.of_life().rho
     assert 0.2 < chosen < 0.4, "but a choice sees both in one score: its part is four times as large"
 
 
 def test_a_gaussian_is_used_where_it_is_quieter():
-    assert isinstance(stream(privacy=ZCDP(rho=0.5)).atoms.privacy, ZCDP)
+    assert isinstance(stream(privacy=ZCDP(rho=0.5)).budget.whole, ZCDP)
     delta = ApproxDP(epsilon=1, delta=1e-9)
     wide = Schema(**{f"bit{i}": Integer(0, 1) for i in range(12)})
-    assert isinstance(stream(privacy=delta, selection=Selection(chosen=1)).atoms.privacy, PureDP)
-    assert isinstance(stream(domain=wide, privacy=delta, selection=Selection(chosen=None)).atoms.privacy, ZCDP)
+    assert isinstance(stream(privacy=delta, selection=Selection(chosen=1)).budget.whole, PureDP)
+    assert isinstance(stream(domain=wide, privacy=delta).budget.whole, ZCDP)
 
 
 @pytest.mark.parametrize(
@@ -201,9 +201,30 @@ def test_without_noise_the_model_and_its_rows_are_close_to_the_table():
 
 
 def test_more_workloads_asked_for_than_there_are_is_all_of_them():
-    assert stream(selection=Selection(chosen=100)).choice is None
-    assert stream(selection=Selection(chosen=100)).atoms == stream(selection=Selection(chosen=None)).atoms
-    assert stream(selection=Selection(chosen=5)).choice is not None  # of six pairs
+    all_of_them = stream(selection=Selection(chosen=100)).budget
+    assert list(all_of_them.allowed) == [6] and all_of_them.share(6).choice is None
+    assert list(stream(selection=Selection(chosen=5)).budget.allowed) == [5]
+    assert stream(selection=Selection(chosen=5)).budget.share(5).choice is not None
+
+
+def test_more_workloads_are_measured_where_noise_allows_it():
+    for privacy in (PureDP(epsilon=1), ZCDP(rho=0.05)):
+        budget = stream(privacy=privacy).budget
+        many = [budget.workloads(events, 12.0) for events in (0, 100, 1000, 10_000, 100_000)]
+        assert many == sorted(many) and many[0] == 1 and many[-1] == 6
+        assert many.count(5) == 0, "where nearly all are measured, all are: nothing is spent on choosing then"
+        losses = {budget.share(number).loss(1, 0) for number in range(1, 7)}
+        if isinstance(privacy, PureDP):
+            assert len(losses) == 1, "and the loss does not depend on how many"
+        assert max(loss.as_zcdp().rho for loss in losses) == budget.share(6).loss(1, 0).as_zcdp().rho
+
+
+def test_a_table_of_many_columns_measures_no_more_than_a_model_holds():
+    wide = Schema(**{f"bit{i}": Integer(0, 1) for i in range(40)})  # 780 pairs
+    budget = stream(domain=wide).budget
+    assert budget.workloads(1e9, 4.0) == budget.allowed[-1] == 256
+    assert budget.share(256).choice is not None
+    assert stream(domain=wide).guarantee.loss == PureDP(epsilon=1)
 
 
 def test_a_column_of_one_value_is_in_no_workload_and_in_every_row():
@@ -218,26 +239,22 @@ def test_a_column_of_one_value_is_in_no_workload_and_in_every_row():
 def test_one_column_is_counted_by_itself():
     mechanism = stream(domain=Schema(size=Integer(0, 4)), horizon=6)
     assert mechanism.marginals.cliques == ((0,),)
+    assert mechanism.budget.loss(mechanism.clock, 1, 0) == PureDP(epsilon=1)
     view = mechanism.view(states(mechanism, BATCHES)[-1].public)
     assert view.marginal("size").values.shape == (5,)
 
 
 @pytest.mark.parametrize("spy", [Noise.insecure(3), None], ids=["noise", "silent"])
 def test_what_is_drawn_is_what_is_paid_for(spy):
-    """Every draw of an epoch by its scale: so many choices, and so many workloads, at the rates that the loss is made of."""
+    """Every draw of an epoch by its scale: all columns, so many choices and workloads, at the rates that the loss is made of."""
     mechanism = stream(selection=Selection(chosen=2, churn=0.3), horizon=6)
-    record = Spy(spy)
+    record, share, singles = Spy(spy), mechanism.budget.share(2), mechanism.budget.singles
     found = states(mechanism, BATCHES, record)
     ends = {int(state.public.closed) for state in found[1:]}
+    wanted = [("laplace", singles.scale)] * 4 + [("choose", share.choice.rate), ("laplace", share.atoms.scale)] * 2
     for step in range(1, 7):
-        drawn = [one for one in record.record if one.path[:2] == ("step", step)]
-        kinds = [one.kind for one in drawn if "clock" not in one.path]
-        assert kinds == (["choose", "laplace"] * 2 if step in ends else [])
-        for one in drawn:
-            if one.kind == "choose":
-                assert one.parameter == mechanism.choice.rate
-            elif "cells" in one.path:
-                assert one.parameter == mechanism.atoms.scale
+        drawn = [one for one in record.record if one.path[:2] == ("step", step) and "clock" not in one.path]
+        assert [(one.kind, one.parameter) for one in drawn] == (wanted if step in ends else [])
 
 
 def test_the_total_is_never_the_true_one_by_construction():

@@ -40,7 +40,7 @@ def loaded(folder, more="", kind="TabularStream"):
 def test_the_defaults_are_those_of_the_class(tmp_path):
     made = loaded(tmp_path)
     assert isinstance(made, TabularStream)
-    assert (made.workload, made.fit, made.selection) == (2, JunctionTree(), Selection())
+    assert (made.workload, made.fit, made.selection) == (2, JunctionTree(limit=2**16), Selection())
     assert isinstance(loaded(tmp_path, kind="TabularSteps"), TabularSteps)
 
 

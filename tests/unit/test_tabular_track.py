@@ -102,8 +102,12 @@ def test_records_that_are_replaced_are_followed():
     """As many come as go: the number stays, the shares do not."""
     rng = np.random.default_rng(5)
     first, then = rng.multinomial(5000, rng.dirichlet(np.ones(60))), rng.multinomial(5000, rng.dirichlet(np.ones(60)))
-    track = tracked(untracked(ONE), ONE, Epoch(5000.0, 5000.0, 0.0), {0: Noisy(first + rng.normal(0, 3, 60), 9.0)}, EVEN)
-    track = tracked(track, ONE, Epoch(0.0, 10_000.0, 5000.0), {0: Noisy(then - first + rng.normal(0, 3, 60), 9.0)}, EVEN)
+    track = tracked(
+        untracked(ONE), ONE, Epoch(5000.0, 5000.0, 0.0), {0: Noisy(first + rng.normal(0, 3, 60), 9.0)}, EVEN
+    )
+    track = tracked(
+        track, ONE, Epoch(0.0, 10_000.0, 5000.0), {0: Noisy(then - first + rng.normal(0, 3, 60), 9.0)}, EVEN
+    )
     assert np.abs(track.count - then).mean() < 6
 
 

@@ -1,55 +1,56 @@
 """A tabular stream: records with many columns that come and go, and a model of the whole table that keeps up.
 
-A clock counts insertions and deletions under a small share of the budget and ends epochs. At the end of an epoch a few workloads
-(marginals of some columns) are chosen, those whose exact net counts of the epoch are farthest from what the model makes them,
-one after the other; each gets noise once, and the model is fitted anew. Everything else is made of what was released: what is
-imputed for workloads that were not chosen, the model, the synthetic rows.
+A clock counts insertions and deletions under a small share of the budget and ends epochs. At the end of an epoch every column is
+measured by itself, and then some workloads (marginals of several columns): those whose exact net counts of the epoch are farthest
+from what the model makes them are chosen, one after the other, and each gets noise once. Everything else is made of what was
+released: how many workloads are chosen, what is imputed for the others, the model, the synthetic rows.
 
 Privacy: the declared loss of the declared unit over the horizon, neighbours add/remove. Fix everything released; then the end of
 every epoch is fixed, by the clock and by public schedule, and so is which workloads are measured in it. One event changes one row
-of the clock, at one step, by one: `clock.loss`. It falls into one epoch, and moves there one cell of each workload by one:
-so each score of that epoch's choices by at most one, which is `choice.loss` of all of them, and one cell of each of the measured
-workloads, each measured once: `atoms.loss`, whose weight is the number of workloads that are measured in an epoch. No other epoch
-holds the event. Choices and noise are drawn in turn, each from what was released before and from exact integers, so their losses
-add up; with the clock's too, which is drawn in between (concurrent composition holds for pure and for Renyi losses: Vadhan and
-Wang 2021, Lyu 2022). Pure losses stay true though epochs depend on past releases (F1 of the selective-counting proof), Gaussian ones
-and choices since on every path the squared shifts add up to no more than is paid for (F2; privacy filters, Feldman and Zrnic 2021).
-A user of m insertions and d deletions moves a workload's counts by a - b with nonnegative a, b of 1-norms m and d, in all epochs
-together: `loss(m, d)` of each. The model, and whatever else meets exact counts in a score, is a public function of what was released
-and is rounded to integers first. The model's total is the noisy one. A buffer is private until its epoch ends.
+of the clock, at one step, by one: `clock.loss`. It falls into one epoch. There it moves one cell of every column, each measured
+once: `singles.loss`, whose weight is the number of columns. And it moves one cell of each workload by one, so each score of that
+epoch's choices by at most one: `choice.loss` of all of them; and one cell of each of the measured workloads, each measured once:
+`atoms.loss`, whose weight is their number, so that the loss is the same for any (`tabular_budget`). No other epoch holds the event.
+Choices and noise are drawn in turn, each from what was released before and from exact integers, so their losses add up; with
+the clock's too, which is drawn in between (concurrent composition holds for pure and for Renyi losses: Vadhan and Wang 2021, Lyu
+2022). Pure losses stay true though epochs depend on past releases (F1 of the selective-counting proof), Gaussian ones and choices
+since on every path the squared shifts add up to no more than is paid for (F2; privacy filters, Feldman and Zrnic 2021). A user
+of m insertions and d deletions moves a workload's counts by a - b with nonnegative a, b of 1-norms m and d, in all epochs
+together: `loss(m, d)` of each. The model, and whatever else meets exact counts in a score, is a public function of what was
+released and is rounded to integers first. The model's total is a noisy one. A buffer is private until its epoch ends.
 Accuracy: a workload holds a draw for every epoch in which it was measured, each of a scale that grows with the number of workloads
-per epoch (its root under Gaussian noise); with a churn of one half the number of epochs grows with the logarithm of the number of
-records. `view` has the errors.
+of the epoch (its root under Gaussian noise); the number of epochs grows with the logarithm of the number of records. `view` has
+the errors.
 Source: Kumar's tabular stream (its Algorithm 3); adaptive choice as in McKenna et al.'s AIM 2022.
-Departs: epochs that end by a noisy clock instead of steps, with the full budget each; scores are integers of sensitivity one; what
-was not measured is imputed anew when more is known, and epochs are weighed by how much shares drift (`tabular_track`); a noisy total.
+Departs: epochs that end by a noisy clock instead of steps, with the full budget each; all columns are measured in each; scores are
+integers of sensitivity one; what was not measured is imputed anew when more is known, and epochs are weighed by how much shares
+drift (`tabular_track`); as many workloads are chosen as noise allows; a noisy total.
 """
 
 from __future__ import annotations
 
 import functools
 import math
-import operator
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from tailrace.counters.atoms import Atoms
 from tailrace.counters.choice import allot
-from tailrace.domain import Digits, Schema
+from tailrace.domain import Schema
+from tailrace.domain.digits import Digits
 from tailrace.errors import ConfigError
-from tailrace.fit import JunctionTree
 from tailrace.guarantee import AddRemove, Event, Guarantee, Neighbours, Unit
-from tailrace.loss import ZCDP, ApproxDP, Loss, PureDP, whole
+from tailrace.loss import Loss, whole
 from tailrace.marginals import Marginals
 from tailrace.mechanisms.base import Estimate, Sample, State, Step, Table, Takes
 from tailrace.mechanisms.epochs import Clock
+from tailrace.mechanisms.tabular_budget import Budget, size
 from tailrace.mechanisms.tabular_epochs import SMALLEST, Draft, Released, Selection, TabularEpochs, misfit
 from tailrace.mechanisms.tabular_rows import followed
-from tailrace.mechanisms.tabular_select import Choice, scores
+from tailrace.mechanisms.tabular_select import scores
 from tailrace.mechanisms.tabular_track import Noisy
 from tailrace.mechanisms.tabular_view import TabularView
 from tailrace.mechanisms.tabular_workloads import (
@@ -57,6 +58,7 @@ from tailrace.mechanisms.tabular_workloads import (
     asked,
     check,
     check_fit,
+    default_fit,
     events_of,
     marginals_of,
     plan_of,
@@ -64,6 +66,8 @@ from tailrace.mechanisms.tabular_workloads import (
 )
 from tailrace.noise import Draws
 from tailrace.plan import Counts, Plan
+
+_FITS = 8  # models of an epoch, about: one for every so many of its workloads
 
 
 @dataclass(frozen=True)
@@ -91,7 +95,7 @@ class TabularStream:
     unit: Unit
     horizon: int | None
     workload: Workload = 2
-    fit: Any = field(default_factory=JunctionTree)
+    fit: Any = field(default_factory=default_fit)
     selection: Selection = field(default_factory=Selection)
     deletes: bool = True
 
@@ -103,9 +107,8 @@ class TabularStream:
             raise ConfigError("selection must be a Selection, for example Selection(chosen=16).")
         if self.horizon is not None:
             object.__setattr__(self, "horizon", whole("horizon", self.horizon))
-        for atoms in (self.singles, self.atoms):
-            if atoms is not None:
-                atoms.check()
+        for atoms in (self.budget.singles, *(self.budget.share(many).atoms for many in self.budget.allowed if many)):
+            atoms.check()
         self.clock.init(0)
 
     @property
@@ -136,76 +139,20 @@ class TabularStream:
         """How many columns are measured by themselves in every epoch."""
         return sum(len(clique) == 1 for clique in self.marginals.cliques)
 
-    @functools.cached_property
-    def _chosen(self) -> int:
-        """How many workloads of several columns are measured in an epoch."""
-        several = len(self.marginals.cliques) - self._singles
-        return several if self.selection.chosen is None else min(self.selection.chosen, several)
-
     @property
     def _events(self) -> tuple[int, int]:
         return events_of(self.unit, deletes=self.deletes)
 
     @functools.cached_property
-    def _budget(self) -> PureDP | ZCDP:
-        """Of a unit: pure or zCDP, whichever gives the cells less noise."""
-        inserted, deleted = self._events
-        pure = self.privacy.pure_within()
-        if isinstance(self.privacy, PureDP):
-            return pure
-        gaussian, many = self.privacy.zcdp_within(), max(self._chosen, 1)
-        quieter = (
-            many * (inserted**2 + deleted**2) / (2 * gaussian.rho)
-            < 2 * (many * (inserted + deleted) / pure.epsilon) ** 2
-        )
-        return gaussian if quieter else pure
-
-    @functools.cached_property
-    def _shares(self) -> dict[str, Fraction]:
-        """Of that budget: what each kind of draw gets."""
-        clock, singles, choice = (Fraction(getattr(self.selection, name)) for name in ("clock", "singles", "choice"))
-        if not self._chosen:
-            return {"clock": clock, "singles": 1 - clock}
-        if self._chosen == len(self.marginals.cliques) - self._singles:
-            choice = Fraction(0)
-        rest = (1 - clock) * (1 - singles)
-        return {"clock": clock, "singles": (1 - clock) * singles, "choice": rest * choice, "cells": rest * (1 - choice)}
-
-    def _part(self, name: str) -> PureDP | ZCDP:
-        if isinstance(self._budget, PureDP):
-            return PureDP(epsilon=self._shares[name] * self._budget.epsilon)
-        return ZCDP(rho=self._shares[name] * self._budget.rho)
+    def budget(self) -> Budget:
+        """What each kind of draw gets."""
+        several = len(self.marginals.cliques) - self._singles
+        return Budget(self.privacy, self._events, self.selection, self._singles, several)
 
     @functools.cached_property
     def clock(self) -> Any:
         """The counter of insertions and deletions, with its budget per event."""
-        return allot(None, privacy=self._part("clock"), horizon=self.horizon, events=self._events)
-
-    @functools.cached_property
-    def singles(self) -> Atoms:
-        """The noise of a column's cell: one event lies in one cell of every column."""
-        return self._atoms("singles", self._singles)
-
-    @functools.cached_property
-    def atoms(self) -> Atoms | None:
-        """The noise of a cell of a workload: one event lies in one cell of every workload that is measured."""
-        return self._atoms("cells", self._chosen) if self._chosen else None
-
-    def _atoms(self, name: str, weight: int) -> Atoms:
-        budget, (inserted, deleted) = self._part(name), self._events
-        if isinstance(budget, PureDP):
-            return Atoms(PureDP(epsilon=budget.epsilon / (inserted + deleted)), weight=weight)
-        return Atoms(ZCDP(rho=budget.rho / (inserted**2 + deleted**2)), weight=weight)
-
-    @functools.cached_property
-    def choice(self) -> Choice | None:
-        """What chooses the workloads of an epoch; nothing where all are measured."""
-        return Choice(self._part("choice"), self._chosen, self._events) if self._shares.get("choice") else None
-
-    @functools.cached_property
-    def _draws(self) -> tuple[Any, ...]:
-        """Everything that draws."""
-        return tuple(part for part in (self.clock, self.singles, self.atoms, self.choice) if part is not None)
+        return allot(None, privacy=self.budget.clock, horizon=self.horizon, events=self._events)
 
     @functools.cached_property
     def _epochs(self) -> TabularEpochs:
@@ -214,15 +161,9 @@ class TabularStream:
 
     @property
     def guarantee(self) -> Guarantee:
-        life = self._loss(1, int(self.deletes)) if isinstance(self.unit, Event) else None
-        return Guarantee(self._loss(*self._events), self.unit, self.neighbours, self.horizon, life=life)
-
-    def _loss(self, inserted: int, deleted: int) -> Loss:
-        """What the clock, the choices and the cells' noise prove together, in the form that was asked for."""
-        loss = functools.reduce(operator.and_, (part.loss(inserted, deleted) for part in self._draws))
-        if isinstance(self.privacy, ApproxDP) and isinstance(loss, ZCDP):
-            return loss.as_approx(delta=self.privacy.delta)
-        return loss
+        loss = self.budget.loss(self.clock, *self._events)
+        life = self.budget.loss(self.clock, 1, int(self.deletes)) if isinstance(self.unit, Event) else None
+        return Guarantee(loss, self.unit, self.neighbours, self.horizon, life=life)
 
     def init(self) -> State:
         buffer = np.zeros(self.marginals.size, np.int64)
@@ -241,35 +182,32 @@ class TabularStream:
         return Step(State(public, Held(buffer, ticking)))
 
     def _measured(self, draft: Draft, buffer: np.ndarray, noise: Draws) -> Released:
-        """The epoch's exact net counts meet noise: every column, and all workloads at once or chosen ones, one after the other."""
-        draft = self._epochs.with_measured(draft, self._noisy(self.singles, buffer, range(self._singles), noise))
-        off, several = np.asarray(draft.public.misfit), range(self._singles, len(self.marginals.cliques))
-        if self.atoms is None:
-            return self._epochs.closed(draft, off)
-        if self.choice is None:
-            draft = self._epochs.with_measured(draft, self._noisy(self.atoms, buffer, several, noise))
-            return self._epochs.closed(draft, off)
-        for turn in range(self._chosen):
-            left = [j for j in several if j not in draft.measured]
-            found = scores(self.marginals, buffer, draft.expected, self._noise_size)[left]
-            j = left[self.choice.draw(found, noise.at("choice", turn))]
-            noisy = self._noisy(self.atoms, buffer, [j], noise)
-            off = np.asarray(misfit(noisy[j], self.marginals.part(draft.expected, j)))
-            draft = self._epochs.with_measured(draft, noisy)
-        return self._epochs.closed(draft, off)
+        """The epoch's exact net counts meet noise: every column, then workloads, all at once or chosen ones, a few to a fit."""
+        several = range(self._singles, len(self.marginals.cliques))
+        draft = self._epochs.with_measured(draft, self._noisy(self.budget.singles, buffer, range(self._singles), noise))
+        if not several:
+            return self._epochs.closed(draft)
+        cells = float(self.marginals.sizes[self._singles :].mean())
+        share = self.budget.share(self.budget.workloads(draft.epoch.events, cells))
+        if share.choice is None:
+            draft = self._epochs.with_measured(draft, self._noisy(share.atoms, buffer, several, noise))
+            return self._epochs.closed(draft)
+        off, fresh = [], {}
+        for turn in range(share.workloads):
+            left = [j for j in several if j not in draft.measured and j not in fresh]
+            found = scores(self.marginals, buffer, draft.expected, size(share.atoms))[left]
+            j = left[share.choice.draw(found, noise.at("choice", turn))]
+            fresh |= self._noisy(share.atoms, buffer, [j], noise)
+            off.append(misfit(fresh[j], self.marginals.part(draft.expected, j), draft.epoch.records))
+            if len(fresh) * _FITS >= share.workloads or turn + 1 == share.workloads:
+                draft, fresh = self._epochs.with_measured(draft, fresh), {}
+        return self._epochs.closed(draft, off[len(off) // 2 :])  # the first ones were chosen for being far off
 
     def _noisy(self, atoms: Atoms, buffer: np.ndarray, workloads: Iterable[int], noise: Draws) -> dict[int, Noisy]:
         """Some workloads' net counts with noise."""
         exact = {j: self.marginals.part(buffer, j) for j in workloads}
         variance = max(atoms.variance(), SMALLEST)
         return {j: Noisy(part + atoms.draw(noise.at("cells", j), part.shape), variance) for j, part in exact.items()}
-
-    @functools.cached_property
-    def _noise_size(self) -> float:
-        """The mean size of the noise of a workload's cell."""
-        assert self.atoms is not None
-        variance = self.atoms.variance()
-        return math.sqrt(variance / 2 if isinstance(self.atoms.privacy, PureDP) else 2 * variance / math.pi)
 
     def view(self, public: Released) -> TabularView | None:
         if not int(public.epoch):

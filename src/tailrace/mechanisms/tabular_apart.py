@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tailrace.domain import Digits
+from tailrace.domain.digits import Digits
 from tailrace.errors import ConfigError
 from tailrace.fit.rows import resampled
 from tailrace.marginals import Marginals

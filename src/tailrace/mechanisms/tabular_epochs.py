@@ -27,22 +27,24 @@ SMALLEST = 1e-6  # variance of a count that is as good as exact
 
 @dataclass(frozen=True, kw_only=True)
 class Selection:
-    """How workloads are selected, and when. All but `churn` moves noise; nothing here moves the guarantee.
+    """How workloads are selected, and when. This moves noise from one place to another, and never the guarantee.
 
     An epoch ends when `churn` times the number of records have come or gone. In it every column is measured by itself, and
-    `chosen` workloads of several columns are (None: all, and nothing is spent on choosing).
+    `chosen` workloads of several columns are; None: as many as keep the noise of one below `noise` times the epoch's events.
     """
 
     clock: Number = Fraction(1, 20)  # share of the budget that goes to the number of events
-    singles: Number = Fraction(1, 2)  # share of the rest that goes to single columns
-    choice: Number = Fraction(1, 4)  # share of what is left then that goes to choosing
-    chosen: int | None = 10
-    churn: float = 0.5
+    singles: Number = Fraction(3, 5)  # share of the rest that goes to single columns
+    choice: Number = Fraction(1, 4)  # share of what is left then that goes to choosing, where there is a choice
+    chosen: int | None = None
+    noise: float = 0.5
+    churn: float = 1.0
 
     def __post_init__(self) -> None:
         for name in ("clock", "singles", "choice"):
             object.__setattr__(self, name, exact(name, getattr(self, name), below=1))
-        exact("churn", self.churn)
+        for name in ("noise", "churn"):
+            exact(name, getattr(self, name))
         if self.chosen is not None:
             object.__setattr__(self, "chosen", whole("chosen", self.chosen))
 
@@ -58,7 +60,7 @@ class Released:
     at_close: np.ndarray  # (rows,) the same when the last epoch closed
     total: np.ndarray  # () estimated number of records when the last epoch closed
     sums: np.ndarray  # (2,) the same by the measured workloads alone, and its variance
-    misfit: np.ndarray  # () how far the model was from the workload chosen last, as a part of its cells
+    misfit: np.ndarray  # () squared distance of a workload that was not measured, in parts of the records
     track: Track
     structure: np.ndarray  # of the model
     values: np.ndarray
@@ -123,8 +125,8 @@ class TabularEpochs:
         events = max(pending + records - by_clock, abs(records))
         return Epoch(float(records), events, max(float(public.total), 0.0))
 
-    def closed(self, draft: Draft, last: np.ndarray) -> Released:
-        """What is released when the epoch is closed; `last` is what the model was off by at the workload measured last."""
+    def closed(self, draft: Draft, off: Sequence[float] = ()) -> Released:
+        """What is released when the epoch is closed; `off` are the misfits of the workloads that were chosen last."""
         public = draft.public
         sums = public.sums + np.array(self._added(draft.measured))
         public = replace(
@@ -133,12 +135,20 @@ class TabularEpochs:
             closed=public.step,
             at_close=public.clock,
             sums=sums,
-            misfit=last,
+            misfit=np.asarray(self._misfit(public, off)),
             track=self._tracked(draft),
         )
         total = np.asarray(self._both(public)[0])
         structure, values = draft.model.pack()
         return replace(public, total=total, structure=structure, values=values)
+
+    def _misfit(self, public: Released, off: Sequence[float]) -> float:
+        """What an epoch showed, and a little of what was known before."""
+        before = float(public.misfit)
+        if not off:
+            return before
+        shown = sum(off) / len(off)
+        return max((before + 3 * shown) / 4 if int(public.epoch) else shown, 0.0)  # it falls as more is known
 
     def _tracked(self, draft: Draft) -> Track:
         return tracked(draft.public.track, self.marginals, draft.epoch, draft.measured, draft.shares)
@@ -201,10 +211,9 @@ class TabularEpochs:
         )
 
 
-def misfit(noisy: Noisy, expected: np.ndarray) -> float:
-    """How far noisy counts are from expected ones, beyond their noise, as a part of them."""
-    beyond = float(((noisy.counts - expected) ** 2 - noisy.variance).sum())
-    return math.sqrt(min(max(beyond, 0.0) / max(float((expected**2).sum()), 1.0), 1.0))
+def misfit(noisy: Noisy, expected: np.ndarray, records: float) -> float:
+    """How far noisy counts are from expected ones beyond their noise: squared, over all cells, in squared parts of the records."""
+    return (float(((noisy.counts - expected) ** 2).sum()) - noisy.variance * expected.size) / max(records**2, 1.0)
 
 
 def pooled(estimates: Sequence[tuple[Any, float]]) -> tuple[Any, float]:

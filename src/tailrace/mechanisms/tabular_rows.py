@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tailrace.domain import Digits
+from tailrace.domain.digits import Digits
 from tailrace.fit.rows import resampled
 from tailrace.mechanisms.base import Sample, Table
 

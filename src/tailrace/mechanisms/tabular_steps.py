@@ -30,9 +30,10 @@ from typing import Any
 import numpy as np
 
 from tailrace.counters.choice import allot
-from tailrace.domain import Digits, Schema
+from tailrace.domain import Schema
+from tailrace.domain.digits import Digits
 from tailrace.errors import ConfigError
-from tailrace.fit import JunctionTree, Measured
+from tailrace.fit import Measured
 from tailrace.guarantee import AddRemove, Event, Guarantee, Neighbours, Unit
 from tailrace.loss import ZCDP, ApproxDP, Loss, Number, PureDP, exact, whole
 from tailrace.marginals import Marginals
@@ -46,6 +47,7 @@ from tailrace.mechanisms.tabular_workloads import (
     asked,
     check,
     check_fit,
+    default_fit,
     events_of,
     flat,
     marginals_of,
@@ -95,7 +97,7 @@ class TabularSteps:
     unit: Unit
     horizon: int | None
     workload: Workload = 2
-    fit: Any = field(default_factory=JunctionTree)
+    fit: Any = field(default_factory=default_fit)
     chosen: int = 3
     counter: Any = None
     total: Number = Fraction(1, 20)

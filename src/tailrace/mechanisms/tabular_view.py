@@ -15,6 +15,7 @@ from tailrace.mechanisms.base import Estimate
 from tailrace.mechanisms.bins import weights
 
 _LARGEST = 10_000_000  # cells of a marginal that is asked for
+_UNSTATED = 1.25  # times the noise: what imputing and fitting add, set by the coverage on Adult and on evictions
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +35,7 @@ class TabularView:
     model: Any
     marginals: Marginals
     variance: np.ndarray  # (workloads,) of a cell by noise; infinite where nothing was measured
-    misfit: float  # how far a cell that no measurement holds may be off, as a part of it
+    misfit: float  # squared distance of a workload that no measurement holds, in parts of the records
     total: Estimate
 
     def marginal(self, *columns: str) -> Marginal:
@@ -47,7 +48,7 @@ class TabularView:
             raise ConfigError(f"This marginal has more than {_LARGEST:,} cells: ask for fewer columns.")
         clique = tuple(sorted(axes))
         values = np.transpose(self.model.marginals([clique])[0], [clique.index(axis) for axis in axes])
-        return Marginal(columns, values, np.sqrt(self._variances(clique, values)))
+        return Marginal(columns, values, np.sqrt(self._variances(tuple(axes), values)))
 
     def count(self, **where: Any) -> Estimate:
         """How many records: `view.count(sex="f", age=(20, 29))`.
@@ -67,11 +68,21 @@ class TabularView:
         return Estimate(float(wanted @ values), math.sqrt(float(wanted**2 @ variances)))
 
     def _variances(self, clique: tuple[int, ...], values: np.ndarray) -> np.ndarray:
-        """Of each cell: by all measurements that hold it, or else by what a model without any is worth; and by the total."""
-        share = values / max(self.total.value, 1.0)
+        """Of each cell: by all measurements that hold it, or else by its columns' and by the model's misfit; and by the total."""
+        total = max(self.total.value, 1.0)
         noise = self._noise(clique)
-        unsure = (self.misfit * values) ** 2 if math.isinf(noise) else np.full_like(values, noise)
-        return unsure + (share * self.total.error) ** 2
+        unsure = np.full_like(values, noise) if math.isfinite(noise) else self._unmeasured(values, clique)
+        return unsure + (values / total * self.total.error) ** 2
+
+    def _unmeasured(self, values: np.ndarray, clique: tuple[int, ...]) -> np.ndarray:
+        """Where columns were measured, but not together: what is off is taken to be so in proportion to the counts' roots."""
+        total = max(self.total.value, 1.0)
+        variance = self.misfit * total * values
+        for place, axis in enumerate(clique):
+            others = values.sum(axis=place, keepdims=True) / total  # shares of the other columns' combinations
+            noise = self._noise((axis,))
+            variance = variance + others**2 * (noise if math.isfinite(noise) else total**2)
+        return variance
 
     def _noise(self, clique: tuple[int, ...]) -> float:
         """Of a cell by the measurements that hold it, weighed by their variances; infinite where there is none."""
@@ -82,4 +93,4 @@ class TabularView:
             for held, variance, cells in zip(self.marginals.cliques, self.variance, self.marginals.sizes, strict=True)
             if telling.issubset(held)
         )
-        return 1 / precision if precision else math.inf
+        return _UNSTATED / precision if precision else math.inf

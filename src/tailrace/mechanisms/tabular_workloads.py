@@ -8,6 +8,7 @@ import numpy as np
 
 from tailrace.domain import Schema
 from tailrace.errors import ConfigError
+from tailrace.fit import JunctionTree
 from tailrace.guarantee import Event, Unit, User
 from tailrace.loss import Loss
 from tailrace.marginals import Marginals, all_ways, chosen
@@ -15,6 +16,11 @@ from tailrace.plan import Plan
 
 Workload = int | tuple[tuple[str, ...], ...]
 _LARGEST = 1 << 62  # cells of a table whose rows are remembered by one number
+
+
+def default_fit() -> JunctionTree:
+    """A junction tree of a size that is fitted in a moment: larger ones are little better."""
+    return JunctionTree(limit=2**16)
 
 
 def asked(domain: Any, workload: Any) -> Workload:
