@@ -123,7 +123,7 @@ def main() -> None:
         measured("to compile", 100, np.inf, order, rng)
     rows = [measured(*case, rng) for case in CASES]
     shape = ["trips", "cells", "order", "edges", "ends", "mean moves", "most moves"]
-    times = ["graph s", "lengths s", "walks s", "of two processors s", "floor s"]
+    times = ["graph s", "lengths s", "walks s", "processor s", "floor s"]
     save("walks", [*shape, *times, "ratio", "peak MB", "goal met"], rows)
 
 

@@ -96,7 +96,7 @@ def at_each(folder, unit, make):
 
     assert ended(begin(run)) == 0
     points = log.read_text().splitlines()
-    wanted = {step: digest for step, digest in held(first).items()}
+    wanted = dict(held(first).items())
     kind = type(mechanism(unit, make))
     ways = [lambda job, n=n: killed_at(n, job) for n in range(1, len(points) + 1)]
     ways += [lambda job, n=n: killed_in_round(n, job, kind) for n in range(3)]

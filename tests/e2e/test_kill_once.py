@@ -1,4 +1,4 @@
-"""One release of trajectories, killed at every durable write and between the rounds of counting, and resumed: the same release, charged once."""
+"""One release of trajectories, killed at every durable write and between rounds, and resumed: the same release, charged once."""
 
 import json
 import subprocess

@@ -78,7 +78,9 @@ def test_whatever_comes_in_a_table_goes_out(data, key):
             state = mechanism.measure(state, counts, Noise.insecure(2).at(turn)).state
         from tailrace.keep import beginning
 
-        table = mechanism.sample(mechanism.view(state.public), beginning(mechanism).table, np.random.default_rng(1)).table
+        table = mechanism.sample(
+            mechanism.view(state.public), beginning(mechanism).table, np.random.default_rng(1)
+        ).table
         x, y = table.columns["x"], table.columns["y"]
         assert ((x >= 0) & (x <= 16) & (y >= 0) & (y <= 16)).all()
         trip, at = table.columns["trip"], table.columns["at"]

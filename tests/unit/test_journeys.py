@@ -1,5 +1,6 @@
 """Journeys out of frames, and what is counted of them, against plain Python."""
 
+import itertools
 import math
 from datetime import UTC, date, datetime, timedelta, timezone
 
@@ -185,7 +186,7 @@ def test_transitions_share_the_whole_of_a_trajectory(weighting, stays):
         on_graph = routes(of(cells, among=[2]), homes, 8, graph)
         found = transitions(on_graph, graph, weighting=weighting, stays=stays).dense(len(graph.targets) + graph.cells)
         sequence = [c for c, p in zip(on_graph.cells, on_graph.points, strict=True) for _ in range(max(p, 1))]
-        moves = [(a, b) for a, b in zip(sequence[:-1], sequence[1:], strict=True) if stays or a != b]
+        moves = [(a, b) for a, b in itertools.pairwise(sequence) if stays or a != b]
         wanted = np.zeros_like(found, float)
         for (a, b), weight in zip(moves, alpha(len(moves), weighting), strict=True):
             wanted[len(graph.targets) + a if a == b else graph.edge([a], [b])[0]] += weight * WHOLE / 2

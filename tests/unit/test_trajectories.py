@@ -1,5 +1,7 @@
 """The parts of Trajectories: what is counted, what is made of noisy counts, and what synthetic journeys are like."""
 
+import itertools
+
 import numpy as np
 import polars as pl
 import pytest
@@ -29,7 +31,7 @@ from tailrace.mechanisms.trajectories_trips import fitted
 from tailrace.mechanisms.trajectories_walks import Model, Walks, moves_of
 from tailrace.partition import Partition
 
-SQUARE = Box(low=(0, 0), high=(1, 1), columns=("x", "y"), cells=64)
+SQUARE = Box(low=(0, 0), high=(1, 1), columns=("x", "y"), cells=32)
 
 
 def made(domain=SQUARE, epsilon=1, unit=Event(), privacy=None, **options):
@@ -44,14 +46,14 @@ def crossing(count=300, seed=0):
     for trip in range(count):
         corner = (0.15, 0.85) if trip % 2 else (0.85, 0.15)
         stops = np.array([(0.15, 0.15), corner, (0.85, 0.85)][:: 1 if trip % 3 else -1])
-        steps = np.concatenate([np.linspace(a, b, 12) for a, b in zip(stops[:-1], stops[1:], strict=True)])
+        steps = np.concatenate([np.linspace(a, b, 12) for a, b in itertools.pairwise(stops)])
         steps = np.clip(steps + rng.normal(0, 0.01, steps.shape), 0, 1)
         rows += [(trip, at, x, y, trip % 50) for at, (x, y) in enumerate(steps)]
     return pl.DataFrame(rows, schema=["trip", "at", "x", "y", "id"], orient="row")
 
 
 def test_the_shares_add_up_to_the_budget_and_every_level_gets_its_part():
-    mechanism = made()
+    mechanism = made(domain=Box(low=(0, 0), high=(1, 1), columns=("x", "y")))
     assert mechanism.guarantee.loss == PureDP(epsilon=1)
     assert sum(budget.epsilon for budget in mechanism.budgets.values()) == 1
     visits = next(query for query in mechanism.queries if query.name == "visits")
@@ -65,7 +67,10 @@ def test_the_shares_add_up_to_the_budget_and_every_level_gets_its_part():
 
 def test_under_approx_the_parts_share_what_makes_less_noise():
     """A generous delta is worth a rho; a tiny one is not, and epsilon is shared."""
-    kinds = {delta: type(next(iter(made(privacy=ApproxDP(epsilon=1, delta=delta)).budgets.values()))) for delta in (0.1, 1e-30)}
+    kinds = {
+        delta: type(next(iter(made(privacy=ApproxDP(epsilon=1, delta=delta)).budgets.values())))
+        for delta in (0.1, 1e-30)
+    }
     assert kinds == {0.1: ZCDP, 1e-30: PureDP}
 
 
@@ -120,7 +125,7 @@ def test_pairs_have_numbers():
 
 
 def test_the_order_of_cells_is_that_of_the_partition():
-    assert np.array_equal(order(64), Partition(SQUARE).places)
+    assert np.array_equal(order(32), Partition(SQUARE).places)
 
 
 def test_divided_keeps_sums_and_smooth_has_no_steps():
@@ -139,16 +144,16 @@ def test_a_count_is_drawn_towards_what_is_expected_as_far_as_its_noise_asks():
         noisy = true + rng.laplace(0, scale, 5000)
         mean, nearest = posterior(noisy, expected, scale, floor=1.0)
         errors = [np.mean((estimate - true) ** 2) for estimate in (mean, np.maximum(noisy, 0), expected)]
-        assert errors[0] < 1.05 * min(errors[1:]), "never worse than either alone"
+        assert errors[0] < min(errors[1:]), "never worse than either alone"
         relative = [np.mean(np.abs(estimate - true) / np.maximum(true, 1)) for estimate in (nearest, mean)]
         assert relative[0] < relative[1]
 
 
 def test_a_density_on_nested_grids_is_found_again():
     rng = np.random.default_rng(1)
-    fine = np.zeros(4096)
-    fine[rng.integers(0, 4096, 60)] = rng.exponential(400, 60)
-    levels = [summed(fine, size) for size in (16, 256, 4096)]
+    fine = np.zeros(1024)
+    fine[rng.integers(0, 1024, 30)] = rng.exponential(400, 30)
+    levels = [summed(fine, size) for size in (16, 64, 1024)]
     exact, _ = refined(levels, [1e-3] * 3, SQUARE)
     assert np.abs(exact - fine).sum() < 0.05 * fine.sum()
     noisy, _ = refined([level + rng.laplace(0, 20, len(level)) for level in levels], [20.0] * 3, SQUARE)
@@ -158,19 +163,19 @@ def test_a_density_on_nested_grids_is_found_again():
 def test_pairs_agree_with_ends_distances_and_coarse_pairs():
     """Two towns: everybody goes from one to the other. Ends alone would send half of them nowhere."""
     ends = np.zeros(SQUARE.size)
-    towns = Partition(SQUARE).places[[5 * 64 + 5, 50 * 64 + 50]]
+    towns = Partition(SQUARE).places[[5 * 32 + 5, 25 * 32 + 25]]
     ends[towns] = 500.0
     distances = np.zeros(14)
-    distances[-1] = 1000.0
+    distances[11] = 1000.0  # 23 to 32 cells
     rng = np.random.default_rng(2)
     drawn = fitted(SQUARE, ends, distances, [], 1000.0).draw(1000, rng)
-    assert {tuple(pair) for pair in drawn.T} == {(325, 3250), (3250, 325)}
+    assert {tuple(pair) for pair in drawn.T} >= {(165, 825), (825, 165)}
+    assert (drawn[0] != drawn[1]).mean() > 0.98, "every bin has a count of 1 at least"
     same = np.zeros(14)
     same[0] = 1000.0
-    assert (np.diff(fitted(SQUARE, ends, same, [], 1000.0).draw(1000, rng), axis=0) == 0).all()
-    coarse = np.zeros(4 * 17 * 2)
+    assert (np.diff(fitted(SQUARE, ends, same, [], 1000.0).draw(1000, rng), axis=0) == 0).mean() > 0.98
     coarse = np.zeros(paired(np.array([15]), np.array([15]), 16)[0] + 1)
-    nodes = towns >> 8
+    nodes = towns >> 6
     coarse[paired(nodes.min(), nodes.max(), 16)] = 1000.0
     level = np.full(14, 1000 / 14)
     told = fitted(SQUARE, ends, level, [(coarse, 1e-3)], 1000.0).draw(1000, rng)
@@ -191,7 +196,7 @@ def test_the_number_of_moves_follows_the_counts():
 def test_walks_pass_the_cells_and_turn_as_they_should():
     """On an empty square walks go anywhere; a model of two corridors sends them along these."""
     layout = even_layout(SQUARE, 16)
-    x, y = (layout.middle // 4).astype(int).T
+    x, y = (layout.middle // 2).astype(int).T
     corridor = (x == 2) | (y == 13)
     visits = np.where(corridor, 100.0, 0.0)
     first, last = np.flatnonzero((x == 2) & (y == 2)), np.flatnonzero((x == 13) & (y == 13))
@@ -214,7 +219,9 @@ def test_walks_say_how_many_have_points_in_each_cell():
 def test_synthetic_journeys_are_like_the_real_ones(unit):
     """Two ways from corner to corner: synthetic journeys begin and end there, and keep off the middle."""
     rows = crossing()
-    release = release_once(made(epsilon=200, unit=unit, number=Bins(share="0.1", most=6)), rows, noise=Noise.insecure(5))
+    release = release_once(
+        made(epsilon=200, unit=unit, number=Bins(share="0.1", most=6), between=True), rows, noise=Noise.insecure(5)
+    )
     table = release.table
     many = table["trip"].n_unique()
     assert abs(many - 300) < 30 and abs(release.view.total.value - 300) < 6 * release.view.total.error + 1
@@ -245,8 +252,8 @@ def test_points_lie_on_the_geometry():
     ring = shapely.LineString([(0.1, 0.1), (0.9, 0.1), (0.9, 0.9), (0.1, 0.9), (0.1, 0.1)])
     rows = crossing()
     for domain in (
-        Roads(ring, columns=("x", "y"), cells=64, outside="nearest", reach=0.2),
-        Region(ring.buffer(0.08), columns=("x", "y"), cells=64, outside="nearest"),
+        Roads(ring, columns=("x", "y"), cells=32, outside="nearest", reach=0.2),
+        Region(ring.buffer(0.08), columns=("x", "y"), cells=32, outside="nearest"),
     ):
         for make in (Trajectories, papers.trajectories):
             mechanism = make(domain=domain, privacy=PureDP(epsilon=50), unit=Event(), trajectory="trip", order="at")
@@ -256,7 +263,9 @@ def test_points_lie_on_the_geometry():
             assert len(table) and shapely.distance(places, shape).max() < 1e-9
 
 
-@pytest.mark.parametrize("clock", [Clock(start=0, end=100, bins=10), Clock(start="2026-01-01", end="2026-01-02", bins=24)])
+@pytest.mark.parametrize(
+    "clock", [Clock(start=0, end=100, bins=10), Clock(start="2026-01-01", end="2026-01-02", bins=24)]
+)
 def test_with_a_clock_points_have_times(clock):
     low, high = clock.limits
     rows = crossing().with_columns(at=low + (high - low) * (0.5 + pl.col("at") / 200))

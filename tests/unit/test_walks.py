@@ -85,8 +85,26 @@ def test_a_graph_in_two_parts_has_no_walk_between_them():
 def test_arrays_of_different_lengths_are_refused():
     with pytest.raises(DataError, match="probability for each edge"):
         walks(LINE, np.ones(2), np.zeros(1), np.zeros(1), np.zeros(1), np.random.default_rng(0))
+    with pytest.raises(DataError, match="moves for each walk"):
+        walks(LINE, even(LINE), np.zeros(1), np.zeros(1), np.zeros(2), np.random.default_rng(0))
+    with pytest.raises(DataError, match="as many last cells"):
+        hops(LINE, np.zeros(1), np.zeros(2))
     with pytest.raises(DataError, match="pair of edges"):
         walks_by_pairs(LINE, even(LINE), np.ones(1), np.zeros(1), np.zeros(1), np.zeros(1), np.random.default_rng(0))
+
+
+@pytest.mark.parametrize(("first", "last"), [(-1, 0), (0, 4), (4, 0), (0, -1)])
+def test_cells_that_the_graph_does_not_have_are_refused(first, last):
+    ends = np.array([first]), np.array([last])
+    with pytest.raises(DataError, match="numbers of the graph's cells"):
+        one(LINE, first, last, 2)
+    with pytest.raises(DataError, match="numbers of the graph's cells"):
+        hops(LINE, *ends)
+    with pytest.raises(DataError, match="numbers of the graph's cells"):
+        most_probable(LINE, even(LINE), *ends)
+    pairs = np.ones(np.diff(LINE.starts)[LINE.targets].sum())
+    with pytest.raises(DataError, match="numbers of the graph's cells"):
+        walks_by_pairs(LINE, even(LINE), pairs, *ends, np.ones(1), np.random.default_rng(0))
 
 
 def test_one_cell_and_no_walks():

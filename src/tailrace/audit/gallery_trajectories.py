@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import itertools
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from math import inf, log
@@ -20,7 +21,7 @@ def transition_counts(trajectories: Sequences, cells: int) -> np.ndarray:
     """(cells, cells) transitions, of which each of a trajectory's t counts 1 / t: lines 3 to 7 of Algorithm 17."""
     counts = np.zeros((cells, cells))
     for trajectory in trajectories:
-        for one, other in zip(trajectory[:-1], trajectory[1:], strict=True):
+        for one, other in itertools.pairwise(trajectory):
             counts[one, other] += 1 / (len(trajectory) - 1)
     return counts
 

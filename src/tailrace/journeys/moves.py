@@ -71,19 +71,19 @@ def visits(found: Journeys | Routes, places: np.ndarray, size: int, *, most: int
     return Masses.held(kernel.visited(found.offsets, found.cells, found.among, WHOLE, most, places, size))
 
 
-def distinct(found: Routes, cells: int) -> np.ndarray:
-    """(trajectories,) in how many different ones of so many cells each has points."""
+def distinct(found: Routes, cells: int, *, between: bool = False) -> np.ndarray:
+    """(trajectories,) in how many different ones of so many cells each has points; with `between`, how many it passes."""
     from tailrace.journeys import moves_kernel as kernel
 
-    return kernel.distinct(found.offsets, found.cells, found.points, cells)
+    return kernel.distinct(found.offsets, found.cells, found.points + between, cells)
 
 
-def held(found: Routes, places: np.ndarray, *, most: int) -> Masses:
+def held(found: Routes, places: np.ndarray, *, most: int, between: bool = False) -> Masses:
     """The parts of the different cells in which trajectories have points, by the places of the cells; `most` as in visits."""
     from tailrace.journeys import moves_kernel as kernel
 
-    many = distinct(found, len(places))
-    parts = kernel.held(found.offsets, found.cells, found.points, found.among, WHOLE, most, len(places), many)
+    many, points = distinct(found, len(places), between=between), found.points + between
+    parts = kernel.held(found.offsets, found.cells, points, found.among, WHOLE, most, len(places), many)
     there = np.flatnonzero(parts)
     return Masses.of(places[there], parts[there])
 

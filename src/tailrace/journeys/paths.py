@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from tailrace.errors import DataError
 from tailrace.journeys.graph import Graph
 
 _TOGETHER = (
@@ -58,7 +59,7 @@ def hops(graph: Graph, first: np.ndarray, last: np.ndarray) -> np.ndarray:
     >>> hops(line, np.array([0, 0, 1]), np.array([2, 0, 0]))
     array([2, 0, 1])
     """
-    first, last = np.asarray(first, np.int64), np.asarray(last, np.int64)
+    first, last = cells_of(graph, first, last)
     found = Ways.of(graph, np.ones(len(graph.targets))).fewest(first, last)
     return np.where((found < 0).any(axis=1), found.max(axis=1), found.min(axis=1))
 
@@ -72,13 +73,23 @@ def most_probable(graph: Graph, probability: np.ndarray, first: np.ndarray, last
     """
     from tailrace.journeys import paths_kernel as kernel
 
-    first, last = np.asarray(first, np.int64), np.asarray(last, np.int64)
+    first, last = cells_of(graph, first, last)
     ways = Ways.of(graph, np.ones(len(graph.targets)))
     costs = -np.log(np.clip(np.nan_to_num(probability), _NEVER, 1.0))[ways.edges]
     groups, members = by_end(last)
     found = np.empty(len(first), np.int64)
     in_parallel(lambda part: kernel.cheapest(ways.back, costs, part, members, first, last, found), groups)
     return found
+
+
+def cells_of(graph: Graph, first: np.ndarray, last: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The first and last cells as numbers, if they are cells of the graph: compiled loops do not look."""
+    first, last = np.asarray(first, np.int64), np.asarray(last, np.int64)
+    if len(first) != len(last):
+        raise DataError("Walks need as many last cells as first ones.")
+    if len(first) and (min(first.min(), last.min()) < 0 or max(first.max(), last.max()) >= graph.cells):
+        raise DataError("First and last cells of walks must be numbers of the graph's cells, from 0 on.")
+    return first, last
 
 
 def by_end(last: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

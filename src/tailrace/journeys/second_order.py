@@ -11,6 +11,7 @@ import numpy as np
 
 from tailrace.errors import DataError
 from tailrace.journeys.graph import Graph
+from tailrace.journeys.paths import cells_of
 from tailrace.journeys.walks import walks
 
 
@@ -52,7 +53,7 @@ def walks_by_pairs(
             "Second-order walks need a probability for each edge, and one for each pair of edges that can follow."
         )
     chances[inner] = np.concatenate([pairs, probability])
-    first, last = np.asarray(first, np.int64), np.asarray(last, np.int64)
+    first, last = cells_of(graph, first, last)
     beyond = np.asarray(moves, np.int64) + 1
     offsets, nodes = walks(over, chances, edges + first, edges + cells + last, beyond, rng)
     nodes = np.delete(nodes, offsets[1:] - 1)  # the ends

@@ -24,7 +24,7 @@ import numpy as np
 
 from tailrace.errors import DataError
 from tailrace.journeys.graph import Graph
-from tailrace.journeys.paths import Ways, by_end, in_parallel
+from tailrace.journeys.paths import Ways, by_end, cells_of, in_parallel
 
 _ROOM = 1 << 24  # messages of one end that are held at once: 128 MB
 _RARE = 2.0**-64  # what an edge without probability counts, of the largest, between ends that nothing else connects
@@ -45,11 +45,10 @@ def walks(
     none, the next smaller one. Edges of probability 0 are used only between ends that nothing else connects.
     """
     probability = np.nan_to_num(np.asarray(probability, float), nan=0.0, posinf=0.0)
-    first, last, moves = (np.asarray(values, np.int64) for values in (first, last, moves))
-    if len(probability) != len(graph.targets) or not len(first) == len(last) == len(moves):
-        raise DataError(
-            "Walks need a probability for each edge; and for each walk a first cell, a last cell and its moves."
-        )
+    first, last = cells_of(graph, first, last)
+    moves = np.asarray(moves, np.int64)
+    if len(probability) != len(graph.targets) or len(moves) != len(first):
+        raise DataError("Walks need a probability for each edge and a number of moves for each walk.")
     ways = Ways.of(graph, probability)
     fewest = ways.fewest(first, last)
     apart = (fewest < 0).all(axis=1)

@@ -89,12 +89,12 @@ def _advance(edges, need, moves, inside, before, after, scale, logs):
 def _drawn(edges, cell, before, uniform, logs):
     """The next cell: in proportion to the chance of the edge times the message from there."""
     starts, targets, chances = edges
-    total, highest = 0.0, -np.inf
+    total, highest, chosen = 0.0, -np.inf, -1
     if logs:
         for edge in range(starts[cell], starts[cell + np.uint32(1)]):
             highest = max(highest, chances[edge] + before[targets[edge]])
     for turn in range(2):
-        rest, chosen = uniform * total, -1
+        rest = uniform * total
         for edge in range(starts[cell], starts[cell + np.uint32(1)]):
             message = before[targets[edge]]
             part = np.exp(chances[edge] + message - highest) if logs else chances[edge] * message

@@ -14,13 +14,13 @@ from tailrace.mechanisms.privtree_trips import PrivTreeTrips
 from tailrace.mechanisms.snapshot import SnapshotHistogram
 from tailrace.mechanisms.spatial import SpatialStream
 from tailrace.mechanisms.spatial_epochs import AdaTree
+from tailrace.mechanisms.tabular import TabularStream
+from tailrace.mechanisms.tabular_epochs import Selection
+from tailrace.mechanisms.tabular_steps import TabularSteps
 from tailrace.mechanisms.trajectories import Trajectories
 from tailrace.mechanisms.trajectories_counts import Bins, Grids
 from tailrace.mechanisms.trajectories_times import Clock
 from tailrace.mechanisms.trajectories_walks import TurningWalks
-from tailrace.mechanisms.tabular import TabularStream
-from tailrace.mechanisms.tabular_epochs import Selection
-from tailrace.mechanisms.tabular_steps import TabularSteps
 
 __all__ = [
     "AdaTree",

@@ -104,7 +104,9 @@ class SplitCoin:
     def draw_parts(self, noise: Draws, parts: np.ndarray, depth: int) -> np.ndarray:
         """The same for counts in parts, which must fall from parent to child."""
         theta = self.threshold * self.grid
-        return noise.coin(np.maximum(parts - depth * self.penalty, theta - self.penalty) - theta, self.scale * self.grid)
+        return noise.coin(
+            np.maximum(parts - depth * self.penalty, theta - self.penalty) - theta, self.scale * self.grid
+        )
 
 
 @functools.cache

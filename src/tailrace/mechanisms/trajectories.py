@@ -6,13 +6,15 @@ journeys are then put together: ends from a gravity model that agrees with all t
 that pass the cells and turn as was measured, points along the walks.
 
 Privacy: the declared loss of the declared unit, neighbours add/remove. A unit is one trajectory, whole, or one person with all of
-theirs. In each level of each part one unit adds nonnegative parts of at most WHOLE in all (`trajectories_counts`), in whole numbers that are
-never rounded up beyond it; every count of a public set gets noise of that sensitivity; the losses of parts and levels add up to the
-declared one. All that is made of them is post-processing. How many trajectories, people and points there are is measured too, never known.
+theirs. In each level of each part one unit adds nonnegative parts of at most WHOLE in all (`trajectories_counts`), in whole numbers
+that are never rounded up beyond it; every count of a public set gets noise of that sensitivity; the losses of parts and levels
+add up to the declared one. All that is made of them is post-processing. How many trajectories, people and points there are is
+measured too, never known.
 Under ApproxDP the parts share epsilon (pure) or the rho within it, whichever makes less noise.
 Accuracy: noise is that of `view`'s counts. Long trajectories weigh no more than short ones, so what only they do is seen through more.
 Source: none as a whole. Contributions of 1 / t: DPT (He et al. 2015) and after it AdaTrace (Gursoy et al. 2018) and Kumar's
-dissertation, chapter 5, which also has walks conditioned on both ends; ours are second-order, and exact. `papers.trajectories` is the latter's.
+dissertation, chapter 5, which also has walks conditioned on both ends; ours are second-order, and exact. `papers.trajectories` is
+the latter's.
 Departs: from all of these: no transition is measured. A walk of given ends and length is nearly determined by the cells it should pass, and
 these are a ninth as many as the edges between them.
 """
@@ -59,7 +61,8 @@ class Trajectories:
 
     `unit=Event()` protects one trajectory, `User(column=...)` one person with all of theirs. The other parameters say what is counted, each
     with a share of the budget relative to the others', and how `walks` are drawn; `pairs` may be None. With `timing`, a Clock, synthetic
-    points have times; without one they are numbered.
+    points have times; without one they are numbered. `between` also counts cells that lie between two points as visited: for records
+    with gaps of many cells (of a 64th of the map).
 
     >>> from tailrace import Box, Event, PureDP
     >>> city = Box(low=(116.15, 39.75), high=(116.60, 40.10), columns=("lon", "lat"))
@@ -72,16 +75,17 @@ class Trajectories:
     unit: Unit
     trajectory: str
     order: str
-    visits: Grids = field(default_factory=lambda: Grids(share="0.36", sides=(16, 64), most=6, weights=(1, 3)))
-    points: Grids = field(default_factory=lambda: Grids(share="0.14", sides=(64, 256), most=50))
+    visits: Grids = field(default_factory=lambda: Grids(share="0.5", sides=(16, 64), most=6, weights=(1, 4)))
+    points: Grids = field(default_factory=lambda: Grids(share="0.08", sides=(64,), most=50))
     ends: Grids = field(default_factory=lambda: Grids(share="0.18", sides=(4, 16, 64, 256)))
-    pairs: Grids | None = field(default_factory=lambda: Grids(share="0.18", sides=(8, 16, 32)))
+    pairs: Grids | None = field(default_factory=lambda: Grids(share="0.1", sides=(8, 16, 32)))
     distances: Bins = field(default_factory=lambda: Bins(share="0.02"))
-    detours: Bins = field(default_factory=lambda: Bins(share="0.05"))
+    detours: Bins = field(default_factory=lambda: Bins(share="0.045"))
     turns: Bins = field(default_factory=lambda: Bins(share="0.02", most=20))
     sizes: Bins = field(default_factory=lambda: Bins(share="0.04"))
     number: Bins = field(default_factory=lambda: Bins(share="0.01"))
     timing: Clock | None = None
+    between: bool = False
     walks: TurningWalks = field(default_factory=TurningWalks)
 
     def __post_init__(self) -> None:
@@ -127,7 +131,7 @@ class Trajectories:
     @functools.cached_property
     def queries(self) -> tuple[Query, ...]:
         """What is counted, in order."""
-        return queries(self.domain, self._parts)
+        return queries(self.domain, self._parts, between=bool(self.between))
 
     @functools.cached_property
     def budgets(self) -> dict[str, Any]:
@@ -183,7 +187,7 @@ class Trajectories:
         homes = layout.homes[ends].astype(np.int64)
         moves = moves_of(detours.levels[0], detours.scales[0], layout.apart(*homes), rng)
         more = many / max(float(view.noisy["ends"].levels[0].sum()), 1.0)  # synthetic trajectories for each unit
-        model = Model(layout, view.visits * more, view.turns, float(view.sizes[2]))
+        model = Model(layout, view.visits * more, view.turns, float(view.sizes[2]), self.between)
         walks = _both_ends(self.walks.draw(model, homes, moves, rng), ends)
         points = np.add.reduceat(view.density, layout.first) * more  # in each cell of the layout
         each = stays(walks, points, rng)

@@ -9,7 +9,8 @@
 | distances  | how far the last point lies from the first                           | 14 bins                                     |
 | detours    | how many moves more than the fewest it makes, by how many these are  | 8 times 10 bins                             |
 | turns      | each turn between two moves: 1 / max(turns, most)                    | eighths of a circle                         |
-| sizes      | a fifth of each: cells / 60 and points / 500, at most 1; the share of cells passed without a point; what it adds to visits; to points |
+| sizes      | a fifth of each: cells / 60, points / 500 (at most 1), the share of  |                                             |
+|            | cells passed without a point, what it adds to visits and to points   | one each                                    |
 | timing     | its first time, and the mean time between points: 1/2 each           | bins of a public clock                      |
 | number     | itself                                                               | one number                                  |
 
@@ -106,9 +107,10 @@ class Query:
     """One part, on a domain: how its counts are made, and measured."""
 
     name: str
-    part: Part
+    part: Any  # Grids, Bins or Clock, by the name
     domain: Any
     most: tuple[int, int] = (1, 1)  # of visits and of points, for sizes
+    between: bool = False  # whether a cell that is passed between two points is visited
 
     @functools.cached_property
     def sizes(self) -> tuple[int, ...]:
@@ -163,7 +165,7 @@ class Query:
         return partition.places[cells] >> (partition.depth - 2 * (side.bit_length() - 1))
 
     def _visits(self, journeys: Journeys, routes: Routes, layout: Layout) -> Masses:  # noqa: ARG002
-        return held(routes, layout.index, most=self.part.most)
+        return held(routes, layout.index, most=self.part.most, between=self.between)
 
     def _points(self, journeys: Journeys, routes: Routes, layout: Layout) -> Masses:  # noqa: ARG002
         places = self._nodes(np.arange(self.domain.size), self.sides[-1])
@@ -192,7 +194,7 @@ class Query:
         return turns(routes, layout.graph, layout.directions, most=self.part.most)
 
     def _sizes(self, journeys: Journeys, routes: Routes, layout: Layout) -> Masses:
-        cells, points = distinct(routes, layout.cells), np.diff(journeys.offsets)
+        cells, points = distinct(routes, layout.cells, between=self.between), np.diff(journeys.offsets)
         runs = np.diff(routes.offsets)
         passed = np.add.reduceat(routes.points == 0, routes.offsets[:-1]) if len(runs) else runs
         limits = ((cells, CELLS), (points, POINTS), (passed, runs), (cells, self.most[0]), (points, self.most[1]))
@@ -237,7 +239,8 @@ def unpaired(codes: np.ndarray, cells: int) -> tuple[np.ndarray, np.ndarray]:
     return low, codes - start[low] + low
 
 
-def queries(domain: Any, parts: Mapping[str, Part | None]) -> tuple[Query, ...]:
+def queries(domain: Any, parts: Mapping[str, Part | None], *, between: bool) -> tuple[Query, ...]:
     """The parts that are there, in order."""
-    most = tuple(getattr(parts.get(name), "most", 1) for name in ("visits", "points"))
-    return tuple(Query(name, part, domain, (most[0], most[1])) for name, part in parts.items() if part is not None)
+    first, second = (getattr(parts.get(name), "most", 1) for name in ("visits", "points"))
+    there = {name: part for name, part in parts.items() if part is not None}
+    return tuple(Query(name, part, domain, (first, second), between) for name, part in there.items())

@@ -1,7 +1,7 @@
 """From noisy counts on nested grids to densities: each count is drawn towards what the coarser grid expects, as far as its noise asks.
 
-Most cells of a fine grid hold next to nothing, a few hold most of all there is, and all have the same noise. So a count is taken to be what is
-expected times a factor, which is zero for some of the cells and gamma distributed for the others; how many, and how widely, is found
+Most cells of a fine grid hold next to nothing, a few hold most of all there is, and all have the same noise. So a count is taken to be
+what is expected times a factor, zero for some of the cells and gamma distributed for the others; how many, and how widely, is found
 from the noisy counts of the whole grid (empirical Bayes), and the posterior of each follows. All of it sees released numbers alone.
 """
 
@@ -16,11 +16,13 @@ import numpy as np
 
 from tailrace.mechanisms.spatial_tree import area_before
 
-_FACTORS = np.concatenate(
-    [[0.0], np.geomspace(2e-3, 60.0, 70)]
-)  # what is expected times this: the counts that are thought of
+_EDGES = np.concatenate([[0.0], np.geomspace(2e-3, 4000.0, 97)])  # of the bins of factors
 _SHAPES, _ZEROS = (0.06, 0.12, 0.25, 0.5, 1.0, 2.0, 5.0, 15.0), (0.0, 0.25, 0.5, 0.75)  # of the priors that are tried
-_SOME = 20_000  # counts of which the prior is found
+_USUAL, _GAIN = (0.25, 0.25), 6.0  # the prior unless another is so much more likely (the logarithm of how many times)
+_CLASSES = np.array(
+    [0.05, 0.15, 0.4, 1.0, 3.0]
+)  # of counts by what is expected, in scales of the noise: each has a prior of its own
+_SOME = 20_000  # counts of a class of which its prior is found
 
 
 def areas(domain: Any, side: int) -> np.ndarray:
@@ -73,12 +75,15 @@ def posterior(
     from tailrace.mechanisms import trajectories_kernel as kernel
 
     expected, scale = np.maximum(expected, 1e-9), np.broadcast_to(np.asarray(scale, float), found.shape)
-    some = np.linspace(0, len(found) - 1, min(len(found), _SOME)).astype(np.int64)
-    parts = (found[some], expected[some], scale[some])
-    priors = [_prior(shape, zeros) for shape in _SHAPES for zeros in _ZEROS]
-    likely = [kernel.posterior(*parts, _FACTORS, prior, floor)[2] for prior in priors]
-    best = priors[int(np.argmax(likely))]
-    mean, nearest, _ = kernel.posterior(found, expected, scale, _FACTORS, best, floor)
+    mean, nearest = np.zeros((2, len(found)))
+    kind = np.searchsorted(_CLASSES, expected / scale)
+    for one in np.unique(kind):
+        mine = np.flatnonzero(kind == one)
+        some = mine[np.linspace(0, len(mine) - 1, min(len(mine), _SOME)).astype(np.int64)]
+        likely = kernel.likelihoods(found[some], expected[some], scale[some], _EDGES, _priors())
+        likely[0] += _GAIN
+        best = _priors()[np.argmax(likely)]
+        mean[mine], nearest[mine] = kernel.posterior(found[mine], expected[mine], scale[mine], _EDGES, best, floor)
     return mean, nearest
 
 
@@ -108,13 +113,14 @@ def refined(
 
 
 @functools.cache
-def _prior(shape: float, zeros: float) -> np.ndarray:
-    """The chance of each factor: 0 for the share of `zeros`, else gamma distributed with a mean that makes all of it 1."""
-    edges = np.concatenate([[0.0, 1e-3], np.sqrt(_FACTORS[1:-1] * _FACTORS[2:])])
-    below = [_gamma_below(shape, shape * edge * (1 - zeros)) for edge in edges] + [1.0]
-    weights = np.diff(below) * (1 - zeros)
-    weights[0] += zeros
-    return np.maximum(weights, 1e-300)
+def _priors() -> np.ndarray:
+    """(priors, bins) chances: of the factor 0 first, which a share of `zeros` has; the others are gamma distributed, such that the mean of
+    all is 1."""
+    found = []
+    for shape, zeros in (_USUAL, *((shape, zeros) for shape in _SHAPES for zeros in _ZEROS)):
+        below = [_gamma_below(shape, shape * edge * (1 - zeros)) for edge in _EDGES]
+        found.append(np.append(zeros, np.diff(below) * (1 - zeros)))
+    return np.maximum(np.array(found), 1e-280)
 
 
 def _gamma_below(shape: float, x: float) -> float:

@@ -1,35 +1,73 @@
-"""Posterior of many noisy counts under one prior, as a compiled loop."""
+"""Posteriors of many noisy counts, as compiled loops.
+
+A count is what is expected of it times a factor. The factor is 0 with some probability, or else lies in one of some bins between `edges`,
+evenly within it; noise is Laplace's. Integrals over a bin are exact, so a large count with little noise is found as it is.
+"""
 
 import numpy as np
 from numba import njit
 
 
 @njit(cache=True)
-def posterior(found, expected, scale, values, weights, floor):
-    """Of counts expected[i] * values[j] with probability weights[j], seen through Laplace noise of these scales.
+def _seen(found, expected, scale, edges, mass, first):
+    """How likely each bin makes what was found, and times the count itself; the first entry is the factor 0. Powers are taken out."""
+    far = max(max(found - expected * edges[-1], -found), 0.0) / scale  # the distance to the nearest count that can be
+    nearest = min(abs(found) / scale, far) if found > 0 else far
+    mass[0], first[0] = np.exp(nearest - abs(found) / scale), 0.0
+    for j in range(1, len(edges)):
+        low, high = expected * edges[j - 1], expected * edges[j]
+        below, above = min(high, found), max(low, found)
+        mass[j] = first[j] = 0.0
+        if low < below:
+            a, b = np.exp(nearest - (found - low) / scale), np.exp(nearest - (found - below) / scale)
+            mass[j] += scale * (b - a)
+            first[j] += scale * ((below - scale) * b - (low - scale) * a)
+        if above < high:
+            a, b = np.exp(nearest - (above - found) / scale), np.exp(nearest - (high - found) / scale)
+            mass[j] += scale * (a - b)
+            first[j] += scale * ((above + scale) * a - (high + scale) * b)
+        mass[j] /= high - low
+        first[j] /= high - low
 
-    The mean of each, the value with the least expected error relative to max(count, floor), and the log-likelihood of all.
-    """
-    many, kinds = len(found), len(values)
-    mean, nearest, total = np.empty(many), np.empty(many), 0.0
-    chance = np.empty(kinds)
-    for i in range(many):
-        least = np.inf
-        for j in range(kinds):
-            chance[j] = abs(found[i] - expected[i] * values[j]) / scale[i]
-            least = min(least, chance[j])
-        sums, first, relative = 0.0, 0.0, 0.0
-        for j in range(kinds):
-            chance[j] = weights[j] * np.exp(least - chance[j])
-            sums += chance[j]
-            first += chance[j] * values[j]
-            relative += chance[j] / max(expected[i] * values[j], floor)
-        mean[i] = expected[i] * first / sums
-        total += np.log(sums) - least
-        half, nearest[i] = 0.0, 0.0
-        for j in range(kinds):
-            half += chance[j] / max(expected[i] * values[j], floor)
-            if half >= relative / 2:
-                nearest[i] = expected[i] * values[j]
+
+@njit(cache=True)
+def likelihoods(found, expected, scale, edges, priors):
+    """(priors,) the log-likelihood of all counts together under each, up to the same constant."""
+    total = np.zeros(len(priors))
+    mass, first = np.empty(len(edges)), np.empty(len(edges))
+    for i in range(len(found)):
+        _seen(found[i], expected[i], scale[i], edges, mass, first)
+        for k in range(len(priors)):
+            sums = 0.0
+            for j in range(len(edges)):
+                sums += priors[k, j] * mass[j]
+            total[k] += np.log(max(sums, 1e-300))
+    return total
+
+
+@njit(cache=True)
+def posterior(found, expected, scale, edges, prior, floor):
+    """The mean of each count, and the value with the least expected error relative to max(count, floor)."""
+    mean, nearest = np.empty(len(found)), np.zeros(len(found))
+    mass, first = np.empty(len(edges)), np.empty(len(edges))
+    for i in range(len(found)):
+        _seen(found[i], expected[i], scale[i], edges, mass, first)
+        sums, moment, relative = 0.0, 0.0, 0.0
+        for j in range(len(edges)):
+            mass[j] *= prior[j]
+            sums += mass[j]
+            moment += prior[j] * first[j]
+            mass[j] /= max(expected[i] * (edges[j] + edges[max(j - 1, 0)]) / 2, floor)
+            relative += mass[j]
+        mean[i] = max(moment / sums if sums > 0 else found[i], 0.0)
+        half = 0.0
+        for j in range(len(edges)):
+            if half + mass[j] >= relative / 2 and mass[j] > 0:
+                low, high = expected[i] * edges[max(j - 1, 0)], expected[i] * edges[j]
+                inside = low + (high - low) * (relative / 2 - half) / mass[j] if j else 0.0
+                nearest[i] = min(max(inside, low), high)
+                if j and low < found[i] < high and high - low > 2 * scale[i]:
+                    nearest[i] = mean[i]  # a bin much wider than the noise: what was found says where in it
                 break
-    return mean, nearest, total
+            half += mass[j]
+    return mean, nearest

@@ -30,7 +30,9 @@ def part_of(budget: Budget, share: Number) -> Budget:
 
 def atoms_of(budget: Budget) -> Atoms:
     """Noise for parts of which one unit moves at most WHOLE: in the 1-norm, and therefore in the 2-norm."""
-    return Atoms(budget, weight=WHOLE if isinstance(budget, PureDP) else WHOLE**2)
+    atoms = Atoms(budget, weight=WHOLE if isinstance(budget, PureDP) else WHOLE**2)
+    atoms.check()
+    return atoms
 
 
 def budgets(privacy: Loss, shares: Mapping[str, Any]) -> dict[str, Any]:

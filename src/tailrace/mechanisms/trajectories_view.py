@@ -14,9 +14,11 @@ from tailrace.geometry.shares import shares
 from tailrace.mechanisms.base import Estimate
 from tailrace.mechanisms.spatial_tree import partition_of
 from tailrace.mechanisms.trajectories_counts import CELLS, POINTS, Query
-from tailrace.mechanisms.trajectories_fit import areas, divided, refined
+from tailrace.mechanisms.trajectories_fit import areas, divided, refined, smooth
 from tailrace.mechanisms.trajectories_layout import Layout
 from tailrace.mechanisms.trajectories_trips import Pairs, fitted
+
+_RARE = 0.05  # of what cells with next to no visits may have on average, for points and ends: most of them have none
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,14 +77,13 @@ class TrajectoriesView:
         floor = 0.01 * units
         rest = [max(float(value), floor) for value in sums]
         return np.array(
-            [max(cells * CELLS, units), max(points * POINTS, units), np.clip(passed / units, 0, 0.6), *rest]
+            [max(cells * CELLS, units), max(points * POINTS, units), np.clip(passed / units, 0, 0.95), *rest]
         )
 
     @functools.cached_property
     def visits(self) -> np.ndarray:
-        """(cells of the layout,) how many trajectories have points in each: between the mean and what is right for most."""
-        mean, nearest = self._visits
-        return np.sqrt(mean * np.maximum(nearest, 0.02))[self.layout.index]
+        """(cells of the layout,) how many trajectories have points in each."""
+        return self._visits[1][self.layout.index]
 
     @functools.cached_property
     def _visits(self) -> tuple[np.ndarray, np.ndarray]:
@@ -91,8 +92,10 @@ class TrajectoriesView:
     @functools.cached_property
     def density(self) -> np.ndarray:
         """(places of the domain,) how many points lie at each."""
-        fine, _ = self._refined("points", self.sizes[1] / self.sizes[4], prior=self._spread(self._visits[0]))
-        return self._spread(fine)
+        mean, nearest = self._visits
+        likely = nearest + _RARE * (mean - nearest)
+        prior = self._spread(smooth(likely, min(4 * round(len(likely) ** 0.5), self.layout.domain.side)))
+        return self._spread(self._refined("points", self.sizes[1] / self.sizes[4], prior=prior)[0], prior)
 
     @functools.cached_property
     def pairs(self) -> Pairs:

@@ -36,7 +36,7 @@ class TurningWalks:
 
     diagonal: float = 0.25
     least: float = 1.5
-    rounds: int = 6
+    rounds: int = 8
     part: float = 0.25
     step: float = 0.7
     longest: int = 150
@@ -64,7 +64,7 @@ class TurningWalks:
         for turn in range(self.rounds):
             some = np.flatnonzero(rng.random(len(moves)) < self.part)
             found = Walks.kept(*steps.walks(attraction, factors, ends[:, some], now[some], rng), model.passed, rng)
-            visits = found.visits(layout.cells) * (len(moves) / max(len(some), 1))
+            visits = found.visits(layout.cells, between=model.between) * (len(moves) / max(len(some), 1))
             if turn < self.rounds - 1:  # walks are longer or shorter where all visits are too few or too many
                 longer = np.clip(longer * (wanted.sum() / max(visits.sum(), 1.0)) ** 1.3, 0.2, 1.5)
                 more = np.floor((moves - fewest) * longer + rng.random(len(moves))).astype(np.int64)
@@ -85,6 +85,7 @@ class Model:
     visits: np.ndarray  # (cells,) how many of them have points in each cell
     turns: np.ndarray  # (8,) shares
     passed: float  # the share of cells that are passed without a point
+    between: bool = False  # whether these are visited too
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,10 +102,11 @@ class Walks:
         stops[offsets[:-1]] = stops[offsets[1:] - 1] = True
         return cls(offsets, cells, stops)
 
-    def visits(self, cells: int) -> np.ndarray:
-        """(cells,) how many walks have points in each."""
-        walk = np.repeat(np.arange(len(self.offsets) - 1), np.diff(self.offsets))[self.stops]
-        return np.bincount(np.unique(walk * cells + self.cells[self.stops]) % cells, minlength=cells).astype(float)
+    def visits(self, cells: int, *, between: bool = False) -> np.ndarray:
+        """(cells,) how many walks have points in each, or pass it."""
+        stops = self.stops | between
+        walk = np.repeat(np.arange(len(self.offsets) - 1), np.diff(self.offsets))[stops]
+        return np.bincount(np.unique(walk * cells + self.cells[stops]) % cells, minlength=cells).astype(float)
 
 
 @dataclass(frozen=True, eq=False)
