@@ -66,11 +66,11 @@ def warm(unit, make):
 
 
 def killed_in_round(number, job, kind):
-    """`job`, which kills itself when it is about to measure a round, or (beyond the last) to sample."""
+    """`job`, which kills itself when it is about to measure this round, or (None) to sample."""
 
     def run():
-        name = "measure" if number < 2 else "sample"
-        real, left = getattr(kind, name), [number % 2 + 1]
+        name = "sample" if number is None else "measure"
+        real, left = getattr(kind, name), [(number or 0) + 1]
 
         def dies(self, *arguments):
             left[0] -= 1
@@ -96,10 +96,9 @@ def at_each(folder, unit, make):
 
     assert ended(begin(run)) == 0
     points = log.read_text().splitlines()
-    wanted = dict(held(first).items())
-    kind = type(mechanism(unit, make))
+    kind, rounds = type(mechanism(unit, make)), mechanism(unit, make).rounds
     ways = [lambda job, n=n: killed_at(n, job) for n in range(1, len(points) + 1)]
-    ways += [lambda job, n=n: killed_in_round(n, job, kind) for n in range(3)]
+    ways += [lambda job, n=n: killed_in_round(n, job, kind) for n in (*range(rounds), None)]
     for number, way in enumerate(ways, 1):
         own = folder / str(number)
         own.mkdir()
@@ -108,7 +107,7 @@ def at_each(folder, unit, make):
         before = held(own)
         assert ended(begin(job)) == 0, number
         assert all(held(own)[step] == digest for step, digest in before.items()), number
-    return {"kills": len(ways), "points": points, "wanted": wanted}
+    return {"kills": len(ways), "points": points, "rounds": rounds}
 
 
 if __name__ == "__main__":

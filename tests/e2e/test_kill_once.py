@@ -29,7 +29,7 @@ def test_killed_at_each_point_and_in_each_round_it_is_released_and_charged_once(
     done = subprocess.run([sys.executable, KILLING, tmp_path, unit, make], capture_output=True, text=True, timeout=500)
     assert done.returncode == 0, done.stderr[-3000:]
     found = json.loads(done.stdout)
-    assert len(found["points"]) > 8 and found["kills"] == len(found["points"]) + 3
+    assert len(found["points"]) > 8 and found["kills"] == len(found["points"]) + found["rounds"] + 1
     wanted = everything(tmp_path / "0")
     assert wanted["left"] == [] and len(wanted["ledger"]) == 1 and wanted["ledger"][0][2].step == 1
     for number in range(1, found["kills"] + 1):
