@@ -106,21 +106,24 @@ def errors_by(methods: Sequence[str], asked: argparse.Namespace, seeds: int) -> 
 
 
 def published(asked: argparse.Namespace) -> None:
-    """The baseline's and the paper's errors."""
-    rows = errors_by([method for method in METHODS if method not in OURS], asked, asked.paper_seeds)
-    show("tabular_published", ["stream", "method", "epsilon", "seed", *METRICS, "seconds"], rows, asked.steps)
+    """The baseline's and the paper's errors; saved after each stream, beside those of streams that are not asked for."""
+    done = [row for row in read_published() if row[0] not in asked.streams]
+    for name in asked.streams:
+        one = argparse.Namespace(**vars(asked) | {"streams": [name]})
+        done += errors_by([method for method in METHODS if method not in OURS], one, asked.paper_seeds)
+        show("tabular_published", ["stream", "method", "epsilon", "seed", *METRICS, "seconds"], done, asked.steps)
 
 
-def read_published(asked: argparse.Namespace) -> list[list]:
-    lines = (FOLDER / "tabular_published.csv").read_text().splitlines()[2:]
-    rows = [[name, method, float(epsilon), *map(float, rest)] for name, method, epsilon, *rest in csv.reader(lines)]
-    return [row for row in rows if row[0] in asked.streams and row[2] in asked.epsilons]
+def read_published() -> list[list]:
+    path = FOLDER / "tabular_published.csv"
+    lines = path.read_text().splitlines()[2:] if path.exists() else []
+    return [[name, method, float(epsilon), *map(float, rest)] for name, method, epsilon, *rest in csv.reader(lines)]
 
 
 def errors(asked: argparse.Namespace) -> None:
     """The paper's tables: baseline, paper, ours, and what the paper prints."""
     by_method: dict[tuple[str, str, float], list[list[float]]] = {}
-    for name, method, epsilon, _, *values in [*read_published(asked), *errors_by(OURS, asked, asked.seeds)]:
+    for name, method, epsilon, _, *values in [*read_published(), *errors_by(OURS, asked, asked.seeds)]:
         by_method.setdefault((name, method, epsilon), []).append(values)
     rows = []
     for name in asked.streams:
