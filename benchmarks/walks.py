@@ -1,7 +1,8 @@
 """15,000 conditioned walks over 10,000 cells, against the floor: unconditioned walks of the same lengths, which end anywhere.
 
 Cells are those of a tree that halves where the most mass is; a few moves from each cell are likely, all others are not;
-lengths are exponential around those of the most probable paths. Order 2: the next move depends on the last one, too.
+lengths are exponential around those of the most probable paths. Order 2: the next move depends on the last one, too, by the turn that
+it makes; cells are then those of an even grid in a round city, as `Trajectories` has them.
 Goal: graph, lengths and walks in 60 s and 2 GB on two cores.
 """
 
@@ -18,16 +19,18 @@ from results import save
 from tailrace import Box
 from tailrace.journeys.graph import Graph, adjacency
 from tailrace.journeys.paths import most_probable
-from tailrace.journeys.second_order import walks_by_pairs
+from tailrace.journeys.second_order import turning_walks
 from tailrace.journeys.walks import walks
 from tailrace.partition import Partition
 
 WALKS, LONGEST, SECONDS, MEGABYTES = 15_000, 150, 60, 2000
+TURNS = np.array([1, 0.2, 0.1, 0.03, 0.05, 0.03, 0.1, 0.2])  # what they multiply a chance by, from straight on
 SPACE = Partition(Box(low=(0, 0), high=(1, 1), columns=("x", "y"), cells=4096))
 CASES = [  # trips, cells, how far trips lead, order
     ("anywhere", 1_000, np.inf, 1),
     ("near", 10_000, 0.1, 1),
     ("anywhere", 10_000, np.inf, 1),
+    ("near", 4_000, 0.1, 2),
     ("near", 10_000, 0.1, 2),
     ("near", 100_000, 0.03, 1),
 ]
@@ -47,6 +50,20 @@ def halved(leaves: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarra
     nodes.sort(key=lambda node: node[2] << (SPACE.depth - node[1]))
     depth, index = np.array([node[1:] for node in nodes]).T
     return depth, index
+
+
+def even(leaves: int) -> tuple[np.ndarray, np.ndarray]:
+    """So many cells of the coarsest grid that has as many: those nearest to the middle."""
+    halvings = 2 * int(np.ceil(np.log2(leaves) / 2))
+    index = np.arange(1 << halvings)
+    low, high = SPACE.box(np.full(len(index), halvings), index)
+    inside = np.sort(np.argsort(np.hypot(*((low + high) / 2 - 0.5).T), kind="stable")[:leaves])
+    return np.full(leaves, halvings), index[inside]
+
+
+def directions_of(graph: Graph, centres: np.ndarray) -> np.ndarray:
+    across, up = (centres[graph.targets] - centres[graph.sources]).T
+    return np.rint(np.arctan2(up, across) * 4 / np.pi).astype(np.int64) & 7
 
 
 def trips(centres: np.ndarray, reach: float, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
@@ -95,18 +112,18 @@ def peaked(sources: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 
 
 def measured(name: str, cells: int, reach: float, order: int, rng: np.random.Generator) -> list[object]:
-    depth, index = halved(cells, rng)
+    depth, index = halved(cells, rng) if order == 1 else even(cells)
     low, high = SPACE.box(depth, index)
     to_build, graph = timed(lambda: adjacency(SPACE, depth, index))
     chance, ends = peaked(graph.sources, rng), trips((low + high) / 2, reach, rng)
-    pairs = peaked(np.repeat(np.arange(len(graph.targets)), np.diff(graph.starts)[graph.targets]), rng)
+    directions = directions_of(graph, (low + high) / 2)
     to_measure, usual = timed(lambda: most_probable(graph, chance, *ends))
     moves = np.minimum(np.ceil(rng.exponential(usual / np.log(2))), LONGEST)
     processor = time.process_time()
     if order == 1:
         to_walk, (offsets, _) = timed(lambda: walks(graph, chance, *ends, moves, rng))
     else:
-        to_walk, (offsets, _) = timed(lambda: walks_by_pairs(graph, chance, pairs, *ends, moves, rng))
+        to_walk, (offsets, _) = timed(lambda: turning_walks(graph, directions, chance, TURNS, *ends, moves, rng))
     processor = time.process_time() - processor
     to_wander, _ = timed(lambda: floor(graph, chance, ends[0], offsets, rng))
     seconds, megabytes = to_build + to_measure + to_walk, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from tailrace.journeys.graph import Graph
 from tailrace.journeys.paths import hops, most_probable
+from tailrace.journeys.second_order import edge_graph, turning_walks
 from tailrace.journeys.walks import walks
 
 
@@ -56,6 +57,35 @@ def test_walks_step_along_edges_between_their_ends_in_their_moves(question, seed
             assert (probability[edges] > 0).all()
         else:
             ways = possible[:, first[i], last[i]]
+        numbers = np.flatnonzero(ways)
+        above = numbers[numbers >= moves[i]]
+        assert len(path) - 1 == (above[0] if len(above) else numbers[-1])
+
+
+@given(question=questions(), seed=st.integers(0, 2**32), forbidden=st.sampled_from([0, 0.2, 0.7, 1]))
+def test_walks_that_turn_step_along_edges_and_turns_that_have_a_chance(question, seed, forbidden):
+    """Whatever the directions of edges; numbers of moves by powers of the graph of edges."""
+    graph, attraction, first, last, moves = question
+    rng = np.random.default_rng(seed)
+    directions, factors = rng.integers(0, 8, len(attraction)), rng.gamma(0.5, size=8) * (rng.random(8) >= forbidden)
+    offsets, cells = turning_walks(graph, directions, attraction, factors, first, last, moves, rng)
+    edges, over = len(attraction), edge_graph(graph)
+    onward, before, after = over.targets < edges, over.sources, over.targets % max(edges, 1)
+    turn = np.append(directions, np.zeros(2 * graph.cells, int))
+    able = (before >= edges) | (factors[(turn[after] - turn[before]) % 8] > 0)
+    likely = reachable(over, ~onward | (able & (attraction[after] > 0) if edges else able), 120)
+    possible = reachable(over, np.ones(len(over.targets), bool), 120)
+    for i in range(len(first)):
+        path = cells[offsets[i] : offsets[i + 1]]
+        assert path[0] == first[i] and path[-1] == last[i]
+        taken = graph.edge(path[:-1], path[1:])
+        assert (taken >= 0).all()
+        ends = edges + first[i], edges + graph.cells + last[i]
+        ways = likely[1:, *ends]
+        if ways.any():
+            assert (attraction[taken] > 0).all() and (factors[np.diff(directions[taken]) % 8] > 0).all()
+        else:
+            ways = possible[1:, *ends]
         numbers = np.flatnonzero(ways)
         above = numbers[numbers >= moves[i]]
         assert len(path) - 1 == (above[0] if len(above) else numbers[-1])

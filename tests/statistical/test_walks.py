@@ -1,12 +1,14 @@
 """Conditioned walks have exactly their law: chi-square against enumeration of all paths, which also rejects wrong laws."""
 
+import itertools
+
 import numpy as np
 import pytest
 from scipy import stats
 
 from tailrace.journeys import walks as module
 from tailrace.journeys.graph import Graph
-from tailrace.journeys.second_order import walks_by_pairs
+from tailrace.journeys.second_order import turning_walks
 from tailrace.journeys.walks import walks
 
 LEVEL = 1e-6  # of every test below; seeds are fixed
@@ -200,18 +202,128 @@ def test_a_law_that_forgets_a_part_is_rejected(wrong):
     assert p_value(counts, share) < LEVEL
 
 
-def test_walks_by_pairs_have_the_law_of_the_second_order_chain():
-    graph, (first, last, moves) = grid(3), (0, 7, 4)
-    rng = np.random.default_rng(12)
-    probability = chances(graph, seed=13)
-    onward = np.diff(graph.starts)[graph.targets]
-    pairs = rng.gamma(0.5, size=onward.sum()) + 1e-3
-    paths = paths_of(graph, first, last, moves)
-    begins = np.cumsum(onward) - onward
-    numbers = begins[paths[:, :-1]] + paths[:, 1:] - graph.starts[graph.targets[paths[:, :-1]]]
-    law = probability[paths[:, 0]] * pairs[numbers].prod(axis=1)
-    names = [row.tobytes() for row in np.column_stack([np.full(len(paths), first), graph.targets[paths]])]
-    ends = np.full(SAMPLE, first), np.full(SAMPLE, last), np.full(SAMPLE, moves)
-    counts = counts_of(names, *walks_by_pairs(graph, probability, pairs, *ends, rng), range(SAMPLE))
-    assert p_value(counts, law / law.sum()) > LEVEL
-    assert p_value(counts, law_of(graph, probability, first, last, moves)[1]) < LEVEL
+class Map:
+    """Cells of a square (rows of text, # is a cell), the eight directions between those that touch, and links between others."""
+
+    def __init__(self, rows, links=()):
+        y, x = np.nonzero([[sign == "#" for sign in row] for row in rows])
+        near = (abs(x[:, None] - x) <= 1) & (abs(y[:, None] - y) <= 1) & ~np.eye(len(x), dtype=bool)
+        for a, b in links:
+            near[a, b] = near[b, a] = True
+        self.graph = graph_of(near)
+        across, up = (place[self.graph.targets] - place[self.graph.sources] for place in (x, y))
+        self.directions = np.rint(np.arctan2(up, across) * 4 / np.pi).astype(int) & 7
+
+    def chain(self, seed, *, closed=0.0):
+        """Attractions of edges, a share of them 0, and factors of turns, neither of them symmetric."""
+        rng = np.random.default_rng(seed)
+        attraction = (rng.gamma(0.7, size=len(self.directions)) + 0.02) * (rng.random(len(self.directions)) >= closed)
+        return attraction, np.array([1.0, 0.4, 0.15, 0.03, 0.05, 0.02, 0.3, 0.6]) * rng.uniform(0.8, 1.2, 8)
+
+    def law(self, attraction, factors, first, last, moves, *, sums=True, turns=1):
+        """Every path with its probability: edge by edge, each by the definition; or a wrong one, without Z or with turns reversed."""
+        graph, logs = self.graph, []
+        paths = paths_of(graph, first, last, moves)
+        with np.errstate(divide="ignore"):
+            for path in paths:
+                log = np.log(attraction[path[0]])
+                for before, edge in itertools.pairwise(path):
+                    onward = np.arange(*graph.starts[graph.targets[before] : graph.targets[before] + 2])
+                    weights = attraction * factors[turns * (self.directions - self.directions[before]) % 8]
+                    log += np.log(weights[edge]) - (np.log(weights[onward].sum()) if sums else 0)
+                logs.append(log)
+        law = np.exp(np.array(logs) - max(logs))
+        cells = np.column_stack([np.full(len(paths), first), graph.targets[paths]])
+        return [row.tobytes() for row in cells.astype(np.int64)], law / law.sum()
+
+    def counts(self, names, attraction, factors, kind, size, seed):
+        ends = (np.full(size, part) for part in kind)
+        rng = np.random.default_rng(seed)
+        return counts_of(
+            names, *turning_walks(self.graph, self.directions, attraction, factors, *ends, rng), range(size)
+        )
+
+
+MAPS = {
+    "square": (Map(["###", "###", "###"]), 0, [(0, 7, 2), (0, 8, 4), (4, 4, 5)]),
+    "holes": (Map(["###.", "#.##", "####"]), 0, [(0, 8, 5), (5, 9, 4), (2, 2, 4)]),
+    "one way here and there": (Map(["####", "####"]), 0.3, [(0, 7, 5), (4, 3, 5)]),
+    "two links in one direction": (
+        Map(["##.##", "##...", "...##"], [(1, 2), (1, 3), (5, 6)]),
+        0,
+        [(0, 3, 4), (4, 7, 6)],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MAPS)
+@pytest.mark.parametrize("room", [1 << 24, 1])
+def test_walks_that_turn_have_the_law_of_the_second_order_chain(name, room, monkeypatch):
+    """And not that of one without the sums, with turns to the other side, or with turns of one kind alike."""
+    monkeypatch.setattr(module, "_ROOM", room)
+    city, closed, asked = MAPS[name]
+    attraction, factors = city.chain(len(name), closed=closed)
+    for kind in asked:
+        names, law = city.law(attraction, factors, *kind)
+        counts = city.counts(names, attraction, factors, kind, SAMPLE, seed=room)
+        assert np.count_nonzero(law * SAMPLE > 5) > 1
+        assert p_value(counts, law) > LEVEL
+        if name == "square" and kind[2] > 2:
+            for wrong in ({"sums": False}, {"turns": -1}):
+                assert p_value(counts, city.law(attraction, factors, *kind, **wrong)[1]) < LEVEL
+            assert p_value(counts, city.law(attraction, np.ones(8), *kind)[1]) < LEVEL
+
+
+def test_a_turn_that_is_ten_percent_off_is_rejected():
+    city, kind = MAPS["square"][0], (0, 8, 4)
+    attraction, factors = city.chain(16)
+    names, law = city.law(attraction, factors, *kind)
+    off = factors * np.where(np.arange(8) == 1, 1.1, 1.0)
+    wrong = city.law(attraction, off, *kind)[1]
+    size = size_for_power(law, wrong)
+    counts = city.counts(names, attraction, off, kind, size, seed=17)
+    assert p_value(counts, law) < LEVEL
+    assert p_value(counts, wrong) > LEVEL
+    assert p_value(city.counts(names, attraction, factors, kind, size, seed=18), law) > LEVEL
+
+
+@pytest.mark.parametrize("what", ["attraction", "factor"])
+@pytest.mark.parametrize("exponent", [-60, -300, -600])
+def test_walks_that_turn_have_the_law_where_doubles_vanish(what, exponent, monkeypatch):
+    """Every path has two moves to the right, or a turn at least, which have almost no probability."""
+    by_logarithms, attempted = [], module._attempted
+    monkeypatch.setattr(module, "_attempted", lambda *args: by_logarithms.append(args[-1]) or attempted(*args))
+    city = Map(["###", "#.#", "###"])
+    attraction, factors = city.chain(19)
+    kinds = [(0, 7, 4), (0, 7, 6), (3, 4, 5)]
+    if what == "attraction":
+        attraction[np.isin(city.directions, [7, 0, 1])] *= 2.0**exponent
+    else:
+        factors[1:] *= 2.0**exponent
+    for kind in kinds:
+        names, law = city.law(attraction, factors, *kind)
+        assert np.count_nonzero(law * SAMPLE > 5) > 1
+        assert p_value(city.counts(names, attraction, factors, kind, SAMPLE, seed=20), law) > LEVEL
+    assert any(by_logarithms) == (exponent == -600)
+
+
+def test_long_walks_that_turn_stand_where_they_should_halfway(monkeypatch):
+    """Too many paths to list: where walks stand and where they come from, against powers of the matrix of all edges."""
+    monkeypatch.setattr(module, "_ROOM", 5000)
+    city = Map(["#" * 8] * 3 + ["##.##.##"] * 2 + ["#" * 8] * 3)
+    attraction, factors = city.chain(21)
+    graph, edges, size = city.graph, np.arange(len(city.directions)), 5 * SAMPLE
+    follows = graph.targets[:, None] == graph.sources
+    step = follows * attraction * factors[(city.directions - city.directions[:, None]) % 8]
+    step /= step.sum(axis=1, keepdims=True)
+    for first, last, moves in [(0, 59, 20), (30, 3, 31)]:
+        ends = np.full(size, first), np.full(size, last), np.full(size, moves)
+        rng = np.random.default_rng(22)
+        offsets, cells = turning_walks(graph, city.directions, attraction, factors, *ends, rng)
+        for before in (1, moves // 2, moves - 3):
+            law = (attraction * (graph.sources == first)) @ np.linalg.matrix_power(step, before - 1)
+            law *= np.linalg.matrix_power(step, moves - before)[:, graph.targets == last].sum(axis=1)
+            at = offsets[:-1] + before
+            found = np.bincount(graph.edge(cells[at - 1], cells[at]), minlength=len(edges))
+            assert not found[law == 0].any()
+            assert p_value(np.append(found[law > 0], 0), law[law > 0] / law.sum()) > LEVEL

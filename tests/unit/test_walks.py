@@ -10,7 +10,7 @@ from scipy.sparse.csgraph import dijkstra, shortest_path
 from tailrace.errors import DataError
 from tailrace.journeys.graph import Graph
 from tailrace.journeys.paths import hops, most_probable
-from tailrace.journeys.second_order import edge_graph, walks_by_pairs
+from tailrace.journeys.second_order import edge_graph, turning_walks
 from tailrace.journeys.walks import walks
 
 LINE = Graph.of_pairs(np.array([[0, 1], [1, 2], [2, 3]]), 4)
@@ -31,6 +31,13 @@ def one(graph, first, last, moves, probability=None, seed=0):
     offsets, cells = walks(graph, probability, *np.array([[first], [last], [moves]]), np.random.default_rng(seed))
     assert offsets.tolist() == [0, len(cells)]
     return cells.tolist()
+
+
+def turning(graph, directions, asked, attraction, factors, seed=0):
+    """Walks that turn, as lists of cells."""
+    rng = np.random.default_rng(seed)
+    offsets, cells = turning_walks(graph, directions, attraction, factors, *np.array(asked).T, rng)
+    return [cells[a:b].tolist() for a, b in itertools.pairwise(offsets)]
 
 
 @pytest.mark.parametrize(
@@ -89,8 +96,13 @@ def test_arrays_of_different_lengths_are_refused():
         walks(LINE, even(LINE), np.zeros(1), np.zeros(1), np.zeros(2), np.random.default_rng(0))
     with pytest.raises(DataError, match="as many last cells"):
         hops(LINE, np.zeros(1), np.zeros(2))
-    with pytest.raises(DataError, match="pair of edges"):
-        walks_by_pairs(LINE, even(LINE), np.ones(1), np.zeros(1), np.zeros(1), np.zeros(1), np.random.default_rng(0))
+    for directions, factors, says in (
+        (np.zeros(2), np.ones(8), "direction and an attraction"),
+        (np.zeros(6), np.ones(7), "eight factors"),
+        (np.full(6, 8), np.ones(8), "0 to 7"),
+    ):
+        with pytest.raises(DataError, match=says):
+            turning(LINE, directions, [(0, 0, 0)], even(LINE), factors)
 
 
 @pytest.mark.parametrize(("first", "last"), [(-1, 0), (0, 4), (4, 0), (0, -1)])
@@ -102,9 +114,8 @@ def test_cells_that_the_graph_does_not_have_are_refused(first, last):
         hops(LINE, *ends)
     with pytest.raises(DataError, match="numbers of the graph's cells"):
         most_probable(LINE, even(LINE), *ends)
-    pairs = np.ones(np.diff(LINE.starts)[LINE.targets].sum())
     with pytest.raises(DataError, match="numbers of the graph's cells"):
-        walks_by_pairs(LINE, even(LINE), pairs, *ends, np.ones(1), np.random.default_rng(0))
+        turning(LINE, np.zeros(6), [(first, last, 2)], even(LINE), np.ones(8))
 
 
 def test_one_cell_and_no_walks():
@@ -190,18 +201,61 @@ def test_the_graph_of_edges_leads_from_edge_to_edge():
     assert len(over.targets) == sum(np.diff(TRIANGLE_WITH_TAIL.starts)[TRIANGLE_WITH_TAIL.targets]) + 2 * edges + cells
 
 
-def test_walks_by_pairs_stay_still_turn_back_only_if_they_may_and_arrive():
-    onward = np.diff(TRIANGLE_WITH_TAIL.starts)[TRIANGLE_WITH_TAIL.targets]
-    over = edge_graph(TRIANGLE_WITH_TAIL)
-    inner = (over.targets < len(TRIANGLE_WITH_TAIL.targets)) & (over.sources < len(TRIANGLE_WITH_TAIL.targets))
-    back = TRIANGLE_WITH_TAIL.targets[over.targets[inner]] == TRIANGLE_WITH_TAIL.sources[over.sources[inner]]
-    assert len(back) == onward.sum()
-    asked = np.array([[0, 0, 0], [0, 4, 3], [0, 0, 3], [4, 4, 7]]).T
-    pairs, rng = np.where(back, 0.0, 1.0), np.random.default_rng(0)
-    offsets, cells = walks_by_pairs(TRIANGLE_WITH_TAIL, even(TRIANGLE_WITH_TAIL), pairs, *asked, rng)
-    paths = [cells[a:b].tolist() for a, b in itertools.pairwise(offsets)]
-    assert paths[0] == [0]
-    assert all(
-        path[0] == a and path[-1] == b and len(path) == n + 1 for path, (a, b, n) in zip(paths, asked.T, strict=True)
-    )
+def board(side):
+    """A square of cells that touch at sides and corners: the graph, and the directions of its edges."""
+    x, y = np.divmod(np.arange(side * side), side)
+    near = np.maximum(abs(x[:, None] - x), abs(y[:, None] - y)) == 1
+    graph = directed(*np.argwhere(near).tolist())
+    across, up = (place[graph.targets] - place[graph.sources] for place in (x, y))
+    return graph, np.rint(np.arctan2(up, across) * 4 / np.pi).astype(int) & 7
+
+
+def test_walks_that_turn_stay_still_turn_back_only_if_they_may_and_arrive():
+    graph, directions = board(4)
+    asked = [(0, 0, 0), (0, 15, 3), (0, 0, 3), (5, 5, 9), (3, 12, 6)]
+    paths = turning(graph, directions, asked, even(graph), np.where(np.arange(8) == 4, 0.0, 1.0))
+    assert paths[0] == [0] and paths[1] == [0, 5, 10, 15]
+    assert all((p[0], p[-1], len(p) - 1) == kind for p, kind in zip(paths, asked, strict=True))
     assert not any(a == b for path in paths for a, b in zip(path, path[2:], strict=False))
+
+
+def test_a_turn_without_a_factor_is_used_only_where_nothing_else_leads_on():
+    graph, directions = board(4)
+    straight = np.where(np.arange(8) == 0, 1.0, 0.0)
+    asked = [(0, 3, 3), (0, 3, 1), (0, 3, 9), (0, 15, 2), (0, 6, 2), (0, 0, 3)]
+    paths = turning(graph, directions, asked, even(graph), straight)
+    assert paths[:3] == [[0, 1, 2, 3]] * 3, "straight on in 3 moves, or not at all"
+    assert paths[3] == [0, 5, 10, 15]
+    assert paths[4] in ([0, 1, 6], [0, 5, 6]), "one turn, since there must be one"
+    assert paths[5] == [0], "nothing longer leads back"
+
+
+def test_edges_without_attraction_are_used_as_little_as_can_be():
+    """Two strips of a board with closed cells between them: a walk that has moves to spare spends them on the strips."""
+    graph, directions = board(7)
+    row = np.arange(49) // 7
+    closed = (row == 2) | (row == 3) | (row == 4)
+    attraction = np.where(closed[graph.targets] | closed[graph.sources], 0.0, 1.0)
+    asked = [(0, 48, 20)] * 50 + [(0, 13, 12)] * 50
+    paths = turning(graph, directions, asked, attraction, np.linspace(1, 0.1, 8))
+    assert all(len(path) - 1 == kind[2] for path, kind in zip(paths, asked, strict=True))
+    assert {closed[path].sum() for path in paths[:50]} == {3}
+    assert {closed[path].sum() for path in paths[50:]} == {0}
+    nothing = turning(graph, directions, asked, np.full(len(directions), np.nan), np.zeros(8))
+    assert all(len(path) - 1 == kind[2] for path, kind in zip(nothing, asked, strict=True))
+
+
+def test_a_long_walk_that_turns_of_tiny_probability_arrives():
+    """Along a line every move on is 10^-300 times as attractive as one back."""
+    far = Graph.of_pairs(np.column_stack([np.arange(400), np.arange(1, 401)]), 401)
+    onward = far.targets > far.sources
+    cells = turning(far, np.where(onward, 0, 4), [(0, 400, 410)], np.where(onward, 1e-300, 1.0), np.ones(8))[0]
+    assert len(cells) == 411 and cells[-1] == 400 and (abs(np.diff(cells)) == 1).all()
+
+
+def test_no_walks_and_one_cell_do_not_turn():
+    alone = Graph(starts=np.zeros(2, int), targets=np.zeros(0, int))
+    assert turning(alone, np.zeros(0, int), [(0, 0, 4)], np.zeros(0), np.ones(8)) == [[0]]
+    assert turning(*board(2), np.zeros((0, 3), int), np.ones(12), np.ones(8)) == []
+    with pytest.raises(DataError, match="lead from every first cell"):
+        turning(Graph.of_pairs(np.array([[0, 1], [2, 3]]), 4), np.zeros(4), [(0, 3, 2)], np.ones(4), np.ones(8))

@@ -20,14 +20,19 @@ the loss, and a walk whose bound is above 2^-50 of its probability is drawn agai
 
 from __future__ import annotations
 
+import functools
+import threading
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
 import numpy as np
 
 from tailrace.errors import DataError
 from tailrace.journeys.graph import Graph
 from tailrace.journeys.paths import Ways, by_end, cells_of, in_parallel
 
+RARE = 2.0**-64  # what an edge without probability counts, of the largest, between ends that nothing else connects
 _ROOM = 1 << 24  # messages of one end that are held at once: 128 MB
-_RARE = 2.0**-64  # what an edge without probability counts, of the largest, between ends that nothing else connects
 
 
 def walks(
@@ -45,25 +50,78 @@ def walks(
     none, the next smaller one. Edges of probability 0 are used only between ends that nothing else connects.
     """
     probability = np.nan_to_num(np.asarray(probability, float), nan=0.0, posinf=0.0)
-    first, last = cells_of(graph, first, last)
-    moves = np.asarray(moves, np.int64)
-    if len(probability) != len(graph.targets) or len(moves) != len(first):
-        raise DataError("Walks need a probability for each edge and a number of moves for each walk.")
-    ways = Ways.of(graph, probability)
-    fewest = ways.fewest(first, last)
-    apart = (fewest < 0).all(axis=1)
-    settled = _settled(fewest, np.maximum(moves, 0))
-    pieces = _drawn(ways, np.flatnonzero(~apart), first, last, settled, rng)
-    if apart.any():
-        if len(ways.edges) == len(probability):
+    if len(probability) != len(graph.targets):
+        raise DataError("Walks need a probability for each edge.")
+    return conditioned(Chain(graph=graph, probability=probability), first, last, moves, rng)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Chain:
+    """What walks are drawn from: here the next move depends on the cell alone."""
+
+    graph: Graph
+    probability: np.ndarray  # of each edge
+    width: ClassVar[int] = 1  # messages of a cell
+
+    @functools.cached_property
+    def ways(self) -> Ways:
+        return Ways.of(self.graph, self.probability)
+
+    @property
+    def whole(self) -> bool:
+        """Whether nothing is without probability."""
+        return len(self.ways.edges) == len(self.probability)
+
+    def rarer(self) -> Chain:
+        """The chain that uses also what has no probability, but hardly ever."""
+        least = RARE * self.probability.max(initial=2.0**-900)
+        return replace(self, probability=np.maximum(self.probability, least))
+
+    def edges(self, logs: bool) -> tuple[Any, Any]:
+        """For walks_kernel.draw: the chances of edges, and all about turns; one of these is None."""
+        weights = self.ways.forward[2]
+        return np.log(weights) if logs else weights, None
+
+    def room(self) -> tuple[np.ndarray, ...]:
+        """For the edges around one end."""
+        many = len(self.ways.edges)
+        return np.empty(self.graph.cells + 1, np.uint32), np.empty(many, np.uint32), np.empty(many)
+
+    def feasible(self, first: np.ndarray, last: np.ndarray, moves: np.ndarray) -> np.ndarray:
+        """The smallest number from `moves` on that leads from first to last; where there is none, the largest below it; or -1."""
+        from tailrace.journeys import paths_kernel
+
+        return paths_kernel.feasible(self.ways.forward, self.ways.back, first, last, moves)
+
+
+def conditioned(
+    chain: Chain, first: np.ndarray, last: np.ndarray, moves: np.ndarray, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """As `walks`, from any chain."""
+    first, last = cells_of(chain.graph, first, last)
+    moves = np.maximum(np.asarray(moves, np.int64), 0)
+    if len(moves) != len(first):
+        raise DataError("Walks need a number of moves for each walk.")
+    fewest = chain.ways.fewest(first, last)
+    linked = np.flatnonzero((fewest >= 0).any(axis=1))
+    settled = _settled(fewest, moves)
+    pieces, left = _drawn(chain, linked, first, last, settled, rng)
+    if len(left):
+        settled[left] = chain.feasible(first[left], last[left], moves[left])
+        pieces += _drawn(chain, left[settled[left] >= 0], first, last, settled, rng)[0]
+    apart = np.setdiff1d(np.arange(len(first)), np.concatenate([linked[:0], *(numbers for numbers, _, _ in pieces)]))
+    if len(apart):
+        if chain.whole:
             raise DataError("Edges must lead from every first cell to its last, as those of adjacency() do.")
-        rare = np.maximum(probability, _RARE * probability.max(initial=2.0**-900))
-        pieces.append((np.flatnonzero(apart), *walks(graph, rare, first[apart], last[apart], moves[apart], rng)))
+        pieces.append((apart, *conditioned(chain.rarer(), first[apart], last[apart], moves[apart], rng)))
     return _joined(pieces, len(first))
 
 
 def _settled(fewest: np.ndarray, moves: np.ndarray) -> np.ndarray:
-    """The next number of moves with a path, where edges lead both ways: any two moves more are a step there and back."""
+    """The next number of moves with a path, where edges lead both ways: any two moves more are a step there and back.
+
+    Where they do not, or a walk may not turn back, no smaller number has a path.
+    """
     parity = np.arange(2)
     next_of_parity = moves[:, None] + (moves[:, None] + parity) % 2
     return np.where(fewest < 0, np.iinfo(np.int64).max, np.maximum(fewest, next_of_parity)).min(axis=1)
@@ -73,36 +131,40 @@ _Piece = tuple[np.ndarray, np.ndarray, np.ndarray]  # numbers of walks, offsets,
 
 
 def _drawn(
-    ways: Ways, numbers: np.ndarray, first: np.ndarray, last: np.ndarray, moves: np.ndarray, rng: np.random.Generator
-) -> list[_Piece]:
-    """Draw walks with doubles; then with logarithms those that doubles cannot hold, or that no path of their moves leads to."""
-    from tailrace.journeys import paths_kernel
-
-    pieces, first, last, moves = [], first[numbers], last[numbers], moves[numbers]
+    chain: Chain, numbers: np.ndarray, first: np.ndarray, last: np.ndarray, moves: np.ndarray, rng: np.random.Generator
+) -> tuple[list[_Piece], np.ndarray]:
+    """Draw walks with doubles, then with logarithms those that doubles cannot hold; and the numbers of those that have no path."""
+    pieces = []
     for logs in (False, True):
-        cells, done = _attempted(ways, first, last, moves, rng, logs)
-        pieces.append((numbers[done], _offsets(moves[done] + 1), cells[np.repeat(done, moves + 1)]))
-        numbers, first, last, moves = numbers[~done], first[~done], last[~done], moves[~done]
-        if not len(numbers):
-            break
-        moves = paths_kernel.feasible(ways.forward, ways.back, first, last, moves)
-    return pieces
+        if len(numbers):
+            cells, done = _attempted(chain, first[numbers], last[numbers], moves[numbers], rng, logs)
+            lengths = moves[numbers] + 1
+            pieces.append((numbers[done], _offsets(lengths[done]), cells[np.repeat(done, lengths)]))
+            numbers = numbers[~done]
+    return pieces, numbers
 
 
 def _attempted(
-    ways: Ways, first: np.ndarray, last: np.ndarray, moves: np.ndarray, rng: np.random.Generator, logs: bool
+    chain: Chain, first: np.ndarray, last: np.ndarray, moves: np.ndarray, rng: np.random.Generator, logs: bool
 ) -> tuple[np.ndarray, np.ndarray]:
     """The cells of all walks one after the other, and which of them are done."""
     from tailrace.journeys import walks_kernel as kernel
 
-    starts, targets, weights = ways.forward
-    edges = (starts, targets, np.log(weights) if logs else weights)
+    starts, targets, _ = chain.ways.forward
+    graph, edges = ((starts, targets), chain.ways.back), chain.edges(logs)
     offsets = _offsets(moves + 1)
     asked = (first, last, moves, offsets, rng.random(offsets[-1]))
-    cells, done = np.empty(offsets[-1], np.int64), np.zeros(len(first), np.bool_)
+    places, done = np.empty(offsets[-1], np.int64), np.zeros(len(first), np.bool_)
     groups, members = by_end(last)
-    in_parallel(lambda part: kernel.draw(edges, ways.back, part, members, asked, (cells, done), _ROOM, logs), groups)
-    return cells, done
+    memory = threading.local()  # of messages: new memory for each part of the work would cost as much time as they do
+
+    def draw(part: np.ndarray) -> None:
+        near, layers = getattr(memory, "kept", None) or (chain.room(), np.zeros(0))
+        layers = kernel.draw(graph, edges[0], edges[1], part, members, asked, (places, done), near, layers, _ROOM, logs)
+        memory.kept = near, layers
+
+    in_parallel(draw, groups)
+    return places // chain.width, done
 
 
 def _joined(pieces: list[_Piece], many: int) -> tuple[np.ndarray, np.ndarray]:

@@ -1,15 +1,19 @@
 """Backward messages and forward draws of conditioned walks as compiled loops; walks.py says what they are and why they are right.
 
-With `logs`, chances and messages are logarithms: slower, for what is too unlikely for doubles.
+With `logs`, chances and messages are logarithms: slower, for what is too unlikely for doubles. Where the next move does not
+depend on the last one, a cell has one message, and `turning` is None; otherwise it has one for each direction (turning_kernel.py), and
+`plain` is None. The compiler leaves out what is done with the one that is None. A place is a cell times the `width` of its messages,
+plus the direction.
 """
 
 import numpy as np
 from numba import njit
 
+from tailrace.journeys import turning_kernel
 from tailrace.journeys.paths_kernel import outward
+from tailrace.journeys.turning_kernel import DIRECTIONS, LOW
 
 _SMALLEST = 2.0**-1074  # of positive doubles: what a product that vanishes loses at most
-_LOW = 2.0**-64  # a layer whose largest message lies below is scaled up
 _SURE = 2.0**-50  # the share of a walk's probability that may have vanished
 
 
@@ -108,7 +112,7 @@ def _drawn(edges, cell, before, uniform, logs):
 
 
 @njit(cache=True, nogil=True)
-def _layers(edges, need, upto, base, top, layers, places, state, logs):
+def _layers(plain, turning, need, upto, base, top, layers, places, state, logs):
     """Messages of base + 1 to top moves, each layer behind the one before; layer `base` is there already.
 
     A layer has room for all that the next one reads. `state` holds for each layer its largest message, and how much may
@@ -118,84 +122,107 @@ def _layers(edges, need, upto, base, top, layers, places, state, logs):
     for j in range(base + 1, top + 1):
         before = layers[places[j - base - 1] : places[j - base]]
         after = layers[places[j - base] : places[j - base + 1]]
-        scale = 2.0 ** min(-np.floor(np.log2(state[j - 1, 0])), 512) if 0 < state[j - 1, 0] < _LOW else 1.0
-        state[j, 0] = _advance(edges, need, j, upto[j], before, after, scale, logs)
+        scale = 2.0 ** min(-np.floor(np.log2(state[j - 1, 0])), 512) if 0 < state[j - 1, 0] < LOW else 1.0
+        if plain is not None:
+            state[j, 0] = _advance(plain, need, j, upto[j], before, after, scale, logs)
+        if turning is not None:
+            state[j, 0] = turning_kernel.advance(turning, need, j, upto[j], before, after, scale, logs)
         state[j, 1] = (state[j - 1, 1] + state[0, 1]) * scale
 
 
 @njit(cache=True, nogil=True)
-def _begun(walk, asked, message, vanished, drawn, logs):
-    """Put down the first cell of a walk, if it has enough probability."""
+def _begun(walk, asked, message, vanished, drawn, width, logs):
+    """Put down the first place of a walk, if it has enough probability."""
     first, _, _, offsets, _ = asked
     out, done = drawn
-    out[offsets[walk]] = first[walk]
+    out[offsets[walk]] = first[walk] * width
     done[walk] = message > -np.inf if logs else message > 0 and message * _SURE >= vanished
 
 
 @njit(cache=True, nogil=True)
-def _group(edges, degree, need, upto, extent, cells, local, walks, asked, drawn, layers, room, logs):
+def _group(plain, turning, about, walks, asked, drawn, layers, room, logs):
     """Draw the walks of one end, which is cell 0 of `cells`; upto[h] of them lie within h hops of it.
 
-    Layer j has room for extent[j]. Where all layers together need more than `room`, every so many are kept, and those between
-    are made again while the walks go down. Returns the memory of the layers, for the next end.
+    With no moves left its messages are `last`, and each move loses at most `lost`. Layer j has room for extent[j]. Where all layers
+    together need more than `room`, every so many are kept, and those between are made again while the walks go down. Returns the
+    memory of the layers, for the next end.
     """
+    last, lost, need, upto, extent, cells, local = about
     first, _, moves, offsets, uniforms = asked
     out, done = drawn
-    most = len(upto) - 1
-    length = most if extent.sum() <= room else np.int64(np.ceil(np.sqrt(most)))
+    most, width = len(upto) - 1, len(last)
+    length = most if extent.sum() * width <= room else np.int64(np.ceil(np.sqrt(most)))
     segments = (most + length - 1) // length
     state = np.zeros((most + 1, 2))
-    state[0] = 1.0, degree * _SMALLEST
-    kept = np.full((segments, len(cells)), -np.inf if logs else 0.0)
-    kept[0, 0] = 0.0 if logs else 1.0
+    state[0] = 1.0, lost
+    kept = np.full((segments, len(cells) * width), -np.inf if logs else 0.0)
+    kept[0, :width] = last
     places = np.zeros(length + 2, np.int64)
     for turn in range(2 * segments - 1):  # up, to keep the first layer of each segment, then down, to draw
         segment = min(turn, 2 * (segments - 1) - turn)
         base, top = segment * length, min((segment + 1) * length, most)
         for j in range(base, top + 1):
-            places[j - base + 1] = places[j - base] + extent[j]
+            places[j - base + 1] = places[j - base] + extent[j] * width
         if len(layers) < places[top - base + 1]:
-            layers = np.empty(places[top - base + 1])
-        layers[: extent[base]] = kept[segment, : extent[base]]
-        _layers(edges, need, upto, base, top, layers, places, state, logs)
+            layers = np.zeros(2 * places[top - base + 1])
+        layers[: places[1]] = kept[segment, : places[1]]
+        _layers(plain, turning, need, upto, base, top, layers, places, state, logs)
         if turn < segments - 1:
-            kept[segment + 1, : extent[top]] = layers[places[top - base] : places[top - base + 1]]
+            kept[segment + 1, : extent[top] * width] = layers[places[top - base] : places[top - base + 1]]
             continue
         for walk in walks:
             if base < moves[walk] <= top and local[first[walk]] >= 0:
-                message = layers[places[moves[walk] - base] + local[first[walk]]]
-                _begun(walk, asked, message, state[moves[walk], 1], drawn, logs)
+                at, cell = moves[walk] - base, local[first[walk]]
+                message = vanished = 0.0
+                if plain is not None:
+                    message, vanished = layers[places[at] + cell], state[moves[walk], 1]
+                if turning is not None:
+                    message = turning_kernel.beginning(turning, cell, layers[places[at - 1] : places[at]], logs)
+                    vanished = state[moves[walk] - 1, 1] + lost
+                _begun(walk, asked, message, vanished, drawn, width, logs)
             if not done[walk]:
                 continue
             highest = min(moves[walk], top)
             at = offsets[walk] + moves[walk] - highest
-            cell = local[out[at]]
+            place = local[out[at] // width] * np.int64(width) + out[at] % width
             for left in range(highest, base, -1):
                 before = layers[places[left - base - 1] : places[left - base]]
-                cell = _drawn(edges, cell, before, uniforms[at], logs)
+                if plain is not None:
+                    place = np.int64(_drawn(plain, place, before, uniforms[at], logs))
+                if turning is not None:
+                    place = turning_kernel.drawn(turning, place, left == moves[walk], before, uniforms[at], logs)
                 at += 1
-                out[at] = cells[cell]
+                out[at] = np.int64(cells[place // width]) * width + place % width
     return layers
 
 
 @njit(cache=True, nogil=True)
-def draw(ways, back, groups, members, asked, drawn, room, logs):
-    """Draw the walks of all groups.
+def _extent(upto, farther):
+    """How many cells each layer has room for: all that the next one reads."""
+    most = len(upto) - 1
+    return upto[np.minimum(np.arange(most + 1) + farther + 1, most)]
 
-    `asked` are arrays: first, last, moves, offsets, uniforms; `drawn` are the cells, from the offset of each walk on, and whether it
-    is done (False before), for which it must have enough probability.
+
+@njit(cache=True, nogil=True)
+def draw(graph, chances, turning, groups, members, asked, drawn, near, layers, room, logs):
+    """Draw the walks of all groups; returns the memory of the layers, for the next ones.
+
+    Either `chances` are those of the edges, or `turning` are arrays: targets and weights of slots, the messages of ends, the mixing,
+    and what a message loses at most; the other is None. `asked` are arrays: first, last, moves, offsets, uniforms; `drawn` are the
+    places, from the offset of each walk on, and whether it is done (False before), for which it must have enough probability. `near`
+    has room for the edges around one end, `layers` for messages, which must be finite (or -inf, with `logs`).
     """
     first, last, moves, _, _ = asked
-    cells, edges = len(ways[0]) - 1, len(ways[1])
+    forward, back = graph
+    cells, width = len(forward[0]) - 1, DIRECTIONS if chances is None else 1
     hops, need, local = np.full(cells, -1, np.int32), np.full(cells, -1, np.int32), np.full(cells, -1, np.int32)
     order, queue, visited = np.empty(cells, np.uint32), np.empty(cells, np.uint32), np.empty(cells, np.uint32)
-    near = np.empty(cells + 1, np.uint32), np.empty(edges, np.uint32), np.empty(edges)
-    windows, layers = np.empty(cells, np.int32), np.empty(1)
+    windows = np.empty(cells, np.int32)
     for group in range(len(groups) - 1):
         walks = members[groups[group] : groups[group + 1]]
         end, most, many = last[walks[0]], moves[walks].max(), 0
         found = outward(back[0], back[1], end, most, hops, order)
-        _windows(ways[0], ways[1], hops, walks, first, moves, need, queue)
+        _windows(forward[0], forward[1], hops, walks, first, moves, need, queue)
         upto = np.zeros(most + 1, np.int64)
         for cell in order[:found]:  # which come in the order of their hops
             if need[cell] >= 0:
@@ -206,12 +233,27 @@ def draw(ways, back, groups, members, asked, drawn, room, logs):
             upto[h] = max(upto[h], upto[h - 1])
         for walk in walks:
             if moves[walk] == 0 and first[walk] == end:
-                _begun(walk, asked, 1.0, 0.0, drawn, logs)
+                _begun(walk, asked, 1.0, 0.0, drawn, width, logs)
         if most and many:
-            degree, farther = _localised(ways, visited[:many], local, hops, near[0], near[1], near[2])
-            extent = upto[np.minimum(np.arange(most + 1) + farther + 1, most)]
-            layers = _group(
-                *(near, degree, windows, upto, extent, visited[:many], local, walks, asked, drawn, layers, room, logs)
-            )
+            inside = visited[:many]
+            if chances is not None:
+                edges = forward[0], forward[1], chances
+                degree, farther = _localised(edges, inside, local, hops, near[0], near[1], near[2])
+                about = (
+                    np.full(1, 0.0 if logs else 1.0),
+                    degree * _SMALLEST,
+                    windows,
+                    upto,
+                    _extent(upto, farther),
+                    inside,
+                    local,
+                )
+                layers = _group(near, None, about, walks, asked, drawn, layers, room, logs)
+            if turning is not None:
+                farther = turning_kernel.localised(turning, inside, local, hops, near, logs)
+                about = turning[2][end], turning[4], windows, upto, _extent(upto, farther), inside, local
+                edges = near[0], near[1], turning[3]
+                layers = _group(None, edges, about, walks, asked, drawn, layers, room, logs)
         for cell in order[:found]:
             hops[cell] = need[cell] = local[cell] = -1
+    return layers

@@ -8,14 +8,13 @@ Walks have exactly the law of that chain, given both ends and the number of move
 
 from __future__ import annotations
 
-import functools
 from dataclasses import dataclass
 
 import numpy as np
 
 from tailrace.errors import ConfigError
 from tailrace.journeys.graph import Graph
-from tailrace.journeys.second_order import walks_by_pairs
+from tailrace.journeys.second_order import by_direction, mixing_of, turning_walks
 from tailrace.loss import whole
 from tailrace.mechanisms.trajectories_counts import FEWEST, MORE
 from tailrace.mechanisms.trajectories_layout import Layout
@@ -111,19 +110,21 @@ class Walks:
 
 @dataclass(frozen=True, eq=False)
 class _Steps:
-    """Edges, and the edges that can follow each."""
+    """Edges, and their directions in eighths of a circle."""
 
     graph: Graph
-    before: np.ndarray  # (pairs,) an edge
-    after: np.ndarray  # (pairs,) one that leaves where it leads
-    turn: np.ndarray  # (pairs,) in eighths of a circle
+    directions: np.ndarray  # (edges,)
 
     def factors(self, attraction: np.ndarray, turns: np.ndarray) -> np.ndarray:
         """(8,) how much a turn multiplies an attraction, such that turns have their shares where edges are used as they attract."""
-        factors = np.ones(8)
+        graph, factors, eighths = self.graph, np.ones(8), np.arange(8)
+        leaving, arriving = (
+            by_direction(cells, self.directions, attraction, graph.cells) for cells in (graph.sources, graph.targets)
+        )
         for _ in range(_FITS):
-            chance = attraction[self.before] * self._chances(attraction, factors)
-            found = np.bincount(self.turn, chance, minlength=8)
+            sums = leaving @ mixing_of(factors)
+            used = np.divide(arriving, sums, out=np.zeros_like(sums), where=sums > 0)
+            found = factors * (leaving.T @ used)[(eighths + eighths[:, None]) % 8, eighths].sum(axis=1)
             factors *= turns / np.maximum(found / max(found.sum(), 1e-300), 1e-9)
             factors /= factors.max()
         return factors
@@ -131,27 +132,11 @@ class _Steps:
     def walks(
         self, attraction: np.ndarray, factors: np.ndarray, ends: np.ndarray, moves: np.ndarray, rng: np.random.Generator
     ) -> tuple[np.ndarray, np.ndarray]:
-        if not len(moves):
-            return np.zeros(1, np.int64), np.zeros(0, np.int64)
-        leaving = np.bincount(self.graph.sources, attraction, minlength=self.graph.cells)[self.graph.sources]
-        first = np.divide(attraction, leaving, out=np.zeros_like(attraction), where=leaving > 0)
-        return walks_by_pairs(self.graph, first, self._chances(attraction, factors), ends[0], ends[1], moves, rng)
-
-    def _chances(self, attraction: np.ndarray, factors: np.ndarray) -> np.ndarray:
-        """(pairs,) the chance of each next edge."""
-        weight = attraction[self.after] * factors[self.turn]
-        sums = np.bincount(self.before, weight, minlength=len(attraction))[self.before]
-        return np.divide(weight, sums, out=np.zeros_like(weight), where=sums > 0)
+        return turning_walks(self.graph, self.directions, attraction, factors, ends[0], ends[1], moves, rng)
 
 
-@functools.lru_cache(maxsize=2)
 def _steps(layout: Layout) -> _Steps:
-    graph = layout.graph
-    many = np.diff(graph.starts)[graph.targets]
-    before = np.repeat(np.arange(len(graph.targets)), many)
-    within = np.arange(len(before)) - np.repeat(np.cumsum(many) - many, many)
-    after = graph.starts[graph.targets][before] + within
-    return _Steps(graph, before, after, (layout.directions[after] - layout.directions[before]) & 7)
+    return _Steps(layout.graph, layout.directions)
 
 
 def moves_of(detours: np.ndarray, scale: float, fewest: np.ndarray, rng: np.random.Generator) -> np.ndarray:
