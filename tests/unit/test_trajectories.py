@@ -28,7 +28,7 @@ from tailrace.mechanisms.trajectories_counts import paired, unpaired
 from tailrace.mechanisms.trajectories_fit import divided, order, posterior, refined, smooth, summed
 from tailrace.mechanisms.trajectories_layout import even_layout
 from tailrace.mechanisms.trajectories_trips import fitted
-from tailrace.mechanisms.trajectories_walks import Model, Walks, moves_of
+from tailrace.mechanisms.trajectories_walks import Model, Walks, hopped, moves_of
 from tailrace.partition import Partition
 
 SQUARE = Box(low=(0, 0), high=(1, 1), columns=("x", "y"), cells=32)
@@ -203,7 +203,7 @@ def test_walks_pass_the_cells_and_turn_as_they_should():
     ends = np.repeat(np.stack([first, last]), 400, axis=1)
     turns = np.array([0.9, 0.03, 0.02, 0.0, 0.0, 0.0, 0.02, 0.03]) + 1e-3
     moves = np.full(400, 24)
-    model = Model(layout, visits, turns / turns.sum(), 0.0)
+    model = Model(layout, visits, turns / turns.sum(), 6, 0.0)
     walks = TurningWalks().draw(model, ends, moves, np.random.default_rng(4))
     assert corridor[walks.cells].mean() > 0.95
     starts, stops = walks.cells[walks.offsets[:-1]], walks.cells[walks.offsets[1:] - 1]
@@ -212,7 +212,25 @@ def test_walks_pass_the_cells_and_turn_as_they_should():
 
 def test_walks_say_how_many_have_points_in_each_cell():
     walks = Walks(np.array([0, 3, 5]), np.array([7, 2, 7, 2, 1]), np.array([True, False, True, True, True]))
-    assert walks.visits(8).tolist() == [0, 1, 1, 0, 0, 0, 0, 1]
+    assert walks.visits(8, most=2).tolist() == [0, 1, 1, 0, 0, 0, 0, 1]
+    assert walks.visits(8, most=1).tolist() == [
+        0,
+        0.75,
+        0.75,
+        0,
+        0,
+        0,
+        0,
+        1.5,
+    ]  # three in all; a walk of two counts half as much
+
+
+def test_hops_go_back_and_forth_along_a_walk():
+    rng = np.random.default_rng(1)
+    offsets, cells = hopped(np.array([0, 2, 3]), np.array([5, 6, 7]), np.array([1, 4]), rng)
+    assert offsets.tolist() == [0, 4, 5] and cells.tolist() == [5, 6, 5, 6, 7]
+    offsets, cells = hopped(np.array([0, 4]), np.arange(4), np.array([50]), rng)
+    assert len(cells) == 104 and cells[0] == 0 and cells[-1] == 3 and (np.abs(np.diff(cells)) == 1).all()
 
 
 @pytest.mark.parametrize("unit", [Event(), User(column="id")], ids=["trajectory", "person"])

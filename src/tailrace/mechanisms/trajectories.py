@@ -77,8 +77,8 @@ class Trajectories:
     order: str
     visits: Grids = field(default_factory=lambda: Grids(share="0.5", sides=(16, 64), most=6, weights=(1, 4)))
     points: Grids = field(default_factory=lambda: Grids(share="0.08", sides=(64,), most=50))
-    ends: Grids = field(default_factory=lambda: Grids(share="0.18", sides=(4, 16, 64, 256)))
-    pairs: Grids | None = field(default_factory=lambda: Grids(share="0.1", sides=(8, 16, 32)))
+    ends: Grids = field(default_factory=lambda: Grids(share="0.14", sides=(4, 16, 64, 256)))
+    pairs: Grids | None = field(default_factory=lambda: Grids(share="0.14", sides=(4, 8, 16, 32)))
     distances: Bins = field(default_factory=lambda: Bins(share="0.02"))
     detours: Bins = field(default_factory=lambda: Bins(share="0.045"))
     turns: Bins = field(default_factory=lambda: Bins(share="0.02", most=20))
@@ -187,7 +187,8 @@ class Trajectories:
         homes = layout.homes[ends].astype(np.int64)
         moves = moves_of(detours.levels[0], detours.scales[0], layout.apart(*homes), rng)
         more = many / max(float(view.noisy["ends"].levels[0].sum()), 1.0)  # synthetic trajectories for each unit
-        model = Model(layout, view.visits * more, view.turns, float(view.sizes[2]), self.between)
+        most, passed = self.visits.most, float(view.sizes[2])
+        model = Model(layout, view.visits * more, view.turns, most, passed, self.between)
         walks = _both_ends(self.walks.draw(model, homes, moves, rng), ends)
         points = np.add.reduceat(view.density, layout.first) * more  # in each cell of the layout
         each = stays(walks, points, rng)

@@ -9,8 +9,8 @@
 | distances  | how far the last point lies from the first                           | 14 bins                                     |
 | detours    | how many moves more than the fewest it makes, by how many these are  | 8 times 10 bins                             |
 | turns      | each turn between two moves: 1 / max(turns, most)                    | eighths of a circle                         |
-| sizes      | a fifth of each: cells / 60, points / 500 (at most 1), the share of  |                                             |
-|            | cells passed without a point, what it adds to visits and to points   | one each                                    |
+| sizes      | a third of each: cells / 60, points / 300 (at most 1), the share of  |                                             |
+|            | cells passed without a point                                         | one each                                    |
 | timing     | its first time, and the mean time between points: 1/2 each           | bins of a public clock                      |
 | number     | itself                                                               | one number                                  |
 
@@ -40,7 +40,7 @@ from tailrace.mechanisms.trajectories_promise import Budget, atoms_of, part_of
 from tailrace.mechanisms.trajectories_times import Clock
 from tailrace.noise import Draws
 
-CELLS, POINTS = 60, 500  # of one trajectory, more of which are not counted in sizes
+CELLS, POINTS = 60, 300  # of one trajectory, more of which are not counted in sizes
 REACH = 64  # cells a side of the grid on which distances are counted
 FAR = np.array(
     [1, 2, 3, 4, 6, 8, 11, 16, 23, 32, 46]
@@ -109,7 +109,6 @@ class Query:
     name: str
     part: Any  # Grids, Bins or Clock, by the name
     domain: Any
-    most: tuple[int, int] = (1, 1)  # of visits and of points, for sizes
     between: bool = False  # whether a cell that is passed between two points is visited
 
     @functools.cached_property
@@ -120,7 +119,7 @@ class Query:
             return tuple(many * (many + 1) // 2 for many in cells) if self.name == "pairs" else tuple(cells)
         if isinstance(self.part, Clock):
             return (self.part.size,)
-        bins = {"distances": len(FAR) + 3, "detours": len(FEWEST) * len(MORE), "turns": 8, "sizes": 5, "number": 1}
+        bins = {"distances": len(FAR) + 3, "detours": len(FEWEST) * len(MORE), "turns": 8, "sizes": 3, "number": 1}
         return (bins[self.name],)
 
     @property
@@ -197,7 +196,7 @@ class Query:
         cells, points = distinct(routes, layout.cells, between=self.between), np.diff(journeys.offsets)
         runs = np.diff(routes.offsets)
         passed = np.add.reduceat(routes.points == 0, routes.offsets[:-1]) if len(runs) else runs
-        limits = ((cells, CELLS), (points, POINTS), (passed, runs), (cells, self.most[0]), (points, self.most[1]))
+        limits = ((cells, CELLS), (points, POINTS), (passed, runs))
         parts = [routes.share * np.minimum(many, limit) // (limit * len(limits)) for many, limit in limits]
         return Masses(np.arange(len(limits)), np.array([part.sum() for part in parts]))
 
@@ -241,6 +240,4 @@ def unpaired(codes: np.ndarray, cells: int) -> tuple[np.ndarray, np.ndarray]:
 
 def queries(domain: Any, parts: Mapping[str, Part | None], *, between: bool) -> tuple[Query, ...]:
     """The parts that are there, in order."""
-    first, second = (getattr(parts.get(name), "most", 1) for name in ("visits", "points"))
-    there = {name: part for name, part in parts.items() if part is not None}
-    return tuple(Query(name, part, domain, (first, second), between) for name, part in there.items())
+    return tuple(Query(name, part, domain, between) for name, part in parts.items() if part is not None)

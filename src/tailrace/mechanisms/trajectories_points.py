@@ -18,14 +18,19 @@ from tailrace.mechanisms.trajectories_layout import Layout
 from tailrace.mechanisms.trajectories_walks import Walks
 
 _MANY = 300.0  # points of a visit on average, at most
-_SMOOTH = 0.5  # of the way to the middle
+_SMOOTH, _PASSES = 0.7, 6  # of the way to the middle between the visits before and after, so many times
 
 
 def stays(walks: Walks, points: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """(visits,) the number of points of each visit: those of a cell shared out among its visits by chance; none where it is only passed."""
+    """(visits,) the number of points of each visit: those of a cell shared out among its visits by chance; none where it is only passed.
+
+    Both ends of a walk have a point at least. Where a cell has fewer points than visits, some of the others are passes too.
+    """
     stops = np.bincount(walks.cells[walks.stops], minlength=len(points))
-    mean = np.clip(points / np.maximum(stops, 1), 1.0, _MANY)
-    return np.where(walks.stops, rng.geometric(1 / mean[walks.cells]), 0)
+    mean = points / np.maximum(stops, 1)
+    held = walks.stops & (rng.random(len(walks.cells)) < mean[walks.cells])
+    held[walks.offsets[:-1]] = held[walks.offsets[1:] - 1] = True
+    return np.where(held, rng.geometric(1 / np.clip(mean, 1.0, _MANY)[walks.cells]), 0)
 
 
 def placed(layout: Layout, walks: Walks, ends: np.ndarray, before: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -47,8 +52,10 @@ def placed(layout: Layout, walks: Walks, ends: np.ndarray, before: np.ndarray, r
     axes = []
     for axis, lowest in zip(np.divmod(chosen, side), corner[:, cells], strict=True):
         at = axis + rng.random(len(axis))
-        at[inner] += _SMOOTH * ((at[inner - 1] + at[inner + 1]) / 2 - at[inner])
-        axes.append(np.clip(np.floor(at).astype(np.int64), lowest, lowest + width - 1))
+        for _ in range(_PASSES):
+            at[inner] += _SMOOTH * ((at[inner - 1] + at[inner + 1]) / 2 - at[inner])
+            at = np.clip(at, lowest, np.nextafter(lowest + width, 0.0))
+        axes.append(np.floor(at).astype(np.int64))
     moved = axes[0] * side + axes[1]
     moved[offsets[:-1]], moved[offsets[1:] - 1] = chosen[offsets[:-1]], chosen[offsets[1:] - 1]
     return _nearest(layout.domain)[moved] if not isinstance(layout.domain, Box) else moved

@@ -18,7 +18,7 @@ from tailrace.mechanisms.trajectories_fit import areas, divided, refined, smooth
 from tailrace.mechanisms.trajectories_layout import Layout
 from tailrace.mechanisms.trajectories_trips import Pairs, fitted
 
-_RARE = 0.05  # of what cells with next to no visits may have on average, for points and ends: most of them have none
+_RARE = 0.2  # of what cells with next to no visits may have on average, for points and ends: most of them have none
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,14 +71,10 @@ class TrajectoriesView:
 
     @functools.cached_property
     def sizes(self) -> np.ndarray:
-        """All cells and points of all trajectories, the share of cells passed without a point, and the sums of visits and points."""
+        """All cells and points of all trajectories, and the share of cells passed without a point."""
         units = max(float(self.noisy["ends"].levels[0].sum()), 1.0)  # trajectories, or people
-        cells, points, passed, *sums = 5 * self.noisy["sizes"].levels[0]
-        floor = 0.01 * units
-        rest = [max(float(value), floor) for value in sums]
-        return np.array(
-            [max(cells * CELLS, units), max(points * POINTS, units), np.clip(passed / units, 0, 0.95), *rest]
-        )
+        cells, points, passed = 3 * self.noisy["sizes"].levels[0]
+        return np.array([max(cells * CELLS, units), max(points * POINTS, units), np.clip(passed / units, 0, 0.95)])
 
     @functools.cached_property
     def visits(self) -> np.ndarray:
@@ -87,7 +83,7 @@ class TrajectoriesView:
 
     @functools.cached_property
     def _visits(self) -> tuple[np.ndarray, np.ndarray]:
-        return self._refined("visits", self.sizes[0] / self.sizes[3], floor=0.001 * max(self.total.value, 1.0))
+        return self._refined("visits", self.sizes[0], floor=0.001 * max(self.total.value, 1.0))
 
     @functools.cached_property
     def density(self) -> np.ndarray:
@@ -95,22 +91,25 @@ class TrajectoriesView:
         mean, nearest = self._visits
         likely = nearest + _RARE * (mean - nearest)
         prior = self._spread(smooth(likely, min(4 * round(len(likely) ** 0.5), self.layout.domain.side)))
-        return self._spread(self._refined("points", self.sizes[1] / self.sizes[4], prior=prior)[0], prior)
+        found = self._refined("points", self.sizes[1], prior=prior)[0]
+        return self._spread(found * (self.sizes[1] / max(float(found.sum()), 1e-300)), prior)
 
     @functools.cached_property
     def pairs(self) -> Pairs:
         """From where to where."""
-        ends = self._spread(self._refined("ends", 1.0, prior=self.density)[0], self.density)
+        ends = self._spread(self._refined("ends", prior=self.density)[0], self.density)
         coarse, distances = self.noisy.get("pairs"), self.noisy["distances"]
         found = [] if coarse is None else list(zip(coarse.levels, coarse.scales, strict=True))
         units = float(self.noisy["ends"].levels[0].sum())
         return fitted(distances.query.domain, ends, distances.levels[0], found, units)
 
     def _refined(
-        self, name: str, weight: float, *, prior: np.ndarray | None = None, floor: float = 1.0
+        self, name: str, total: float | None = None, *, prior: np.ndarray | None = None, floor: float = 1.0
     ) -> tuple[np.ndarray, np.ndarray]:
-        """The density of a part on its finest grid, of which one part counts for so many."""
+        """The density of a part on its finest grid, in units of which there are so many in all; None: as they were counted."""
         noisy = self.noisy[name]
+        found = max(float(noisy.levels[0].sum()), 0.01 * float(self.noisy["ends"].levels[0].sum()), 1.0)
+        weight = 1.0 if total is None else total / found
         levels, scales = [level * weight for level in noisy.levels], [scale * weight for scale in noisy.scales]
         return refined(levels, scales, self.layout.domain, prior=prior, floor=floor)
 

@@ -2,7 +2,9 @@
 
 A walk goes on along an edge in proportion to the edge's attraction times a factor for the turn that it makes there. Attractions
 begin as the visits of the cell that the edge leads to; then a part of the walks is drawn, and the attraction of every cell is moved
-towards what would make its visits right, a few times over. The turn factors are fitted so that turns have the released shares.
+towards what would make its visits right, a few times over. Visits are counted as they were in the data, where a trajectory of many
+cells gives each of them less. The turn factors are fitted so that turns have the released shares, but for turns back: most of
+these are points to and fro across a border, anywhere along the way, so they are put into the walks afterwards.
 Walks have exactly the law of that chain, given both ends and the number of moves (`journeys.second_order`).
 """
 
@@ -22,6 +24,8 @@ from tailrace.mechanisms.trajectories_layout import Layout
 _LAST = 400  # further moves, at most
 _FITS = 15  # rounds of the turns' fit
 _REFITS = (1, 3)  # rounds of calibration after which they are fitted again
+_BACK = 4  # the turn by half a circle
+_SELDOM = 0.005  # the share of turns back that walks make by themselves, at most: some numbers of moves need one
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,12 +62,14 @@ class TurningWalks:
         wanted = np.maximum(np.maximum(model.visits, 0.3), ended) * open_
         attraction = wanted[layout.graph.targets] * open_[layout.graph.sources]
         attraction = attraction * np.where(layout.directions % 2, self.diagonal, 1.0)
-        factors, longer = steps.factors(attraction, model.turns), 1.0
+        turns, longer = _ahead(model.turns), 1.0
+        factors = steps.factors(attraction, turns)
         room, now = 0.0003 * len(moves), np.minimum(moves, self.longest)
         for turn in range(self.rounds):
             some = np.flatnonzero(rng.random(len(moves)) < self.part)
-            found = Walks.kept(*steps.walks(attraction, factors, ends[:, some], now[some], rng), model.passed, rng)
-            visits = found.visits(layout.cells, between=model.between) * (len(moves) / max(len(some), 1))
+            found = _drawn(model, steps, attraction, factors, ends[:, some], now[some], rng)
+            visits = found.visits(layout.cells, most=model.most, between=model.between)
+            visits *= len(moves) / max(len(some), 1)
             if turn < self.rounds - 1:  # walks are longer or shorter where all visits are too few or too many
                 longer = np.clip(longer * (wanted.sum() / max(visits.sum(), 1.0)) ** 1.3, 0.2, 1.5)
                 more = np.floor((moves - fewest) * longer + rng.random(len(moves))).astype(np.int64)
@@ -72,8 +78,8 @@ class TurningWalks:
             ratio = (wanted * level + room) / (visits + room)
             attraction = attraction * (ratio**self.step)[layout.graph.targets]
             if turn in _REFITS:
-                factors = steps.factors(attraction, model.turns)
-        return Walks.kept(*steps.walks(attraction, factors, ends, now, rng), model.passed, rng)
+                factors = steps.factors(attraction, turns)
+        return _drawn(model, steps, attraction, factors, ends, now, rng)
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,6 +89,7 @@ class Model:
     layout: Layout
     visits: np.ndarray  # (cells,) how many of them have points in each cell
     turns: np.ndarray  # (8,) shares
+    most: int  # cells of a trajectory that counts as one visit to each of them; of more, as less
     passed: float  # the share of cells that are passed without a point
     between: bool = False  # whether these are visited too
 
@@ -101,11 +108,57 @@ class Walks:
         stops[offsets[:-1]] = stops[offsets[1:] - 1] = True
         return cls(offsets, cells, stops)
 
-    def visits(self, cells: int, *, between: bool = False) -> np.ndarray:
-        """(cells,) how many walks have points in each, or pass it."""
+    def visits(self, cells: int, *, most: int, between: bool = False) -> np.ndarray:
+        """(cells,) how many walks have points in each, or pass it, where those of more than `most` cells weigh less and all
+        together as many as there are."""
         stops = self.stops | between
         walk = np.repeat(np.arange(len(self.offsets) - 1), np.diff(self.offsets))[stops]
-        return np.bincount(np.unique(walk * cells + self.cells[stops]) % cells, minlength=cells).astype(float)
+        walk, cell = np.divmod(np.unique(walk * cells + self.cells[stops]), cells)
+        weights = 1 / np.maximum(np.bincount(walk), most)[walk]
+        scale = len(cell) / max(float(weights.sum()), 1e-300)
+        return scale * np.bincount(cell, weights, minlength=cells).astype(float)
+
+
+def _drawn(
+    model: Model,
+    steps: _Steps,
+    attraction: np.ndarray,
+    factors: np.ndarray,
+    ends: np.ndarray,
+    moves: np.ndarray,
+    rng: np.random.Generator,
+) -> Walks:
+    """Walks of the chain, and hops along them."""
+    hops = _hops(moves, model.layout.apart(ends[0], ends[1]), float(model.turns[_BACK]), rng)
+    offsets, cells = steps.walks(attraction, factors, ends, moves - 2 * hops, rng)
+    offsets, cells = hopped(offsets, cells, hops, rng)
+    return Walks.kept(offsets, cells, model.passed, rng)
+
+
+def hopped(
+    offsets: np.ndarray, cells: np.ndarray, hops: np.ndarray, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """Walks with so many hops each, at random: a move from a to b becomes a, b, a, b. Walks without a move stay as they are."""
+    moves = np.diff(offsets) - 1
+    walk = np.repeat(np.arange(len(moves)), np.where(moves > 0, hops, 0))
+    start = offsets[walk] + (rng.random(len(walk)) * moves[walk]).astype(np.int64)
+    each = 1 + 2 * np.bincount(start, minlength=len(cells))  # a cell, and the next one and it again for each hop
+    sums = np.append(0, np.cumsum(each))
+    origin = np.repeat(np.arange(len(cells)), each)
+    return sums[offsets], cells[origin + (np.arange(sums[-1]) - sums[origin]) % 2]
+
+
+def _hops(moves: np.ndarray, fewest: np.ndarray, back: float, rng: np.random.Generator) -> np.ndarray:
+    """(walks,) how often each hops, as far as its moves allow: `back` is the share of turns back among all turns, and a hop has two."""
+    room = np.maximum(moves - fewest, 0) // 2
+    wanted = back * np.maximum(moves - 1, 0).sum() / 2
+    return rng.binomial(room, min(1.0, wanted / max(int(room.sum()), 1)))
+
+
+def _ahead(turns: np.ndarray) -> np.ndarray:
+    """The shares of turns of walks that hardly ever turn back."""
+    rest = np.where(np.arange(len(turns)) == _BACK, np.minimum(turns, _SELDOM), turns)
+    return rest / rest.sum()
 
 
 @dataclass(frozen=True, eq=False)
