@@ -49,3 +49,9 @@ def test_a_file_is_released_once(tailrace, configure, tmp_path, kind):
     tailrace("run", "stream.toml", cwd=tmp_path)
     assert pl.read_parquet(tmp_path / "ward.tail" / "releases" / "000001" / "table.parquet").equals(table)
     assert [path.name for path in (tmp_path / "ward.tail" / "releases").glob("0*")] == ["000001"]
+    tailrace("report", "stream.toml", cwd=tmp_path)
+    tailrace("report", "stream.toml", "--private", cwd=tmp_path)
+    public = (tmp_path / "report.html").read_text()
+    private = (tmp_path / "ward.tail" / "private" / "PRIVATE-report.html").read_text()
+    assert "Synthetic journeys" in public and 'id="map-true"' not in public
+    assert 'id="map-true"' in private and "Kendall" in private

@@ -14,6 +14,8 @@ from tailrace.create import ledger_of
 from tailrace.durable import place, write_file
 from tailrace.edges import open_source
 from tailrace.errors import ConfigError
+from tailrace.metrics.tracks import Tracks
+from tailrace.report.journeys import tracks_in
 from tailrace.report.lives import Lives, lives
 from tailrace.report.page import OURS
 from tailrace.report.stream import stream_report
@@ -42,8 +44,8 @@ def write_report(path: Path, to: Path | None, *, private: bool) -> None:
     typer.echo(f"Wrote {'the PRIVATE report' if private else 'the report'} to {target}.")
 
 
-def _truth(config: Config | None, stream: Stream) -> Lives:
-    """The true points, read from the source again, with nothing noted."""
+def _truth(config: Config | None, stream: Stream) -> Lives | Tracks:
+    """The true points, or journeys, read from the source again, with nothing noted."""
     if config is None or config.source.kind == "Lines":
         raise ConfigError(
             "The private report reads the true data again: give it a stream.toml whose source is a folder or a table."
@@ -51,6 +53,8 @@ def _truth(config: Config | None, stream: Stream) -> Lives:
     columns = list(stream.mechanism.domain.columns)
     with tempfile.TemporaryDirectory() as folder:
         source = open_source(config, remembered=Used(Path(folder) / "files.json"))
+        if hasattr(stream.mechanism, "trajectory"):
+            return tracks_in(source.batch(1).adds, stream.mechanism)
         changes = []
         for step in range(1, stream.step + 1):
             batch = source.batch(step)

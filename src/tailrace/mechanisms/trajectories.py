@@ -75,10 +75,10 @@ class Trajectories:
     unit: Unit
     trajectory: str
     order: str
-    visits: Grids = field(default_factory=lambda: Grids(share="0.5", sides=(16, 64), most=6, weights=(1, 4)))
+    visits: Grids = field(default_factory=lambda: Grids(share="0.49", sides=(16, 64), most=6, weights=(1, 2)))
     points: Grids = field(default_factory=lambda: Grids(share="0.08", sides=(64,), most=50))
-    ends: Grids = field(default_factory=lambda: Grids(share="0.14", sides=(4, 16, 64, 256)))
-    pairs: Grids | None = field(default_factory=lambda: Grids(share="0.14", sides=(4, 8, 16, 32)))
+    ends: Grids = field(default_factory=lambda: Grids(share="0.12", sides=(4, 16, 64, 256)))
+    pairs: Grids | None = field(default_factory=lambda: Grids(share="0.17", sides=(4, 8, 16, 32)))
     distances: Bins = field(default_factory=lambda: Bins(share="0.02"))
     detours: Bins = field(default_factory=lambda: Bins(share="0.045"))
     turns: Bins = field(default_factory=lambda: Bins(share="0.02", most=20))

@@ -1,7 +1,8 @@
 """Points along a walk: how many of them lie in each cell that it passes, and where.
 
-The points of one visit stay together: a visit has one place, drawn from the density of points inside its cell, and moved half of the way
-towards the middle of the places before and after it, inside the cell; so that a trajectory does not jump about where it stands.
+The points of one visit stay together: a visit has one place, drawn from the density of points inside its cell, and then moved again and
+again towards the middle of the places before and after it, inside the cell. In the open that ends near a string pulled tight through the
+cells; on roads, where the density knows the way better, it is only begun.
 """
 
 from __future__ import annotations
@@ -12,13 +13,14 @@ from typing import Any
 import numpy as np
 
 from tailrace.domain import Box
+from tailrace.geometry import Roads
 from tailrace.geometry.codes import measure_of_cells
 from tailrace.mechanisms.spatial_tree import partition_of
 from tailrace.mechanisms.trajectories_layout import Layout
 from tailrace.mechanisms.trajectories_walks import Walks
 
 _MANY = 300.0  # points of a visit on average, at most
-_SMOOTH, _PASSES = 0.7, 6  # of the way to the middle between the visits before and after, so many times
+_PULL, _PASSES, _ON_ROADS = 0.7, 80, 4  # how much of the way a visit moves, and how often; less often on roads
 
 
 def stays(walks: Walks, points: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -52,8 +54,8 @@ def placed(layout: Layout, walks: Walks, ends: np.ndarray, before: np.ndarray, r
     axes = []
     for axis, lowest in zip(np.divmod(chosen, side), corner[:, cells], strict=True):
         at = axis + rng.random(len(axis))
-        for _ in range(_PASSES):
-            at[inner] += _SMOOTH * ((at[inner - 1] + at[inner + 1]) / 2 - at[inner])
+        for _ in range(_ON_ROADS if isinstance(layout.domain, Roads) else _PASSES):
+            at[inner] += _PULL * ((at[inner - 1] + at[inner + 1]) / 2 - at[inner])
             at = np.clip(at, lowest, np.nextafter(lowest + width, 0.0))
         axes.append(np.floor(at).astype(np.int64))
     moved = axes[0] * side + axes[1]

@@ -66,6 +66,14 @@ def journeys_report(
     return page.page("PRIVATE: synthetic journeys beside the true ones", PRIVATE, sections)
 
 
+def tracks_in(table: Any, mechanism: Any) -> Tracks:
+    """The journeys in a Polars frame, by the mechanism's names of columns; rows with nothing in one of them are left out."""
+    names = (mechanism.trajectory, mechanism.order, *mechanism.domain.columns)
+    trajectory, order, x, y = (table.select(names).drop_nulls()[name].to_numpy() for name in names)
+    _, codes = np.unique(trajectory, return_inverse=True)
+    return Tracks.of_rows(codes, order, x, y)
+
+
 def some(tracks: Tracks) -> Tracks:
     """Journeys to draw: the same random ones of the same tracks, as many as a map takes."""
     order = np.random.default_rng(0).permutation(len(tracks))[:JOURNEYS]
