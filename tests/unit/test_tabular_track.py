@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tailrace.marginals import Marginals
-from tailrace.mechanisms.tabular_track import Epoch, Noisy, tracked, untracked
+from tailrace.mechanisms.tabular_track import Epoch, Noisy, tracked, unseen, untracked
 
 ONE = Marginals((60,), ((0,),))
 TWO = Marginals((60, 2), ((0,), (1,)))
@@ -122,3 +122,41 @@ def test_an_epoch_without_records_is_no_trouble():
     track = tracked(untracked(ONE), ONE, Epoch(0.0, 0.0, 0.0), {0: Noisy(np.zeros(60), 4.0)}, EVEN)
     track = tracked(track, ONE, Epoch(-3.0, 0.0, 0.0), {0: Noisy(np.ones(60), 4.0)}, EVEN)
     assert np.isfinite(track.count).all() and (track.error[0, [0, 2]] > 0).all()
+
+
+PAIR = Marginals((3, 2), ((0,), (1,), (0, 1)))
+ONCE = np.array([[30, 10], [20, 20], [10, 30]]) * 10.0  # a pair that is measured in the first epoch only
+
+
+def moved_pair(shifts):
+    """The track after epochs whose first column's counts are `shifts`, times one conditional share of the second."""
+    track, before = untracked(PAIR), 0.0
+    given = ONCE / ONCE.sum(axis=1, keepdims=True)
+    even = np.concatenate([np.full(3, 1 / 3), np.full(2, 1 / 2), np.full(6, 1 / 6)])
+    pairs = [ONCE, *(np.array(column, float)[:, None] * given for column in shifts)]
+    for number, pair in enumerate(pairs):
+        measured = {0: Noisy(pair.sum(axis=1), 1e-6), 1: Noisy(pair.sum(axis=0), 1e-6)}
+        if not number:
+            measured[2] = Noisy(pair, 1e-6)
+        track = tracked(track, PAIR, Epoch(pair.sum(), pair.sum(), before), measured, even)
+        before += pair.sum()
+    return track, sum(pairs)
+
+
+def test_a_pair_that_is_not_measured_grows_as_its_columns_do():
+    track, true = moved_pair([(900, 200, 100), (0, 100, 1500)])
+    assert np.allclose(PAIR.part(track.count, 2), true, rtol=0.02)
+
+
+def test_a_pair_whose_columns_move_is_known_less_well():
+    still, _ = moved_pair([(400, 400, 400), (400, 400, 400)])
+    moving, _ = moved_pair([(1100, 50, 50), (50, 50, 1100)])
+    assert moving.error[2, 2] > 10 * still.error[2, 2]
+
+
+def test_what_came_since_makes_counts_less_sure_in_proportion():
+    track, _ = moved_pair([(900, 200, 100), (0, 100, 1500)])
+    (now, none), (later, since) = (unseen(track, PAIR, events, events) for events in (0.0, 500.0))
+    assert np.allclose(now, track.error[:, 2]) and not none.any()
+    assert (later > now).all() and (since > 500).all()
+    assert np.isinf(unseen(untracked(PAIR), PAIR, 0.0, 0.0)[0]).all()

@@ -46,12 +46,12 @@ from tailrace.guarantee import AddRemove, Event, Guarantee, Neighbours, Unit
 from tailrace.loss import Loss, whole
 from tailrace.marginals import Marginals
 from tailrace.mechanisms.base import Estimate, Sample, State, Step, Table, Takes
-from tailrace.mechanisms.epochs import Clock
+from tailrace.mechanisms.epochs import Clock, net
 from tailrace.mechanisms.tabular_budget import Budget, size
 from tailrace.mechanisms.tabular_epochs import SMALLEST, Draft, Released, Selection, TabularEpochs, misfit
 from tailrace.mechanisms.tabular_rows import followed
 from tailrace.mechanisms.tabular_select import scores
-from tailrace.mechanisms.tabular_track import Noisy
+from tailrace.mechanisms.tabular_track import Noisy, unseen
 from tailrace.mechanisms.tabular_view import TabularView
 from tailrace.mechanisms.tabular_workloads import (
     Workload,
@@ -198,7 +198,8 @@ class TabularStream:
             found = scores(self.marginals, buffer, draft.expected, size(share.atoms))[left]
             j = left[share.choice.draw(found, noise.at("choice", turn))]
             fresh |= self._noisy(share.atoms, buffer, [j], noise)
-            off.append(misfit(fresh[j], self.marginals.part(draft.expected, j), draft.epoch.records))
+            if not draft.public.track.draws[j]:
+                off.append(misfit(fresh[j], self.marginals.part(draft.expected, j), draft.epoch.records))
             if len(fresh) * _FITS >= share.workloads or turn + 1 == share.workloads:
                 draft, fresh = self._epochs.with_measured(draft, fresh), {}
         return self._epochs.closed(draft, off[len(off) // 2 :])  # the first ones were chosen for being far off
@@ -214,8 +215,9 @@ class TabularStream:
             return None
         model = self._epochs.model(public, max(self._epochs.total(public), 0.0))
         total = Estimate(model.total, math.sqrt(self._epochs.total_variance(public)))
-        variance = np.where(public.track.draws > 0, public.track.error[:, 2], np.inf)
-        return TabularView(self.domain, model, self.marginals, variance, float(public.misfit), total)
+        records, events = net(public.clock - public.at_close), self._epochs.pending(public)
+        variance, moved = unseen(public.track, self.marginals, records, events)
+        return TabularView(self.domain, model, self.marginals, variance, float(public.misfit), total, moved)
 
     def sample(self, view: TabularView | None, previous: Table, rng: np.random.Generator) -> Sample:
         return followed(self.rows, None if view is None else view.model, previous, rng)

@@ -266,7 +266,8 @@ class TabularSteps:
         model = self._model(public)
         if self.apart:
             model = Added(self.marginals, public.shown, model, total.value)
-        return TabularView(self.domain, model, self.marginals, variance, 1.0, total)
+        none = np.zeros(len(variance))  # every step is measured
+        return TabularView(self.domain, model, self.marginals, variance, 1.0, total, none)
 
     def _model(self, public: Released) -> Any:
         return self.fit.unpack(self.domain.shape, public.structure, public.values, float(public.held))

@@ -4,20 +4,23 @@ For each cell two numbers are followed: the share of an epoch's records that fal
 records adds n times the share, which itself drifts from epoch to epoch. A noisy count of an epoch corrects both, by what is known
 of their errors (a Kalman filter): where shares hardly drift, it also corrects what was imputed for epochs before, and epochs
 are weighed by their size; where they drift much, noisy counts are simply added up. How much a workload's shares drift is read off
-its own corrections. Errors are taken to be alike in all cells of a workload, so that they are three numbers for each. All of
-this is made of released numbers, at no cost in privacy.
+its own corrections, and off those of its columns; and what several columns gain together is expected to agree with what each of
+them gains. Errors are taken to be alike in all cells of a workload, so that they are three numbers for each. All of this is made of
+released numbers, at no cost in privacy.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from tailrace.marginals import Marginals
 
+_RAKES = 2  # rounds of scaling to single columns
+_KNOWN = 0.2  # of what columns move: what is left of it in workloads that are scaled to them
 _SPREAD = 5.0  # the variance of a squared Laplace variable, in squared variances; 2 for a Gaussian one
 
 
@@ -71,13 +74,13 @@ def tracked(
             error[j] = _first(epoch, noisy.counts - epoch.records * marginals.part(model, j), noisy.variance)
         draws[j] += 1
     n, events = epoch.records, max(epoch.events, abs(epoch.records), 1.0)
+    moves, grown = _moving(track, marginals), {}
     for j in np.flatnonzero(draws).tolist():
         shares, counts = marginals.part(share, j), marginals.part(count, j)
-        cells = shares.size
-        moving = max(drift[j, 0], 0.0) / max(drift[j, 1], 1.0)
+        cells, moving = shares.size, float(moves[j])
         own, both, held = error[j]
         own, chance = own + moving, events / cells + moving * (events**2 - n**2)
-        added = n * shares
+        added = _raked(n * shares, [grown[column] for column in marginals.cliques[j] if column in grown])
         both, held = both + n * own, held + 2 * n * both + n**2 * own + chance
         if j in measured:
             beyond = measured[j].counts - added
@@ -93,8 +96,62 @@ def tracked(
                 held - to_count**2 * expected,
             )
         counts += added
+        if len(marginals.cliques[j]) == 1:
+            grown[marginals.cliques[j][0]] = added
         error[j] = own, both, held
     return Track(share, count, error, drift, draws)
+
+
+def _raked(added: np.ndarray, columns: Sequence[np.ndarray]) -> np.ndarray:
+    """What several columns are expected to gain together, scaled to what each gains by itself, axis after axis."""
+    if added.ndim == 1 or len(columns) < added.ndim:
+        return added
+    found = np.maximum(added, 0.0)
+    for _ in range(_RAKES):
+        for axis, column in enumerate(columns):
+            others = tuple(other for other in range(found.ndim) if other != axis)
+            sums = found.sum(axis=others, keepdims=True)
+            found = found * np.divide(
+                np.maximum(column, 0.0).reshape(sums.shape), sums, out=np.zeros_like(sums), where=sums > 0
+            )
+    return found
+
+
+def unseen(track: Track, marginals: Marginals, records: float, events: float) -> tuple[np.ndarray, np.ndarray]:
+    """What the errors of counts are when so much has happened since the last epoch, none of it measured.
+
+    (workloads,) the variance of any cell, infinite where nothing was ever measured; and (workloads,) what is added to it for a cell that
+    holds all records, and for others in proportion: chance, and shares that move.
+    """
+    own, both, held = track.error.T
+    moved = 2 * records * both + records**2 * own + _moving(track, marginals) * max(events**2, records**2)
+    moved = np.maximum(moved, 0.0)
+    return np.where(track.draws > 0, held + moved, np.inf), marginals.sizes * moved + max(events, 0.0)
+
+
+def _moving(track: Track, marginals: Marginals) -> np.ndarray:
+    """(workloads,) the variance that a cell's share gains from one epoch to the next.
+
+    Where several columns were seldom measured together, they move at least as they do one by one: a cell's share then moves with its
+    column's, in proportion to the shares of the other columns' values.
+    """
+    found = np.maximum(track.drift[:, 0], 0.0) / np.maximum(track.drift[:, 1], 1.0)
+    whole, alike = (
+        {},
+        {},
+    )  # by column: what all of its shares move, squared, and the chance that two records have the same value
+    for j, clique in enumerate(marginals.cliques):
+        if len(clique) == 1 and track.draws[j]:
+            shares = np.maximum(marginals.part(track.share, j), 0.0)
+            whole[clique[0]], alike[clique[0]] = (
+                found[j] * len(shares),
+                float((shares**2).sum() / max(shares.sum(), 1e-9) ** 2),
+            )
+    for j, clique in enumerate(marginals.cliques):
+        if len(clique) > 1 and all(column in whole for column in clique):
+            each = (whole[column] * math.prod(alike[other] for other in clique if other != column) for column in clique)
+            found[j] = max(found[j], _KNOWN * sum(each) / marginals.sizes[j])
+    return found
 
 
 def _first(epoch: Epoch, beyond: np.ndarray, noise: float) -> tuple[float, float, float]:

@@ -15,6 +15,8 @@ from tailrace.mechanisms.base import Estimate
 from tailrace.mechanisms.bins import weights
 
 _LARGEST = 10_000_000  # cells of a marginal that is asked for
+_REST = 0.75  # of the misfit of what was chosen last: what was never chosen is nearer to the model
+_FEW = 20.0  # records more than the model says, for the misfit: where it says none, there may be some
 _UNSTATED = 1.25  # times the noise: what imputing and fitting add, set by the coverage on Adult and on evictions
 
 
@@ -37,6 +39,7 @@ class TabularView:
     variance: np.ndarray  # (workloads,) of a cell by noise; infinite where nothing was measured
     misfit: float  # squared distance of a workload that no measurement holds, in parts of the records
     total: Estimate
+    moved: np.ndarray  # (workloads,) a variance that cells share by their counts: records that were not measured yet
 
     def marginal(self, *columns: str) -> Marginal:
         """How many records hold each value of a column, or each combination of values of several: `view.marginal("age", "sex")`."""
@@ -68,21 +71,33 @@ class TabularView:
         return Estimate(float(wanted @ values), math.sqrt(float(wanted**2 @ variances)))
 
     def _variances(self, clique: tuple[int, ...], values: np.ndarray) -> np.ndarray:
-        """Of each cell: by all measurements that hold it, or else by its columns' and by the model's misfit; and by the total."""
+        """Of each cell: by all measurements that hold it, or else by its columns' and by the model's misfit; by what came since;
+        and by the total."""
         total = max(self.total.value, 1.0)
-        noise = self._noise(clique)
-        unsure = np.full_like(values, noise) if math.isfinite(noise) else self._unmeasured(values, clique)
-        return unsure + (values / total * self.total.error) ** 2
+        noise, shares = self._noise(clique), values / total
+        known = math.isfinite(noise)
+        unsure = np.full_like(values, noise) if known else self._unmeasured(values, clique)
+        since = self._since(clique) if known else max(self._since((axis,)) for axis in clique)
+        return unsure + since * shares + (shares * self.total.error) ** 2
 
     def _unmeasured(self, values: np.ndarray, clique: tuple[int, ...]) -> np.ndarray:
         """Where columns were measured, but not together: what is off is taken to be so in proportion to the counts' roots."""
         total = max(self.total.value, 1.0)
-        variance = self.misfit * total * values
+        variance = _REST * self.misfit * total * (values + _FEW)
         for place, axis in enumerate(clique):
             others = values.sum(axis=place, keepdims=True) / total  # shares of the other columns' combinations
             noise = self._noise((axis,))
             variance = variance + others**2 * (noise if math.isfinite(noise) else total**2)
         return variance
+
+    def _since(self, clique: tuple[int, ...]) -> float:
+        """What came since, by the measurement that knows most of it."""
+        held = [
+            float(moved)
+            for moved, known, one in zip(self.moved, self.variance, self.marginals.cliques, strict=True)
+            if math.isfinite(known) and set(clique).issubset(one)
+        ]
+        return min(held, default=0.0)
 
     def _noise(self, clique: tuple[int, ...]) -> float:
         """Of a cell by the measurements that hold it, weighed by their variances; infinite where there is none."""
