@@ -20,6 +20,7 @@ With --steps it is a trial on the first steps, and nothing is saved.
 import argparse
 import csv
 import multiprocessing
+import tempfile
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -178,20 +179,24 @@ def drawn(name: str, epsilon: float) -> str:
     """Which noise ours draws when a delta is granted: where pure noise is taken to be quieter, that column repeats the pure one."""
     of = known(name, None)
     assert of is not None
-    atoms = mechanism(APPROXIMATE, of, epsilon).atoms
-    return "none" if atoms is None else "pure" if isinstance(atoms.privacy, PureDP) else "Gaussian"
+    atoms = mechanism(APPROXIMATE, of, epsilon).budget.singles
+    return "pure" if isinstance(atoms.privacy, PureDP) else "Gaussian"
 
 
 # Speed
 
 
 def timed(made: Any, of: TableStream, steps: int) -> tuple[np.ndarray, float]:
-    """Seconds of each step of a stream in memory with its table, and the mean of processor seconds."""
-    stream, work, taken = Stream(made), time.process_time(), []
-    for step in range(1, steps + 1):
-        start = time.perf_counter()
-        _ = stream.push(of.frame[of.batch(step)]).table
-        taken.append(time.perf_counter() - start)
+    """Seconds of each step of a stream kept on disk, with its table, and the mean of processor seconds."""
+    taken, work = [], time.process_time()
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        Stream.create(Path(folder, "adult.tail"), made, population="adult") as stream,
+    ):
+        for step in range(1, steps + 1):
+            start = time.perf_counter()
+            _ = stream.push(of.frame[of.batch(step)]).table
+            taken.append(time.perf_counter() - start)
     return np.array(taken), (time.process_time() - work) / steps
 
 
