@@ -51,6 +51,7 @@ def test_json_lines_without_a_calendar_are_one_step_a_run(tailrace, configure, t
         assert counts(tmp_path, step) == {"f": 2 * step, "m": step}
 
 
+@pytest.mark.slow
 def test_lines_that_keep_coming_are_released_by_the_clock(configure, environment, tmp_path):
     """A producer that never closes the pipe; the process ends at the horizon."""
     start = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(time.time() - 4))

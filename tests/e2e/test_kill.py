@@ -54,13 +54,14 @@ def test_killed_at_durable_writes_and_resumed_nothing_differs(tmp_path, unit):
     assert whole["releases"] == broken["releases"]
 
 
+@pytest.mark.slow
 def test_killed_at_random_moments_no_release_that_was_held_changes(tmp_path):
     done = killing("at_moments", tmp_path / "moments", "event")
     assert done["steps"] == [f"{step:06d}" for step in range(1, STEPS + 1)], "none lost, none doubled"
     assert done["kills"] >= 3, "how many there are depends on the machine"
 
 
-@pytest.mark.parametrize("unit", ["user", "panel"])
+@pytest.mark.parametrize("unit", ["user", pytest.param("panel", marks=pytest.mark.slow)])
 def test_killed_at_each_point_of_a_step_it_is_charged_and_released_once(tmp_path, unit):
     kills = killing("at_each", tmp_path / "each", unit)["kills"]
     for number in range(1, kills + 1):
@@ -68,6 +69,7 @@ def test_killed_at_each_point_of_a_step_it_is_charged_and_released_once(tmp_path
         assert [entry.mark.step for entry in entries] == [2]
 
 
+@pytest.mark.slow
 def test_a_fork_killed_at_each_of_its_points_is_charged_once(tmp_path):
     folders = killing("at_each_of_a_fork", tmp_path / "forks", "user")["folders"]
     assert folders > 10
@@ -76,6 +78,7 @@ def test_a_fork_killed_at_each_of_its_points_is_charged_once(tmp_path):
         assert [entry.mark.step for entry in entries] == [1, 2]
 
 
+@pytest.mark.slow
 def test_two_copies_that_race_for_a_step_one_gets_it_and_the_other_draws_nothing(tmp_path):
     assert killing("race", tmp_path / "race", "event")["won"] == [[0, 3]] * 20
 

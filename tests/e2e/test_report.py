@@ -56,6 +56,7 @@ def test_the_private_report_says_so_and_lies_in_private(demo):
     assert text.count("PRIVATE") >= 3 and "map-true" in text
 
 
+@pytest.mark.slow
 def test_a_second_demo_takes_the_place_of_the_first(demo, tailrace):
     before = (demo[0] / "out" / "report.html").stat().st_mtime_ns
     tailrace("demo", "--to", "out", cwd=demo[0])

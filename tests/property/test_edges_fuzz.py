@@ -292,6 +292,7 @@ def check_counts(source, rows, policy):
         assert found.deletes.tolist() == counts(rows, policy, {which}, "delete")
 
 
+@pytest.mark.slow
 @settings(max_examples=700)
 @given(csv_files(), policies)
 def test_csv_content_follows_the_policy(place, file, policy):
@@ -310,6 +311,7 @@ def test_parquet_content_follows_the_policy(place, file, policy):
     )
 
 
+@pytest.mark.slow
 @settings(max_examples=400)
 @given(json_lines(), policies)
 def test_json_content_follows_the_policy(lines, policy):

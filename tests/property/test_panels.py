@@ -3,6 +3,7 @@
 import itertools
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -78,6 +79,7 @@ def test_the_columns_of_a_window_panel_never_change(stream):
         assert (after.histograms[-1].reshape(-1, size).sum(axis=1) == going).all(), "people neither come nor go"
 
 
+@pytest.mark.slow
 @THOUSAND
 @given(weight_streams())
 def test_weights_rise_by_at_most_one_and_columns_never_change(stream):

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tailrace import Integer, Noise, PureDP, Schema, SnapshotHistogram, Window
@@ -58,6 +58,7 @@ def matrix(tree, depths):
     return found
 
 
+@settings(max_examples=40)
 @given(SHAPES, SEEDS, st.sampled_from([Quadtree(), Hierarchy(fan_out=2), Hierarchy(fan_out=4), LaplaceBins()]))
 def test_consistency_is_weighted_least_squares(shape, seed, static):
     tree, rng = halving(shape), np.random.default_rng(seed)
