@@ -148,6 +148,11 @@ def test_a_pair_that_is_not_measured_grows_as_its_columns_do():
     assert np.allclose(PAIR.part(track.count, 2), true, rtol=0.02)
 
 
+def test_a_pair_that_is_not_measured_shrinks_when_records_go():
+    track, true = moved_pair([(400, 400, 400), (-100, -100, -100)])
+    assert np.allclose(PAIR.part(track.count, 2), true, rtol=0.02)
+
+
 def test_a_pair_whose_columns_move_is_known_less_well():
     still, _ = moved_pair([(400, 400, 400), (400, 400, 400)])
     moving, _ = moved_pair([(1100, 50, 50), (50, 50, 1100)])

@@ -103,8 +103,11 @@ def tracked(
 
 
 def _raked(added: np.ndarray, columns: Sequence[np.ndarray]) -> np.ndarray:
-    """What several columns are expected to gain together, scaled to what each gains by itself, axis after axis."""
-    if added.ndim == 1 or len(columns) < added.ndim:
+    """What several columns are expected to gain together, scaled to what each gains by itself, axis after axis.
+
+    Where records go, all in all, there is nothing to scale: counts would have to change their sign.
+    """
+    if added.ndim == 1 or len(columns) < added.ndim or added.sum() <= 0:
         return added
     found = np.maximum(added, 0.0)
     for _ in range(_RAKES):
@@ -136,17 +139,13 @@ def _moving(track: Track, marginals: Marginals) -> np.ndarray:
     column's, in proportion to the shares of the other columns' values.
     """
     found = np.maximum(track.drift[:, 0], 0.0) / np.maximum(track.drift[:, 1], 1.0)
-    whole, alike = (
-        {},
-        {},
-    )  # by column: what all of its shares move, squared, and the chance that two records have the same value
-    for j, clique in enumerate(marginals.cliques):
-        if len(clique) == 1 and track.draws[j]:
+    whole: dict[int, float] = {}  # by column: what all of its shares move, squared
+    alike: dict[int, float] = {}  # and the chance that two records have the same value
+    for j, (column, *others) in enumerate(marginals.cliques):
+        if not others and track.draws[j]:
             shares = np.maximum(marginals.part(track.share, j), 0.0)
-            whole[clique[0]], alike[clique[0]] = (
-                found[j] * len(shares),
-                float((shares**2).sum() / max(shares.sum(), 1e-9) ** 2),
-            )
+            whole[column] = found[j] * len(shares)
+            alike[column] = float((shares**2).sum() / max(shares.sum(), 1e-9) ** 2)
     for j, clique in enumerate(marginals.cliques):
         if len(clique) > 1 and all(column in whole for column in clique):
             each = (whole[column] * math.prod(alike[other] for other in clique if other != column) for column in clique)
