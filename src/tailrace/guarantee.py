@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import enum
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, Protocol
 
 from tailrace.errors import ConfigError
 from tailrace.loss import ZCDP, ApproxDP, Loss, PureDP, number_text, whole
@@ -38,8 +39,8 @@ AddRemove, Replace, Null = Neighbours
 class Event:
     """One insertion or one deletion of one record, at one step."""
 
-    def words(self) -> str:
-        return "any one insertion or deletion of a record"
+    def words(self, *, deletes: bool = True) -> str:
+        return f"any one insertion{' or deletion' if deletes else ''} of a record"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,10 +66,11 @@ class User:
             if getattr(self, name) is not None:
                 whole(name, getattr(self, name))
 
-    def words(self) -> str:
+    def words(self, *, deletes: bool = True) -> str:
         who = f"everything that one person (column '{self.column}') contributes"
         if self.events is not None:
-            return f"{who} (at most {_plural(self.events, 'inserted record')} and their deletions)"
+            their = " and their deletions" if deletes else ""
+            return f"{who} (at most {_plural(self.events, 'inserted record')}{their})"
         if self.records is not None:
             return f"{who} (at most {_plural(self.records, 'record')} at any one time)"
         return f"{who} in the whole history"
@@ -87,7 +89,7 @@ class Window:
         _column(self.column)
         whole("records", self.records)
 
-    def words(self) -> str:
+    def words(self, *, deletes: bool = True) -> str:  # noqa: ARG002 - records are bounded, not events
         within = f"any {self.steps} consecutive steps" if self.steps > 1 else "any one step"
         who = f"everything that one person (column '{self.column}') contributes within {within}"
         return f"{who} (at most {_plural(self.records, 'record')} at any one time)"
@@ -100,9 +102,10 @@ Unit = Event | User | Window
 class Guarantee:
     """The promise of a whole stream.
 
-    `life` is the proved loss of a record that is inserted and later deleted, where it is less than two events', or that of
-    one event where records cannot be deleted (`Event` only); `retention` says that records leave by a public rule after so
-    many steps, so that a whole life costs one event. `record` names what an event is where it is more than a row ("trajectory").
+    `deletes` says whether records can be deleted; where not, a record's whole life is one event. `life` is the proved loss
+    of a record that is inserted and later deleted, where it is less than two events' (`Event` only); `retention` says that
+    records leave by a public rule after so many steps, so that a whole life costs one event. `record` names what an event
+    is where it is more than a row ("trajectory").
 
     >>> print(Guarantee(PureDP(epsilon=1), User(column="id", events=1), AddRemove, 12).short)
     epsilon = 1 for one person (column 'id') over 12 steps
@@ -116,6 +119,7 @@ class Guarantee:
     retention: int | None = None
     notes: tuple[str, ...] = ()  # what the sentence must end with: "not charged to any ledger"
     record: str = _ROW
+    deletes: bool = True
 
     def __post_init__(self) -> None:
         if not isinstance(self.loss, Loss):
@@ -133,9 +137,13 @@ class Guarantee:
             )
         if isinstance(self.unit, Event) and self.neighbours is not AddRemove:
             raise ConfigError("An Event() is there or not: its neighbours are AddRemove.")
-        if self.life is not None and (not isinstance(self.life, Loss) or self.retention is not None):
+        if not isinstance(self.deletes, bool):
+            raise ConfigError("deletes must be True or False.")
+        whole_life = self.retention is not None or not self.deletes
+        if self.life is not None and (not isinstance(self.life, Loss) or whole_life):
             raise ConfigError(
-                "life is a loss, and is given without retention (which says that a life costs one event)."
+                "life is a loss, and is given where records are deleted: with a retention, or without deletes, a life "
+                "costs one event."
             )
 
     def of_life(self) -> Loss:
@@ -144,7 +152,7 @@ class Guarantee:
             raise ConfigError(
                 "A record's life is asked of an Event() guarantee; this unit already covers whole records."
             )
-        if self.retention is not None:
+        if self.retention is not None or not self.deletes:
             return self.loss
         return self.life if self.life is not None else self.loss.group(2)
 
@@ -162,12 +170,14 @@ class Guarantee:
             )
         horizon = None if self.horizon is None or other.horizon is None else max(self.horizon, other.horizon)
         notes = tuple(dict.fromkeys((*self.notes, *other.notes)))
-        both = Guarantee(self.loss & other.loss, self.unit, self.neighbours, horizon, notes=notes, record=self.record)
+        deletes = self.deletes or other.deletes
+        loss = self.loss & other.loss
+        both = Guarantee(loss, self.unit, self.neighbours, horizon, notes=notes, record=self.record, deletes=deletes)
         if not isinstance(self.unit, Event):
             return both
         if self.retention is not None and self.retention == other.retention:
             return replace(both, retention=self.retention)
-        return replace(both, life=self.of_life() & other.of_life())
+        return replace(both, life=self.of_life() & other.of_life()) if deletes else both
 
     def to_dict(self) -> dict[str, Any]:
         """The guarantee in the plain values of a JSON file; `from_dict` makes it again, exactly."""
@@ -176,6 +186,8 @@ class Guarantee:
     @classmethod
     def from_dict(cls, plain: dict[str, Any]) -> Guarantee:
         """The guarantee that `to_dict` wrote."""
+        if "deletes" not in plain and plain.get("life") == plain.get("loss"):  # how version 0.1 said it
+            plain = {**plain, "life": None, "deletes": False}
         return cls(**{name: from_plain(part, KINDS) for name, part in plain.items()})
 
     @property
@@ -189,7 +201,7 @@ class Guarantee:
 
     def __str__(self) -> str:
         whole = isinstance(self.unit, Event) and self.record != _ROW
-        unit = f"any one {self.record}" if whole else self.unit.words()
+        unit = f"any one {self.record}" if whole else self.unit.words(deletes=self.deletes)
         return (
             f"Whoever sees everything published over {_span(self.horizon)}, whatever else they know, can hardly tell "
             f"{self.neighbours.value.format(unit=unit)}: {_bound(self.loss)}{self._records()}"
@@ -211,11 +223,45 @@ class Guarantee:
             return f"; a person with m {many} gets {_person(life)}"
         if self.retention is not None:
             first = f"a record leaves by a public rule {_plural(self.retention, 'step')} after it came, so its whole life gets {life}"
-        elif life == self.loss:
+        elif not self.deletes:
             first = f"records are never deleted, so a record's whole life gets {life}"
         else:
             first = f"a record that is inserted and later deleted gets {life}"
         return f"; {first}, and a person with m such records gets {_person(life)}"
+
+
+class Promising(Protocol):
+    """A mechanism of events, as far as its guarantee needs it."""
+
+    @property
+    def unit(self) -> Unit: ...
+    @property
+    def neighbours(self) -> Neighbours: ...
+    @property
+    def horizon(self) -> int | None: ...
+    @property
+    def deletes(self) -> bool: ...
+
+
+def events_of(mechanism: Promising) -> tuple[int, int]:
+    """Insertions and deletions of one unit over the horizon."""
+    if isinstance(mechanism.unit, User) and mechanism.unit.events is not None:
+        return mechanism.unit.events, mechanism.unit.events if mechanism.deletes else 0
+    return 1, 0
+
+
+def promised(mechanism: Promising, loss: Callable[[int, int], Loss]) -> Guarantee:
+    """The guarantee of a mechanism of events, from its loss for some insertions and deletions."""
+    event = isinstance(mechanism.unit, Event)
+    return Guarantee(
+        loss(*events_of(mechanism)),
+        mechanism.unit,
+        mechanism.neighbours,
+        mechanism.horizon,
+        life=loss(1, 1) if event and mechanism.deletes else None,
+        retention=getattr(mechanism, "retention", None) if event else None,
+        deletes=mechanism.deletes,
+    )
 
 
 KINDS: Kinds = {

@@ -116,7 +116,7 @@ def test_a_life_is_asked_of_events_only():
         (lambda: Guarantee(PureDP(epsilon=1), Event(), AddRemove, 0), "horizon must be"),
         (lambda: Guarantee(PureDP(epsilon=1), Event(), Replace, 3), "its neighbours are AddRemove"),
         (lambda: Guarantee(PureDP(epsilon=1), Event(), AddRemove, 3, life=3), "life is a loss"),  # type: ignore[arg-type]
-        (lambda: Guarantee(PureDP(epsilon=1), Event(), AddRemove, 3, PureDP(epsilon=1), 4), "without retention"),
+        (lambda: Guarantee(PureDP(epsilon=1), Event(), AddRemove, 3, PureDP(epsilon=1), 4), "with a retention"),
         (
             lambda: Guarantee(PureDP(epsilon=1), User(column="id"), AddRemove, 3, retention=2),
             "belong to the unit Event",

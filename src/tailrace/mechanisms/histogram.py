@@ -21,7 +21,7 @@ import numpy as np
 from tailrace.counters.choice import allot
 from tailrace.domain import Schema
 from tailrace.errors import ConfigError
-from tailrace.guarantee import AddRemove, Event, Guarantee, Neighbours, Unit, User
+from tailrace.guarantee import AddRemove, Event, Guarantee, Neighbours, Unit, User, events_of, promised
 from tailrace.loss import ZCDP, ApproxDP, Loss, whole
 from tailrace.mechanisms.base import Estimate, Sample, State, Step, Table, Takes
 from tailrace.mechanisms.bins import resampled, weights
@@ -124,10 +124,7 @@ class HistogramStream:
 
     @property
     def _events(self) -> tuple[int, int]:
-        """Insertions and deletions of one unit over the horizon."""
-        if isinstance(self.unit, User) and self.unit.events is not None:
-            return self.unit.events, self.unit.events if self.deletes else 0
-        return 1, 0
+        return events_of(self)
 
     @property
     def counting(self) -> Any:
@@ -136,9 +133,7 @@ class HistogramStream:
 
     @property
     def guarantee(self) -> Guarantee:
-        loss = self._stated(self.counting.loss(*self._events))
-        life = self._stated(self.counting.loss(1, int(self.deletes))) if isinstance(self.unit, Event) else None
-        return Guarantee(loss, self.unit, self.neighbours, self.horizon, life=life)
+        return promised(self, lambda inserted, deleted: self._stated(self.counting.loss(inserted, deleted)))
 
     def init(self) -> State:
         return State(

@@ -27,7 +27,7 @@ import numpy as np
 from tailrace.counters.choice import allot
 from tailrace.domain import Box
 from tailrace.errors import ConfigError
-from tailrace.guarantee import AddRemove, Event, Guarantee, Neighbours, Unit, User
+from tailrace.guarantee import AddRemove, Event, Guarantee, Neighbours, Unit, User, events_of, promised
 from tailrace.loss import ZCDP, ApproxDP, Loss, PureDP, whole
 from tailrace.mechanisms.base import Sample, State, Step, Table, Takes
 from tailrace.mechanisms.privtree_nodes import Batch, Grid, Growth, Nodes
@@ -124,10 +124,7 @@ class PrivTreeStream:
 
     @property
     def _events(self) -> tuple[int, int]:
-        """Insertions and deletions of one unit over the horizon."""
-        if isinstance(self.unit, User) and self.unit.events is not None:
-            return self.unit.events, self.unit.events if self.deletes else 0
-        return 1, 0
+        return events_of(self)
 
     def _budget(self, share: Any) -> PureDP | ZCDP:
         """A part of the whole loss: of epsilon, or of rho."""
@@ -150,12 +147,11 @@ class PrivTreeStream:
 
     @property
     def guarantee(self) -> Guarantee:
-        inserts, deletes = self._events
-        loss = self._stated(self.splitting.loss(inserts) & self.counting.loss(inserts, deletes))
-        life = None
-        if isinstance(self.unit, Event) and self.deletes:
-            life = self._stated(self.splitting.loss(1) & self.counting.loss(1, 1))
-        return Guarantee(loss, self.unit, self.neighbours, self.horizon, life=life)
+        return promised(self, self._loss)
+
+    def _loss(self, inserted: int, deleted: int) -> Loss:
+        """What the tree's coins and the leaves' counters prove together."""
+        return self._stated(self.splitting.loss(inserted) & self.counting.loss(inserted, deleted))
 
     def _stated(self, loss: Loss) -> Loss:
         """A loss in the form that was asked for."""

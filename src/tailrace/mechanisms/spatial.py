@@ -40,7 +40,7 @@ from tailrace.counters.choice import allot
 from tailrace.domain import Box
 from tailrace.errors import ConfigError
 from tailrace.geometry import Region, Roads
-from tailrace.guarantee import AddRemove, Event, Guarantee, Neighbours, Unit, User
+from tailrace.guarantee import AddRemove, Event, Guarantee, Neighbours, Unit, User, events_of, promised
 from tailrace.loss import ZCDP, ApproxDP, Loss, PureDP, whole
 from tailrace.mechanisms.base import Sample, State, Step, Table, Takes
 from tailrace.mechanisms.spatial_epochs import AdaTree, Epochs, Released
@@ -121,10 +121,7 @@ class SpatialStream:
 
     @property
     def _events(self) -> tuple[int, int]:
-        """Insertions and deletions of one unit over the horizon."""
-        if isinstance(self.unit, User) and self.unit.events is not None:
-            return self.unit.events, self.unit.events if self.deletes else 0
-        return 1, 0
+        return events_of(self)
 
     @property
     def _rows(self) -> int:
@@ -172,10 +169,7 @@ class SpatialStream:
 
     @property
     def guarantee(self) -> Guarantee:
-        loss, event = self._loss(*self._events), isinstance(self.unit, Event)
-        life = self._loss(1, 1) if event and self.deletes else None
-        retention = self.retention if event else None
-        return Guarantee(loss, self.unit, self.neighbours, self.horizon, life=life, retention=retention)
+        return promised(self, self._loss)
 
     def _loss(self, inserted: int, deleted: int) -> Loss:
         """What the clock's and the leaves' noise prove together, in the form that was asked for."""

@@ -42,7 +42,7 @@ from tailrace.counters.choice import allot
 from tailrace.domain import Schema
 from tailrace.domain.digits import Digits
 from tailrace.errors import ConfigError
-from tailrace.guarantee import AddRemove, Event, Guarantee, Neighbours, Unit
+from tailrace.guarantee import AddRemove, Guarantee, Neighbours, Unit, events_of, promised
 from tailrace.loss import Loss, whole
 from tailrace.marginals import Marginals
 from tailrace.mechanisms.base import Estimate, Sample, State, Step, Table, Takes
@@ -59,7 +59,6 @@ from tailrace.mechanisms.tabular_workloads import (
     check,
     check_fit,
     default_fit,
-    events_of,
     marginals_of,
     plan_of,
     rows_in,
@@ -141,7 +140,7 @@ class TabularStream:
 
     @property
     def _events(self) -> tuple[int, int]:
-        return events_of(self.unit, deletes=self.deletes)
+        return events_of(self)
 
     @functools.cached_property
     def budget(self) -> Budget:
@@ -161,9 +160,7 @@ class TabularStream:
 
     @property
     def guarantee(self) -> Guarantee:
-        loss = self.budget.loss(self.clock, *self._events)
-        life = self.budget.loss(self.clock, 1, int(self.deletes)) if isinstance(self.unit, Event) else None
-        return Guarantee(loss, self.unit, self.neighbours, self.horizon, life=life)
+        return promised(self, functools.partial(self.budget.loss, self.clock))
 
     def init(self) -> State:
         buffer = np.zeros(self.marginals.size, np.int64)

@@ -34,7 +34,7 @@ from tailrace.domain import Schema
 from tailrace.domain.digits import Digits
 from tailrace.errors import ConfigError
 from tailrace.fit import Measured
-from tailrace.guarantee import AddRemove, Event, Guarantee, Neighbours, Unit
+from tailrace.guarantee import AddRemove, Guarantee, Neighbours, Unit, events_of, promised
 from tailrace.loss import ZCDP, ApproxDP, Loss, Number, PureDP, exact, whole
 from tailrace.marginals import Marginals
 from tailrace.mechanisms.base import Estimate, Sample, State, Step, Table, Takes
@@ -48,7 +48,6 @@ from tailrace.mechanisms.tabular_workloads import (
     check,
     check_fit,
     default_fit,
-    events_of,
     flat,
     marginals_of,
     plan_of,
@@ -143,7 +142,7 @@ class TabularSteps:
 
     @property
     def _events(self) -> tuple[int, int]:
-        return events_of(self.unit, deletes=self.deletes)
+        return events_of(self)
 
     @property
     def _chosen(self) -> int:
@@ -178,8 +177,7 @@ class TabularSteps:
 
     @property
     def guarantee(self) -> Guarantee:
-        life = self._loss(1, int(self.deletes)) if isinstance(self.unit, Event) else None
-        return Guarantee(self._loss(*self._events), self.unit, self.neighbours, self.horizon, life=life)
+        return promised(self, self._loss)
 
     def _loss(self, inserted: int, deleted: int) -> Loss:
         """What the three kinds of draws prove together, in the form that was asked for."""

@@ -68,13 +68,6 @@ def check_fit(fit: Any, marginals: Marginals) -> None:
         )
 
 
-def events_of(unit: Unit, *, deletes: bool) -> tuple[int, int]:
-    """Insertions and deletions of one unit over the horizon."""
-    if isinstance(unit, User) and unit.events is not None:
-        return unit.events, unit.events if deletes else 0
-    return 1, 0
-
-
 def plan_of(domain: Schema, marginals: Marginals, unit: Unit) -> Plan:
     """What is counted at every step."""
     return Plan(codes=domain, key=unit.column if isinstance(unit, User) else None, marginals=marginals)

@@ -62,8 +62,8 @@ def promise(losses: Sequence[Loss], privacy: Loss, unit: Unit) -> Guarantee:
     if isinstance(privacy, ApproxDP) and isinstance(loss, ZCDP):
         loss = loss.as_approx(delta=privacy.delta)
     if isinstance(unit, Event):
-        return Guarantee(loss, unit, AddRemove, 1, life=loss, record="trajectory")
-    return Guarantee(loss, unit, AddRemove, 1)
+        return Guarantee(loss, unit, AddRemove, 1, record="trajectory", deletes=False)
+    return Guarantee(loss, unit, AddRemove, 1, deletes=False)
 
 
 def check(domain: Any, privacy: Loss, unit: Unit, trajectory: str, order: str) -> None:
