@@ -8,6 +8,7 @@ call in which noise meets data.
 from __future__ import annotations
 
 import enum
+import math
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -47,13 +48,24 @@ class Step:
 
 @dataclass(frozen=True)
 class Estimate:
-    """A released number with its standard error."""
+    """A released number with its standard error.
+
+    It prints to two significant digits of the error, and to whole numbers where these say more.
+
+    >>> print(Estimate(0.1234, 0.0056), Estimate(70123.4, 812.3), sep=", ")
+    0.1234 +- 0.0056, 70123 +- 812
+    """
 
     value: float
     error: float
 
     def __str__(self) -> str:
-        return f"{self.value:.1f} +- {self.error:.1f}"
+        if not (math.isfinite(self.error) and self.error > 0):
+            return f"{self.value:.6g} +- {self.error:g}"
+        places = 1 - int(f"{self.error:.1e}".partition("e")[2])  # rounded first: 0.0996 is 0.10
+        if places > 12:
+            return f"{self.value:.6g} +- {self.error:.1e}"
+        return f"{self.value:.{max(places, 0)}f} +- {self.error:.{max(places, 0)}f}"
 
 
 @dataclass(frozen=True)
