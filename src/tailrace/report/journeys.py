@@ -7,7 +7,6 @@ two are from each other, and says PRIVATE wherever it is read.
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Sequence
 from importlib.resources import files
 from typing import Any
@@ -22,11 +21,11 @@ from tailrace.metrics.tracks import Tracks
 from tailrace.metrics.trajectories import TrajectoryError, small_rectangles, trajectory_error
 from tailrace.report import page
 from tailrace.report.lives import on_map, packed
+from tailrace.report.maps import WIDTH, canvases
 from tailrace.report.spatial import PRIVATE, charged
 
 JOURNEYS = 1_000  # drawn on a map at most
 POINTS = 150_000  # of all of them together at most, so that the page stays small
-_WIDTH = 860
 _FINEST = 1_500  # what is shorter than this part of a map's width is left off roads and borders
 _MEASURES = {
     "ends_jsd": "Pairs of first and last cell, of 1,600 (SE_JSD)",
@@ -136,13 +135,7 @@ def _lines(placed: np.ndarray, begins: np.ndarray, owner: np.ndarray) -> dict[st
 
 def _maps(layers: list[dict[str, Any]], domain: Any) -> str:
     data = json.dumps({"layers": layers, "ground": _ground(domain)}).replace("</", "<\\/")
-    width = _WIDTH if len(layers) > 1 else 2 * _WIDTH  # twice what is shown, for sharp lines
-    height = round(width * _ratio(domain))
-    maps = "".join(
-        f'<figure class="map"><canvas id="map-{one["name"]}" width="{width}" height="{height}"></canvas>'
-        f'<figcaption>{one["title"]}: <span id="count-{one["name"]}"></span> journeys</figcaption></figure>'
-        for one in layers
-    )
+    width = WIDTH if len(layers) > 1 else 2 * WIDTH  # twice what is shown, for sharp lines
     most = max(1, *(one["drawn"] for one in layers))
     below = "roads" if isinstance(domain, Roads) else "borders"
     hidden = "" if isinstance(domain, Roads | Region) else " hidden"
@@ -155,17 +148,9 @@ def _maps(layers: list[dict[str, Any]], domain: Any) -> str:
     script = files("tailrace.report").joinpath("journeys.js").read_text(encoding="utf-8")
     note = f"<p>At most {JOURNEYS:,} are drawn, chosen at random; what many of them take is darker.</p>"
     return (
-        f'{note}\n{controls}\n<div class="maps">{maps}</div>\n'
+        f"{note}\n{controls}\n{canvases(layers, domain, width=width, of='journeys')}\n"
         f'<script id="journeys-data" type="application/json">{data}</script>\n<script>{script}</script>'
     )
-
-
-def _ratio(domain: Any) -> float:
-    """Height to width as on the ground, where the columns are degrees; within what a page can show."""
-    width, height = np.subtract(domain.high, domain.low)
-    if tuple(name.lower()[:3] for name in domain.columns) == ("lon", "lat"):
-        width *= math.cos(math.radians((domain.low[1] + domain.high[1]) / 2))
-    return float(np.clip(height / width, 0.4, 1.6))
 
 
 def _errors(truth: Tracks, synthetic: Tracks, domain: Any) -> str:

@@ -18,12 +18,12 @@ from tailrace.ledger import Entry
 from tailrace.report import page
 from tailrace.report.chart import Line, line_chart
 from tailrace.report.lives import Lives, layer, lives, on_map, packed
+from tailrace.report.maps import WIDTH, canvases
 from tailrace.stream import Stream
 
 PRIVATE = "PRIVATE: it shows the true data. For the curator only; never publish it."
 _RECTANGLES = 60
 _MEAN_OF_ABSOLUTE = 0.8  # of a normal variable, in standard deviations
-_WIDTH = 860
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ def spatial_report(stream: Stream, entries: Sequence[Entry], truth: Lives | None
     error = line_chart(lines, title="Error of a count in a rectangle", x_label="step", y_label="points")
     sections = [
         ("The promise", page.quote(str(stream.guarantee))),
-        ("Step by step", _maps(layers, followed.partitions, _labels(stream))),
+        ("Step by step", _maps(layers, domain, followed.partitions, _labels(stream))),
         ("How far off a count is", page.figure(error, _caption(truth is not None))),
         ("The ledger", page.table(("population", "stream", "charged", "step"), [charged(entry) for entry in entries])),
     ]
@@ -103,14 +103,8 @@ def _rectangles(domain: Any) -> list[tuple[np.ndarray, np.ndarray]]:
     return found
 
 
-def _maps(layers: list[dict[str, Any]], partitions: list[dict[str, Any]], labels: list[str]) -> str:
+def _maps(layers: list[dict[str, Any]], domain: Any, partitions: list[dict[str, Any]], labels: list[str]) -> str:
     data = json.dumps({"layers": layers, "partitions": partitions, "labels": labels}).replace("</", "<\\/")
-    width = _WIDTH // len(layers)
-    maps = "".join(
-        f'<figure class="map"><canvas id="map-{one["name"]}" width="{width}" height="{width * 3 // 4}"></canvas>'
-        f'<figcaption>{one["title"]}: <span id="count-{one["name"]}"></span> points</figcaption></figure>'
-        for one in layers
-    )
     last = len(labels)
     controls = (
         '<p class="controls"><button id="play" type="button">Play</button> '
@@ -120,7 +114,7 @@ def _maps(layers: list[dict[str, Any]], partitions: list[dict[str, Any]], labels
     )
     script = files("tailrace.report").joinpath("map.js").read_text(encoding="utf-8")
     return (
-        f'{controls}\n<div class="maps">{maps}</div>\n'
+        f"{controls}\n{canvases(layers, domain, width=WIDTH // len(layers), of='points')}\n"
         f'<script id="map-data" type="application/json">{data}</script>\n<script>{script}</script>'
     )
 
