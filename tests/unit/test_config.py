@@ -238,7 +238,7 @@ def test_an_example_can_be_used_as_it_stands():
         ('"PureDP"', '"PureDp"', 'privacy has no kind \'PureDp\'; did you mean "PureDP" (of "ApproxDP", "PureDP", "ZCDP")?'),
         ('"PureDP"', '"User"', 'line 8: [mechanism] privacy has no kind \'User\'; use one of "ApproxDP", "PureDP", "ZCDP".'),
         ("epsilon = 1.0", "eps = 1.0", "line 8: [mechanism] privacy has no key 'eps'; did you mean 'epsilon'?"),
-        ("epsilon = 1.0", "epsilon = 1e-30", "line 8: [mechanism]: Noise for epsilon = 1e-30 lies beyond the sampler's range"),
+        ("epsilon = 1.0", "epsilon = 1e-30", "line 8: [mechanism]: privacy= is too small for all that it pays for"),
         ("epsilon = 1.0", "epsilon = true", "line 8: [mechanism] privacy.epsilon must be a number."),
         ('{ kind = "PureDP", epsilon = 1.0 }', "1", 'for example { kind = "PureDP", epsilon = 1.0 }.'),
         ('{ kind = "Event" }', "{}", "line 9: [mechanism] unit needs the key 'kind', which is one of \"Event\", \"User\", \"Window\"."),

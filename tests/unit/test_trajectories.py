@@ -65,6 +65,45 @@ def test_the_shares_add_up_to_the_budget_and_every_level_gets_its_part():
     assert approx.guarantee.loss.epsilon <= 1
 
 
+SMALL_TO_LARGE = [
+    *(PureDP(epsilon=epsilon) for epsilon in ("0.001", "0.01", "0.03", "0.1", "0.3", 1, 5, 20)),
+    *(ZCDP(rho=rho) for rho in ("0.000001", "0.00005", "0.005", 200)),
+    *(ApproxDP(epsilon=epsilon, delta=1e-6) for epsilon in ("0.01", "0.1", 20)),
+]
+
+
+@pytest.mark.parametrize("unit", [Event(), User(column="id")])
+@pytest.mark.parametrize("privacy", SMALL_TO_LARGE, ids=str)
+def test_every_budget_is_met_by_noise_in_its_proportion(privacy, unit):
+    """A small budget counts a unit in fewer parts; the noise stays what the budget says, in units."""
+    mechanism = made(Box(low=(0, 0), high=(1, 1), columns=("x", "y")), unit=unit, privacy=privacy)
+    loss = mechanism.guarantee.loss
+    if isinstance(privacy, ApproxDP):
+        assert isinstance(loss, PureDP | ApproxDP) and loss.epsilon <= privacy.epsilon
+    else:
+        assert loss == privacy
+    whole, largest = mechanism.queries[0].whole, 0.0
+    for query in mechanism.queries:
+        assert query.whole == whole
+        share = mechanism.budgets[query.name]
+        for budget, atoms in zip(query.budgets(share), query.noise(share), strict=True):
+            pure = isinstance(budget, PureDP)
+            assert atoms.scale == (whole / budget.epsilon if pure else whole**2 / (2 * budget.rho))
+            largest = max(largest, float(atoms.scale) if pure else float(atoms.scale) ** 0.5)
+    assert largest <= 1e9 and (whole == WHOLE or 2 * largest > 1e9), "no fewer parts than it needs"
+
+
+def test_journeys_are_released_at_a_small_epsilon():
+    view = release_once(made(epsilon="0.02"), crossing(60), noise=Noise.insecure(3)).view
+    assert view.total.error > 1_000, "noise for a fiftieth of a budget of one"
+    with pytest.raises(ConfigError, match=r"privacy= is too small .* Use a larger epsilon or rho"):
+        made(epsilon="0.00001")
+    with pytest.raises(ConfigError, match=r"privacy= is too small .* Use a larger epsilon or rho"):
+        papers.trajectories(
+            domain=SQUARE, privacy=PureDP(epsilon="0.0001"), unit=Event(), trajectory="trip", order="at"
+        )
+
+
 def test_under_approx_the_parts_share_what_makes_less_noise():
     """A generous delta is worth a rho; a tiny one is not, and epsilon is shared."""
     kinds = {

@@ -24,7 +24,7 @@ import numpy as np
 
 from tailrace.errors import ConfigError
 from tailrace.loss import ZCDP, ApproxDP, Loss, PureDP, whole
-from tailrace.noise import LARGEST, SMALLEST, Draws, Shape, gaussian_variance, laplace_variance
+from tailrace.noise import Draws, Shape, check_drawable, gaussian_variance, laplace_variance
 
 
 @dataclass(frozen=True)
@@ -48,11 +48,7 @@ class Atoms:
     def check(self) -> None:
         """Refuse a budget whose noise the sampler cannot draw, before anything is counted with it."""
         if self.privacy is not None:
-            low, high = (SMALLEST, LARGEST) if isinstance(self.privacy, PureDP) else (SMALLEST**2, LARGEST**2)
-            if not low <= self.scale <= high:
-                raise ConfigError(
-                    f"Noise for {self.privacy} lies beyond the sampler's range (scales of 1/1000 to 1,000,000,000)."
-                )
+            check_drawable(self.scale, gaussian=not isinstance(self.privacy, PureDP))
 
     def draw(self, noise: Draws, shape: Shape) -> np.ndarray:
         """Integer noise, one per atom."""

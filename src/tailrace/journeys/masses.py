@@ -1,7 +1,7 @@
 """How much of the units lies where: counts on a public grid of fractions, sparse, and additive over journeys.
 
-One unit is `WHOLE` parts. Whatever is counted, one unit adds nonnegative parts, no more than WHOLE in all: the 1-norm of what one unit
-changes is at most WHOLE, and so is the 2-norm.
+One unit is `WHOLE` parts, or fewer where a mechanism's noise would be too large for so many. Whatever is counted, one unit adds
+nonnegative parts, no more than its whole in all: the 1-norm of what one unit changes is at most the whole, and so is the 2-norm.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 
 from tailrace.errors import DataError
 
-WHOLE = 1 << 20  # parts of one unit
+WHOLE, LEAST = 1 << 20, 1 << 10  # parts of one unit: of most budgets, and of the smallest ones
 
 
 @dataclass(frozen=True, eq=False)

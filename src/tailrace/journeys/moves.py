@@ -55,20 +55,19 @@ class Routes:
         """The cell in which each ends."""
         return self.cells[self.offsets[1:] - 1]
 
-    @property
-    def share(self) -> np.ndarray:
+    def share(self, whole: int = WHOLE) -> np.ndarray:
         """The parts of each trajectory in all."""
-        return WHOLE // self.among
+        return whole // self.among
 
 
-def visits(found: Journeys | Routes, places: np.ndarray, size: int, *, most: int = 1) -> Masses:
+def visits(found: Journeys | Routes, places: np.ndarray, size: int, *, most: int = 1, whole: int = WHOLE) -> Masses:
     """The parts of the points (of routes: of the visits), by the place (below `size`, or -1) of their cell.
 
     A trajectory with fewer than `most` of them gives each a part of that many, so that short ones do not weigh more.
     """
     from tailrace.journeys import moves_kernel as kernel
 
-    return Masses.held(kernel.visited(found.offsets, found.cells, found.among, WHOLE, most, places, size))
+    return Masses.held(kernel.visited(found.offsets, found.cells, found.among, whole, most, places, size))
 
 
 def distinct(found: Routes, cells: int, *, between: bool = False) -> np.ndarray:
@@ -78,22 +77,22 @@ def distinct(found: Routes, cells: int, *, between: bool = False) -> np.ndarray:
     return kernel.distinct(found.offsets, found.cells, found.points + between, cells)
 
 
-def held(found: Routes, places: np.ndarray, *, most: int, between: bool = False) -> Masses:
+def held(found: Routes, places: np.ndarray, *, most: int, between: bool = False, whole: int = WHOLE) -> Masses:
     """The parts of the different cells in which trajectories have points, by the places of the cells; `most` as in visits."""
     from tailrace.journeys import moves_kernel as kernel
 
     many, points = distinct(found, len(places), between=between), found.points + between
-    parts = kernel.held(found.offsets, found.cells, points, found.among, WHOLE, most, len(places), many)
+    parts = kernel.held(found.offsets, found.cells, points, found.among, whole, most, len(places), many)
     there = np.flatnonzero(parts)
     return Masses.of(places[there], parts[there])
 
 
-def turns(found: Routes, graph: Graph, directions: np.ndarray, *, most: int) -> Masses:
+def turns(found: Routes, graph: Graph, directions: np.ndarray, *, most: int, whole: int = WHOLE) -> Masses:
     """The parts of the turns from one move to the next, in eighths of a circle, of edges with these directions."""
     from tailrace.journeys import moves_kernel as kernel
 
     return Masses.held(
-        kernel.turned(found.offsets, found.cells, found.among, WHOLE, most, graph.starts, graph.targets, directions)
+        kernel.turned(found.offsets, found.cells, found.among, whole, most, graph.starts, graph.targets, directions)
     )
 
 
@@ -137,4 +136,4 @@ def transitions(routes: Routes, graph: Graph, *, weighting: Weighting, stays: bo
 
 def ends(routes: Routes, cells: int) -> Masses:
     """The parts of the trajectories by first and last of so many cells: first * cells + last."""
-    return Masses.of(routes.first * cells + routes.last, routes.share)
+    return Masses.of(routes.first * cells + routes.last, routes.share())

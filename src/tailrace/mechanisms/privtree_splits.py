@@ -30,7 +30,7 @@ import numpy as np
 
 from tailrace.errors import ConfigError
 from tailrace.loss import ZCDP, Loss, Number, PureDP, exact, whole
-from tailrace.noise import LARGEST, SMALLEST, Draws
+from tailrace.noise import Draws, check_drawable
 
 GRID = 1024  # parts of a count
 _MOST = 2.0**50  # a public count beyond is taken as this much, so that no integer overflows
@@ -75,8 +75,7 @@ class SplitCoin:
     grid: int = GRID
 
     def __post_init__(self) -> None:
-        if not SMALLEST <= self.scale * self.grid <= LARGEST:
-            raise ConfigError("This budget and share= ask for coins beyond the sampler's range; use a larger budget.")
+        check_drawable(self.scale * self.grid)
 
     @functools.cached_property
     def scale(self) -> Fraction:

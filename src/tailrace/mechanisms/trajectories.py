@@ -6,7 +6,7 @@ journeys are then put together: ends from a gravity model that agrees with all t
 that pass the cells and turn as was measured, points along the walks.
 
 Privacy: the declared loss of the declared unit, neighbours add/remove. A unit is one trajectory, whole, or one person with all of
-theirs. In each level of each part one unit adds nonnegative parts of at most WHOLE in all (`trajectories_counts`), in whole numbers
+theirs. In each level of each part one unit adds nonnegative parts of at most its whole in all (`trajectories_counts`), in whole numbers
 that are never rounded up beyond it; every count of a public set gets noise of that sensitivity; the losses of parts and levels
 add up to the declared one. All that is made of them is post-processing. How many trajectories, people and points there are is
 measured too, never known.
@@ -31,7 +31,6 @@ from tailrace.domain import Box
 from tailrace.errors import ConfigError
 from tailrace.geometry import Region, Roads
 from tailrace.guarantee import AddRemove, Guarantee, Neighbours, Unit, User
-from tailrace.journeys.masses import WHOLE
 from tailrace.journeys.reading import Reading
 from tailrace.loss import Loss
 from tailrace.mechanisms.base import Sample, State, Step, Table, Takes
@@ -45,6 +44,8 @@ from tailrace.mechanisms.trajectories_times import Clock
 from tailrace.mechanisms.trajectories_view import Noisy, TrajectoriesView
 from tailrace.mechanisms.trajectories_walks import Model, TurningWalks, Walks, moves_of
 from tailrace.noise import Draws
+
+_PARTS = ("visits", "points", "ends", "pairs", "distances", "detours", "turns", "sizes", "timing", "number")
 
 
 @dataclass(frozen=True)
@@ -90,7 +91,8 @@ class Trajectories:
 
     def __post_init__(self) -> None:
         check(self.domain, self.privacy, self.unit, self.trajectory, self.order)
-        for name, part in self._parts.items():
+        for name in _PARTS:
+            part = getattr(self, name)
             kind = Clock if name == "timing" else Grids if name in ("visits", "points", "ends", "pairs") else Bins
             if not isinstance(part, kind) and not (name in ("pairs", "timing") and part is None):
                 raise ConfigError(f"{name} must be {kind.__name__}(...).")
@@ -125,18 +127,18 @@ class Trajectories:
 
     @property
     def _parts(self) -> dict[str, Any]:
-        names = ("visits", "points", "ends", "pairs", "distances", "detours", "turns", "sizes", "timing", "number")
-        return {name: getattr(self, name) for name in names}
+        """What is counted, by name."""
+        return {name: getattr(self, name) for name in _PARTS if getattr(self, name) is not None}
 
     @functools.cached_property
     def queries(self) -> tuple[Query, ...]:
         """What is counted, in order."""
-        return queries(self.domain, self._parts, between=bool(self.between))
+        return queries(self.domain, self._parts, self.budgets, between=bool(self.between))
 
     @functools.cached_property
     def budgets(self) -> dict[str, Any]:
         """What each part may lose: its share of epsilon, or of rho."""
-        return budgets(self.privacy, {query.name: query.part.share for query in self.queries})
+        return budgets(self.privacy, {name: part.share for name, part in self._parts.items()})
 
     @functools.cached_property
     def guarantee(self) -> Guarantee:
@@ -171,10 +173,12 @@ class Trajectories:
         for query in self.queries:
             levels = []
             for size in query.sizes:
-                levels.append(public.parts[start : start + size] / WHOLE)
+                levels.append(public.parts[start : start + size] / query.whole)
                 start += size
             atoms = query.noise(self.budgets[query.name])
-            noisy[query.name] = Noisy(query, tuple(levels), tuple((one.variance() / 2) ** 0.5 / WHOLE for one in atoms))
+            noisy[query.name] = Noisy(
+                query, tuple(levels), tuple((one.variance() / 2) ** 0.5 / query.whole for one in atoms)
+            )
         return TrajectoriesView(self.layout, noisy)
 
     def sample(self, view: TrajectoriesView | None, previous: Table, rng: np.random.Generator) -> Sample:

@@ -14,15 +14,16 @@
 | timing     | its first time, and the mean time between points: 1/2 each           | bins of a public clock                      |
 | number     | itself                                                               | one number                                  |
 
-Privacy: in each level of each part one unit adds at most WHOLE parts, by the table. A part divides its budget among its levels, and every
-cell, pair and bin of every level, which are public, gets noise of that sensitivity: it loses the sum, its whole budget.
+Privacy: in each level of each part one unit adds at most its whole, by the table (WHOLE parts, fewer where the budget is
+small: a public number). A part divides its budget among its levels, and every cell, pair and bin of every level, which
+are public, gets noise of that sensitivity: it loses the sum, its whole budget.
 """
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -36,7 +37,7 @@ from tailrace.journeys.reading import Journeys
 from tailrace.loss import Loss, Number, exact, whole
 from tailrace.mechanisms.spatial_tree import partition_of
 from tailrace.mechanisms.trajectories_layout import Layout
-from tailrace.mechanisms.trajectories_promise import Budget, atoms_of, part_of
+from tailrace.mechanisms.trajectories_promise import Budget, atoms_of, part_of, whole_within
 from tailrace.mechanisms.trajectories_times import Clock
 from tailrace.noise import Draws
 
@@ -110,6 +111,7 @@ class Query:
     part: Any  # Grids, Bins or Clock, by the name
     domain: Any
     between: bool = False  # whether a cell that is passed between two points is visited
+    whole: int = WHOLE  # parts of one unit
 
     @functools.cached_property
     def sizes(self) -> tuple[int, ...]:
@@ -128,10 +130,14 @@ class Query:
         assert isinstance(self.part, Grids)
         return self.part.within(self.domain.side)
 
+    def budgets(self, budget: Budget) -> tuple[Budget, ...]:
+        """Of each level."""
+        parts = self.part.parts(self.domain.side) if isinstance(self.part, Grids) else (Fraction(1),)
+        return tuple(part_of(budget, part) for part in parts)
+
     def noise(self, budget: Budget) -> tuple[Atoms, ...]:
         """Of one count of each level."""
-        parts = self.part.parts(self.domain.side) if isinstance(self.part, Grids) else (Fraction(1),)
-        return tuple(atoms_of(part_of(budget, part)) for part in parts)
+        return tuple(atoms_of(level, self.whole) for level in self.budgets(budget))
 
     def loss(self, budget: Budget) -> Loss:
         """Of all levels together."""
@@ -164,50 +170,51 @@ class Query:
         return partition.places[cells] >> (partition.depth - 2 * (side.bit_length() - 1))
 
     def _visits(self, journeys: Journeys, routes: Routes, layout: Layout) -> Masses:  # noqa: ARG002
-        return held(routes, layout.index, most=self.part.most, between=self.between)
+        return held(routes, layout.index, most=self.part.most, between=self.between, whole=self.whole)
 
     def _points(self, journeys: Journeys, routes: Routes, layout: Layout) -> Masses:  # noqa: ARG002
         places = self._nodes(np.arange(self.domain.size), self.sides[-1])
-        return visits(journeys, places, self.sizes[-1], most=self.part.most)
+        return visits(journeys, places, self.sizes[-1], most=self.part.most, whole=self.whole)
 
     def _ends(self, journeys: Journeys, routes: Routes, layout: Layout) -> Masses:  # noqa: ARG002
-        share = WHOLE // journeys.among
+        share = self.whole // journeys.among
         nodes = [self._nodes(cells, self.sides[-1]) for cells in (journeys.first, journeys.last)]
         return Masses.of(np.concatenate(nodes), np.concatenate([share // 2, share - share // 2]))
 
     def _pairs(self, journeys: Journeys, routes: Routes, layout: Layout) -> Masses:  # noqa: ARG002
         one, other = (self._nodes(cells, self.sides[-1]) for cells in (journeys.first, journeys.last))
         codes = paired(np.minimum(one, other), np.maximum(one, other), self.sides[-1] ** 2)
-        return Masses.of(codes, WHOLE // journeys.among)
+        return Masses.of(codes, self.whole // journeys.among)
 
     def _distances(self, journeys: Journeys, routes: Routes, layout: Layout) -> Masses:  # noqa: ARG002
-        return Masses.of(self.far(journeys.first, journeys.last), WHOLE // journeys.among)
+        return Masses.of(self.far(journeys.first, journeys.last), self.whole // journeys.among)
 
     def _detours(self, journeys: Journeys, routes: Routes, layout: Layout) -> Masses:  # noqa: ARG002
         fewest = layout.apart(routes.first, routes.last)
         more = np.maximum(np.diff(routes.offsets) - 1 - fewest, 0)
         bins = (np.searchsorted(start, values, side="right") - 1 for start, values in ((FEWEST, fewest), (MORE, more)))
-        return Masses.of(next(bins) * len(MORE) + next(bins), routes.share)
+        return Masses.of(next(bins) * len(MORE) + next(bins), routes.share(self.whole))
 
     def _turns(self, journeys: Journeys, routes: Routes, layout: Layout) -> Masses:  # noqa: ARG002
-        return turns(routes, layout.graph, layout.directions, most=self.part.most)
+        return turns(routes, layout.graph, layout.directions, most=self.part.most, whole=self.whole)
 
     def _sizes(self, journeys: Journeys, routes: Routes, layout: Layout) -> Masses:
+        share = routes.share(self.whole)
         cells, points = distinct(routes, layout.cells, between=self.between), np.diff(journeys.offsets)
         runs = np.diff(routes.offsets)
         passed = np.add.reduceat(routes.points == 0, routes.offsets[:-1]) if len(runs) else runs
         limits = ((cells, CELLS), (points, POINTS), (passed, runs))
-        parts = [routes.share * np.minimum(many, limit) // (limit * len(limits)) for many, limit in limits]
+        parts = [share * np.minimum(many, limit) // (limit * len(limits)) for many, limit in limits]
         return Masses(np.arange(len(limits)), np.array([part.sum() for part in parts]))
 
     def _timing(self, journeys: Journeys, routes: Routes, layout: Layout) -> Masses:  # noqa: ARG002
         assert isinstance(self.part, Clock)
-        return self.part.count(journeys)
+        return self.part.count(journeys, self.whole)
 
     def _number(self, journeys: Journeys, routes: Routes, layout: Layout) -> Masses:  # noqa: ARG002
         """A person's m trajectories give min(m, most) parts of `most` together."""
         among, most = journeys.among, self.part.most
-        return Masses.of(np.zeros(len(among), np.int64), WHOLE * np.minimum(among, most) // (most * among))
+        return Masses.of(np.zeros(len(among), np.int64), self.whole * np.minimum(among, most) // (most * among))
 
     def far(self, first: np.ndarray, last: np.ndarray) -> np.ndarray:
         """The bin of the distance of cells of the domain: the same cell of a grid four and two times as fine, the same cell, further."""
@@ -238,6 +245,10 @@ def unpaired(codes: np.ndarray, cells: int) -> tuple[np.ndarray, np.ndarray]:
     return low, codes - start[low] + low
 
 
-def queries(domain: Any, parts: Mapping[str, Part | None], *, between: bool) -> tuple[Query, ...]:
-    """The parts that are there, in order."""
-    return tuple(Query(name, part, domain, between) for name, part in parts.items() if part is not None)
+def queries(
+    domain: Any, parts: Mapping[str, Part], budgets: Mapping[str, Budget], *, between: bool
+) -> tuple[Query, ...]:
+    """The parts, in order, all in the same parts of a unit."""
+    found = [Query(name, part, domain, between) for name, part in parts.items()]
+    whole = whole_within(level for query in found for level in query.budgets(budgets[query.name]))
+    return tuple(replace(query, whole=whole) for query in found)

@@ -8,16 +8,17 @@ parts follow one another, each with noise of its own, and what one counts may de
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
 from tailrace.counters.atoms import Atoms
 from tailrace.errors import ConfigError
 from tailrace.guarantee import AddRemove, Event, Guarantee, Unit, User
-from tailrace.journeys.masses import WHOLE
+from tailrace.journeys.masses import LEAST, WHOLE
 from tailrace.loss import ZCDP, ApproxDP, Loss, Number, PureDP, exact
 from tailrace.mechanisms.spatial_tree import partition_of
+from tailrace.noise import drawable
 
 Budget = PureDP | ZCDP
 
@@ -28,11 +29,25 @@ def part_of(budget: Budget, share: Number) -> Budget:
     return PureDP(epsilon=part * budget.epsilon) if isinstance(budget, PureDP) else ZCDP(rho=part * budget.rho)
 
 
-def atoms_of(budget: Budget) -> Atoms:
-    """Noise for parts of which one unit moves at most WHOLE: in the 1-norm, and therefore in the 2-norm."""
-    atoms = Atoms(budget, weight=WHOLE if isinstance(budget, PureDP) else WHOLE**2)
+def atoms_of(budget: Budget, whole: int = WHOLE) -> Atoms:
+    """Noise for parts of which one unit moves at most `whole`: in the 1-norm, and therefore in the 2-norm."""
+    atoms = Atoms(budget, weight=whole if isinstance(budget, PureDP) else whole**2)
     atoms.check()
     return atoms
+
+
+def whole_within(budgets: Iterable[Budget]) -> int:
+    """The parts of one unit: WHOLE, halved while some budget's noise for so many would be beyond the sampler's range."""
+    each = list(budgets)
+    whole = WHOLE
+    while whole > LEAST and not all(_drawable(budget, whole) for budget in each):
+        whole //= 2
+    return whole
+
+
+def _drawable(budget: Budget, whole: int) -> bool:
+    pure = isinstance(budget, PureDP)
+    return drawable(Atoms(budget, whole if pure else whole**2).scale, gaussian=not pure)
 
 
 def budgets(privacy: Loss, shares: Mapping[str, Any]) -> dict[str, Any]:

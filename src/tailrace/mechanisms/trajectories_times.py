@@ -15,7 +15,7 @@ import narwhals as nw
 import numpy as np
 
 from tailrace.errors import ConfigError
-from tailrace.journeys.masses import WHOLE, Masses
+from tailrace.journeys.masses import Masses
 from tailrace.journeys.reading import Journeys
 from tailrace.loss import Number, exact, whole
 
@@ -62,9 +62,9 @@ class Clock:
     def dtype(self) -> nw.dtypes.DType:
         return nw.String() if isinstance(self.start, str) else nw.Float64()
 
-    def count(self, journeys: Journeys) -> Masses:
+    def count(self, journeys: Journeys, whole: int) -> Masses:
         low, high = self.limits
-        share, points = WHOLE // journeys.among, np.diff(journeys.offsets)
+        share, points = whole // journeys.among, np.diff(journeys.offsets)
         span = np.clip(journeys.span, low - (high - low), high + (high - low))  # also what is infinite
         begin = np.clip((span[0] - low) / (high - low), 0.0, 1.0)
         first = np.minimum((begin * self.bins).astype(np.int64), self.bins - 1)

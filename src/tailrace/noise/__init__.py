@@ -288,6 +288,27 @@ def _scale(name: str, value: Number) -> Fraction:
     return number
 
 
+def drawable(scale: Fraction, *, gaussian: bool = False) -> bool:
+    """Whether noise of a Laplace scale, or of a Gaussian variance, lies in the sampler's range."""
+    power = 2 if gaussian else 1
+    return SMALLEST**power <= scale <= LARGEST**power
+
+
+def check_drawable(scale: Fraction, *, gaussian: bool = False) -> None:
+    """Refuse a budget whose noise cannot be drawn, before anything is counted with it."""
+    if drawable(scale, gaussian=gaussian):
+        return
+    if scale > 1:
+        raise ConfigError(
+            "privacy= is too small for all that it pays for: its noise lies beyond the sampler's range, 1,000,000,000. "
+            "Use a larger epsilon or rho, or divide it among fewer steps, releases or parts."
+        )
+    raise ConfigError(
+        "privacy= is too large to protect anybody: its noise lies beyond the sampler's range, 1/1000. Use a smaller "
+        "epsilon or rho."
+    )
+
+
 def _empty(shape: Shape) -> np.ndarray:
     sides = shape if isinstance(shape, tuple) else (shape,)
     if not all(isinstance(side, int | np.integer) and not isinstance(side, bool) and side >= 0 for side in sides):

@@ -18,10 +18,9 @@ from typing import Protocol
 
 import numpy as np
 
-from tailrace.errors import ConfigError
 from tailrace.loss import ZCDP, PureDP
 from tailrace.mechanisms.halving import Halving
-from tailrace.noise import LARGEST, SMALLEST, Draws, gaussian_variance, laplace_variance
+from tailrace.noise import Draws, check_drawable, gaussian_variance, laplace_variance
 
 Drawn = PureDP | ZCDP  # Laplace noise, or Gaussian
 
@@ -41,11 +40,8 @@ def scale(loss: Drawn, share: Fraction, records: int) -> Fraction:
 
 def check(static: Static, tree: Halving, loss: Drawn, records: int) -> None:
     """Refuse a budget whose noise the sampler cannot draw."""
-    low, high = (SMALLEST, LARGEST) if isinstance(loss, PureDP) else (SMALLEST**2, LARGEST**2)
-    if not all(low <= scale(loss, share, records) <= high for share in static.levels(tree).values()):
-        raise ConfigError(
-            f"Noise for {loss} a release lies beyond the sampler's range (scales of 1/1000 to 1,000,000,000)."
-        )
+    for share in static.levels(tree).values():
+        check_drawable(scale(loss, share, records), gaussian=not isinstance(loss, PureDP))
 
 
 def proved(static: Static, tree: Halving, loss: Drawn, records: int) -> Drawn:
