@@ -27,10 +27,9 @@ from fractions import Fraction
 
 import numpy as np
 
-from tailrace.errors import ConfigError
 from tailrace.loss import ZCDP, PureDP
 from tailrace.mechanisms.policies.base import Drawn, Series, part
-from tailrace.noise import LARGEST, SMALLEST, Draws
+from tailrace.noise import Draws, check_drawable
 
 
 @dataclass(frozen=True)
@@ -51,7 +50,7 @@ class Comparing:
 
     @property
     def _shares(self) -> tuple[Fraction, Fraction]:
-        threshold = Fraction(round(1000 / (1 + (2 * self.positives) ** (2 / 3))), 1000)
+        threshold = Fraction(max(1, round(1000 / (1 + (2 * self.positives) ** (2 / 3)))), 1000)
         return threshold, 1 - threshold
 
     @property
@@ -63,8 +62,8 @@ class Comparing:
         return 2 * self.positives * self.records / (self._each * self._shares[1])
 
     def check(self) -> None:
-        if not all(SMALLEST <= scale <= LARGEST for scale in (self.threshold_scale, self.distance_scale)):
-            raise ConfigError("The budget for decisions needs noise beyond the sampler's range: make share= larger.")
+        for scale in (self.threshold_scale, self.distance_scale):
+            check_drawable(scale)
 
     def proved(self) -> Drawn:
         """The loss that the two scales prove."""
@@ -107,4 +106,4 @@ def public_share(series: Series, releases: int) -> Fraction:
     else:
         k = math.sqrt(spread / (series.bins * releases / 2 * (1 - 2 / math.pi)))
     most = 1.0 if series.steps is None else 1 - releases / series.steps
-    return Fraction(max(1, round(1000 * min(k / (1 + k), most))), 1000)
+    return Fraction(min(max(1, round(1000 * min(k / (1 + k), most))), 999), 1000)

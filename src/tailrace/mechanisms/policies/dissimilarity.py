@@ -13,10 +13,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from tailrace.errors import ConfigError
 from tailrace.loss import ZCDP, PureDP
 from tailrace.mechanisms.policies.base import Drawn, Series, Snapshot, bounded, part
-from tailrace.noise import LARGEST, SMALLEST, Draws
+from tailrace.noise import Draws, check_drawable
 
 HALF = Fraction(1, 2)
 
@@ -41,11 +40,7 @@ class Dissimilarity:
         return records / each.epsilon if isinstance(each, PureDP) else records**2 / (2 * each.rho)
 
     def check(self) -> None:
-        low, high = (SMALLEST, LARGEST) if isinstance(self.loss, PureDP) else (SMALLEST**2, LARGEST**2)
-        if not low <= self.scale <= high:
-            raise ConfigError(
-                f"{self.name} needs noise beyond the sampler's range: use fewer steps or a larger budget."
-            )
+        check_drawable(self.scale, gaussian=not isinstance(self.loss, PureDP))
 
     def proved(self) -> Drawn:
         steps, records = bounded(self.series, self.name), self.series.records

@@ -45,7 +45,7 @@ class FixedSampling:
 
     def split(self, series: Series) -> Split:
         releases = cutoff(series, self.releases, "FixedSampling")
-        due(series, 1, releases, "FixedSampling")
+        due(series, 1, releases, "FixedSampling")  # refuses a series without an end
         return Split(part(series.privacy, Fraction(1, releases)), releases)
 
     def proved(self, series: Series) -> Drawn | None:  # noqa: ARG002

@@ -58,6 +58,7 @@ class Tracking:
 
     def split(self, series: Series) -> Split:
         releases = self._releases(series)
+        due(series, 1, releases, "Tracking")  # refuses a series without an end
         units = releases if series.sliding else releases - 1 + self._opening(series)
         return Split(part(series.privacy, Fraction(1, units)), units)
 
