@@ -45,7 +45,7 @@ def test_places_and_journeys_have_maps_of_one_shape():
     place = np.array([[10.8, 59.9]])
     stream.push(pl.DataFrame({"lon": place[:, 0], "lat": place[:, 1]}))
     places = spatial_report(stream, [], lives([(place, place[:0])]))
-    track = Tracks([0, 2], [10.8, 10.9], [59.9, 59.95])
+    track = Tracks(np.array([0, 2]), np.array([10.8, 10.9]), np.array([59.9, 59.95]))
     journeys = journeys_report(OSLO, track, stream.guarantee, [])
     assert len(ratios(places)) == 2 and len(ratios(journeys)) == 1
     assert [*ratios(places), *ratios(journeys)] == pytest.approx([shape(OSLO)] * 3, abs=0.005)
