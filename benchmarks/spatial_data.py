@@ -6,6 +6,7 @@ Generated ones come from the project; real ones are read from a folder outside o
 
 import os
 from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
 
 import numpy as np
@@ -54,14 +55,17 @@ def city(*, steps: int = 200, events: int = 500, stay: int | None = 60, seed: in
     return deleted_after(adds, stay)
 
 
+OCTOBER = datetime(2009, 10, 1)  # where PrivStream's authors begin: the months before hold 333 check-ins
+
+
 def gowalla(*, steps: int = 300, stay: int | None = None) -> Steps | None:
-    """Check-ins in New York in equal slices of time; deleted `stay` steps later where it is given."""
+    """Check-ins in New York since October 2009, in equal slices of time; deleted `stay` steps later where it is given."""
     path = _found("gowalla_nyc", "checkins.parquet")
     if path is None:
         return None
     import polars as pl
 
-    rows = pl.read_parquet(path, columns=["ts", "lon", "lat"])
+    rows = pl.read_parquet(path, columns=["ts", "lon", "lat"]).filter(pl.col("ts") >= OCTOBER)
     when = rows["ts"].cast(pl.Datetime("us")).cast(pl.Int64).to_numpy()
     step = np.minimum((when - when.min()) * steps // max(int(when.max() - when.min()), 1), steps - 1)
     return deleted_after(_by_step(rows.select("lon", "lat").to_numpy(), step, steps), stay)

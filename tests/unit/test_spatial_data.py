@@ -37,7 +37,8 @@ def test_real_streams_have_the_known_numbers_where_they_are_there():
     gowalla, uber = spatial_data.gowalla(), spatial_data.uber()
     if gowalla is None or uber is None:
         pytest.skip("the real data are not beside the checkout")
-    assert len(gowalla) == 300 and sum(len(adds) for adds, _ in gowalla) == 138_957
+    assert len(gowalla) == 300 and sum(len(adds) for adds, _ in gowalla) == 138_624
+    assert len(spatial_data.present(gowalla, 120)) == 24_913, "from October 2009 on, as the authors have it"
     assert len(uber) == 168 and sum(len(adds) for adds, _ in uber) == 4_301_626
     assert min(len(adds) for adds, _ in uber) == 2_455
 
