@@ -11,7 +11,7 @@ has them, are not: a cell of one row that is missed by five weighs 5 there. Erro
 nearest kin of these here is AvgTV, the mean total variation (twice it is the sum of a workload's errors).
 
     python benchmarks/tabular.py [published | errors | speed | coverage | downstream] [--streams NAME ...] [--epsilons .5 1 ...]
-        [--seeds 3] [--paper-seeds 1] [--processes 2] [--steps 20]
+        [--methods "paper k=3" ...] [--seeds 3] [--paper-seeds 1] [--processes 2] [--steps 20]
 
 The published methods fit at every step, which takes most of the time: their errors are a part of their own, and `errors` reads them.
 With --steps it is a trial on the first steps, and nothing is saved.
@@ -43,7 +43,8 @@ from tailrace.plan import Counts
 CHOSEN = (3, 10, 16)
 PURE, APPROXIMATE = "ours", "ours (delta 1e-9)"
 OURS = (PURE, APPROXIMATE)
-METHODS = ("baseline", *(f"paper k={k}" for k in CHOSEN), *OURS)
+PUBLISHED = ("baseline", *(f"paper k={k}" for k in CHOSEN))
+METHODS = (*PUBLISHED, *OURS)
 DELTA, LAST, EVERY = "1e-9", 10, 50
 
 
@@ -99,38 +100,46 @@ def errors_of(name: str, method: str, epsilon: float, seed: int, steps: int | No
     return np.mean(found, axis=0).tolist(), time.perf_counter() - start
 
 
-def errors_by(methods: Sequence[str], asked: argparse.Namespace, seeds: int) -> list[list]:
-    """(stream, method, epsilon, seed, errors, seconds) of every run of these methods."""
-    runs = [
+def runs_of(methods: Sequence[str], asked: argparse.Namespace, seeds: int) -> list[tuple[str, str, float, int]]:
+    """(stream, method, epsilon, seed) of every run of these methods, a stream after the other."""
+    return [
         (name, method, epsilon, seed)
-        for method in sorted(methods, key=lambda method: -int(method.partition("=")[2] or 0))  # the slowest first
         for name in asked.streams
+        for method in methods
         for epsilon in asked.epsilons
         for seed in range(1, 1 + seeds)
     ]
-    found = together(errors_of, [(*one, asked.steps) for one in runs], asked.processes)
-    return [[*one, *values, taken] for one, (values, taken) in zip(runs, found, strict=True)]
 
 
 def published(asked: argparse.Namespace) -> None:
-    """The baseline's and the paper's errors; saved after each stream, beside those of streams that are not asked for."""
-    done = [row for row in read_published() if row[0] not in asked.streams]
-    for name in asked.streams:
-        one = argparse.Namespace(**vars(asked) | {"streams": [name]})
-        done += errors_by([method for method in METHODS if method not in OURS], one, asked.paper_seeds)
-        show("tabular_published", ["stream", "method", "epsilon", "seed", *METRICS, "seconds"], done, asked.steps)
+    """The baseline's and the paper's errors; saved after each run, beside those that are not asked for."""
+    runs = runs_of(asked.methods, asked, asked.paper_seeds)
+    done = {tuple(row[:4]): row for row in read_published()}
+
+    def keep(run: tuple, found: tuple[list[float], float]) -> None:
+        values, taken = found
+        done[run[:4]] = [*run[:4], *values, taken]
+        show(
+            "tabular_published", ["stream", "method", "epsilon", "seed", *METRICS, "seconds"], [*done.values()], run[4]
+        )
+
+    together(errors_of, [(*one, asked.steps) for one in runs], asked.processes, keep)
 
 
 def read_published() -> list[list]:
     path = FOLDER / "tabular_published.csv"
     lines = path.read_text().splitlines()[2:] if path.exists() else []
-    return [[name, method, float(epsilon), *map(float, rest)] for name, method, epsilon, *rest in csv.reader(lines)]
+    rows = csv.reader(lines)
+    return [[name, method, float(epsilon), int(seed), *map(float, rest)] for name, method, epsilon, seed, *rest in rows]
 
 
 def errors(asked: argparse.Namespace) -> None:
     """The paper's tables: baseline, paper, ours, and what the paper prints."""
     by_method: dict[tuple[str, str, float], list[list[float]]] = {}
-    for name, method, epsilon, _, *values in [*read_published(), *errors_by(OURS, asked, asked.seeds)]:
+    runs = runs_of(OURS, asked, asked.seeds)
+    found = together(errors_of, [(*one, asked.steps) for one in runs], asked.processes)
+    ours = [[*one, *values, taken] for one, (values, taken) in zip(runs, found, strict=True)]
+    for name, method, epsilon, _, *values in [*read_published(), *ours]:
         by_method.setdefault((name, method, epsilon), []).append(values)
     rows = []
     for name in asked.streams:
@@ -157,7 +166,8 @@ def error_row(name: str, epsilon: float, metric: str, each: dict[str, np.ndarray
     """Means over seeds, beside the best k for this very error; `spread` is the standard deviation of ours over seeds."""
     place = METRICS.index(metric)
     mean = {method: float(values[:, place].mean()) for method, values in each.items()}
-    best = min(mean[f"paper k={k}"] for k in CHOSEN)
+    tried = [mean[f"paper k={k}"] for k in CHOSEN]
+    best = min((one for one in tried if not np.isnan(one)), default=np.nan)
     spread = each[PURE][:, place].std(ddof=1) if len(each[PURE]) > 1 else 0.0
     baseline, proposed = tabular_data.PRINTED[name].get(epsilon, (UNKNOWN,) * 2)
     ratios, row = [mean[PURE] / best, mean[APPROXIMATE] / best], [name, epsilon, metric]
@@ -370,8 +380,10 @@ def downstream(asked: argparse.Namespace) -> None:
 # All of them
 
 
-def together(work: Callable[..., Any], runs: list[tuple], processes: int) -> list[Any]:
-    """The results of all runs in their order, with progress printed."""
+def together(
+    work: Callable[..., Any], runs: list[tuple], processes: int, keep: Callable[[tuple, Any], None] | None = None
+) -> list[Any]:
+    """The results of all runs in their order, with progress printed; `keep` gets each as it comes."""
     found: list[Any] = [None] * len(runs)
     start = time.perf_counter()
     with ProcessPoolExecutor(processes, mp_context=multiprocessing.get_context("spawn")) as pool:
@@ -379,6 +391,8 @@ def together(work: Callable[..., Any], runs: list[tuple], processes: int) -> lis
         for done, future in enumerate(as_completed(places), start=1):
             place = places[future]
             found[place] = future.result()
+            if keep is not None:
+                keep(runs[place], found[place])
             print(f"{time.perf_counter() - start:6.0f} s  {done}/{len(runs)}  {runs[place]}", flush=True)
     return found
 
@@ -405,6 +419,7 @@ def main() -> None:
     parser.add_argument("part", nargs="?", choices=PARTS)
     parser.add_argument("--streams", nargs="+", choices=tabular_data.NAMES, default=tabular_data.NAMES)
     parser.add_argument("--epsilons", nargs="+", type=float)
+    parser.add_argument("--methods", nargs="+", choices=PUBLISHED, default=PUBLISHED, help="of `published`")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--paper-seeds", type=int, default=1)
     parser.add_argument("--processes", type=int, default=2)

@@ -112,6 +112,44 @@ def test_a_warm_start_is_nearer_from_the_first():
     )
 
 
+def test_a_fit_that_keeps_its_start_moves_only_what_is_measured():
+    """The new model is the start times factors of the measured cells, so given those cells nothing else moved."""
+    start = EXACT.fit(SHAPE, measured(table(6), [(0, 1), (1, 2), (2, 3)], 0.1), total=1000)
+    again = measured(table(9), [(0, 1)], 0.1)
+    model = EXACT.fit(SHAPE, again, total=2000, start=start, keep=True)
+    every = (0, 1, 2, 3)
+    (one,), (other,) = start.marginals([every]), model.marginals([every])
+    np.testing.assert_allclose(
+        one / one.sum(axis=(2, 3), keepdims=True), other / other.sum(axis=(2, 3), keepdims=True), rtol=1e-6
+    )
+    doubled = [Measured((0, 1), 2 * again[0].counts, again[0].variance)]
+    twice = EXACT.fit(SHAPE, doubled, total=2000, start=start, keep=True)
+    np.testing.assert_allclose(twice.marginals([(0, 1)])[0], doubled[0].counts, atol=0.5)
+    forgotten = EXACT.fit(SHAPE, doubled, total=2000, start=start)
+    assert np.ptp(forgotten.marginals([(2, 3)])[0] / twice.marginals([(2, 3)])[0]) > 0.2
+
+
+def test_where_there_is_no_room_for_all_the_weakest_tie_goes():
+    strong, weak = np.array([[400.0, 100.0], [100.0, 400.0]]), np.array([[260.0, 240.0], [240.0, 260.0]])
+    found = [Measured((0, 1), strong, 1.0), Measured((1, 2), weak, 1.0), Measured((0, 3), strong, 1.0)]
+    start = EXACT.fit((2, 2, 2, 2), found, total=1000)
+    small = JunctionTree(smoothing=1e-5, tolerance=1e-10, rounds=300, limit=12)
+    model = small.fit((2, 2, 2, 2), [Measured((2, 3), strong, 1.0)], total=1000, start=start, keep=True)
+    assert tree_cells((2, 2, 2, 2), model.tree.potentials) <= 12
+    assert set(model.tree.potentials) == {(0, 1), (0, 3), (2, 3)}
+    for clique in ((0, 1), (0, 3), (2, 3)):
+        np.testing.assert_allclose(model.marginals([clique])[0], strong, atol=1)
+
+
+def test_fits_that_keep_their_start_stay_bounded():
+    model, cliques = None, [(0, 1), (1, 2), (2, 3), (0, 3)]
+    for seed in range(40):
+        one = measured(table(7), [cliques[seed % 4]], 5.0, seed=seed)
+        model = JunctionTree().fit(SHAPE, one, total=1000, start=model, keep=True)
+    assert np.abs(model.values).max() < 60
+    assert loss(model, measured(table(7), cliques, 5.0, seed=39)) < 120
+
+
 def test_a_cell_that_vanished_comes_back():
     fit = JunctionTree(smoothing=1e-4, tolerance=1e-6)
     empty, back = np.array([[500.0, -30.0], [300.0, 200.0]]), np.array([[300.0, 200.0], [300.0, 200.0]])

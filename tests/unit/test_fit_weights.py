@@ -106,6 +106,13 @@ def test_a_junction_tree_finds_what_mbi_finds(each_cell):
     assert loss(ours, found) == pytest.approx(loss(theirs, found), rel=1e-4)
     for one, other in zip(ours.marginals(PAIRS), theirs.marginals(PAIRS), strict=True):
         np.testing.assert_allclose(one, other, atol=0.2)
+    moved = [Measured(found[0].clique, found[0].counts[::-1], found[0].variance)]
+    one, other = (
+        fit.fit(SHAPE, moved, total=1000, start=ours, keep=True)
+        for fit in (JunctionTree(smoothing=1e-5, tolerance=1e-10, rounds=300), PGM(rounds=5000))
+    )
+    for mine, his in zip(one.marginals(PAIRS), other.marginals(PAIRS), strict=True):
+        np.testing.assert_allclose(mine, his, atol=0.5)
     again = PGM(rounds=50).fit(SHAPE, found, total=1000, start=theirs)
     assert loss(again, found) <= loss(theirs, found) + 1e-6
     packed = PGM().unpack(SHAPE, *theirs.pack(), 1000.0)

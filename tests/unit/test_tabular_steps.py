@@ -1,6 +1,7 @@
 """The tabular stream step by step, and batches apart: the papers' algorithms, corrected."""
 
 import itertools
+from dataclasses import dataclass, field
 
 import numpy as np
 import polars as pl
@@ -24,7 +25,7 @@ from tailrace import (
 from tailrace.checks import check_mechanism
 from tailrace.checks.spy import Spy
 from tailrace.errors import ConfigError
-from tailrace.fit import JunctionTree
+from tailrace.fit import JunctionTree, MultiplicativeWeights
 from tailrace.mechanisms.tabular_workloads import flat
 
 SHOP = Schema(
@@ -158,6 +159,58 @@ def test_what_a_workload_missed_comes_from_the_table():
                 assert np.allclose(part[2], mechanism.marginals.part(says, j))
             else:
                 assert np.allclose(part[2] - counted, part[0] - part[1], atol=1e-6), "r stays as it was"
+
+
+@dataclass(frozen=True)
+class Watched(JunctionTree):
+    """A junction tree that remembers what it was asked to fit, and what came of it."""
+
+    seen: list = field(default_factory=list)
+
+    def fit(self, shape, measured, *, total, start=None, keep=False):
+        model = super().fit(shape, measured, total=total, start=start, keep=keep)
+        self.seen.append((tuple(one.clique for one in measured), start, keep, model))
+        return model
+
+
+def test_a_step_fits_its_own_workloads_alone_and_moves_on_from_the_table_before():
+    """Alg. 3, line 18: what is fitted is I_(t,l), and h_(t,l-1) is where it begins."""
+    fit = Watched()
+    mechanism = steps(fit=fit, chosen=2, privacy=PureDP(epsilon=20))
+    found = [state.public for state in states(mechanism, BATCHES)]
+    calls = iter([call for call in fit.seen if call[0]])
+    for before, after in itertools.pairwise(found):
+        chosen = {mechanism.marginals.cliques[j] for j in np.flatnonzero(after.fed - before.fed)}
+        (one, start, keep, model), (two, middle, also, _) = next(calls), next(calls)
+        assert set(two) == chosen and set(one) < chosen and keep and also and middle is model
+        if int(before.step):
+            assert np.array_equal(start.pack()[1], before.values), "it begins at the table before"
+    assert next(calls, None) is None
+
+
+@pytest.mark.parametrize("fit", [JunctionTree(), MultiplicativeWeights()], ids=lambda fit: type(fit).__name__)
+def test_more_data_of_one_kind_teach_the_table(fit):
+    """Where nothing moves, the error of all pairs falls as steps go by."""
+    bits = Schema(**{name: Integer(0, 1) for name in "abcdef"})
+    mechanism = papers.tabular_stream(
+        domain=bits, privacy=PureDP(epsilon=2), unit=Event(), horizon=80, chosen=2, fit=fit, deletes=False
+    )
+
+    def rows(seed):
+        rng = np.random.default_rng(seed)
+        first = rng.random(200) < 0.3
+        columns = {"a": first} | {
+            name: np.where(rng.random(200) < 0.85, first, rng.random(200) < 0.2) for name in "bcdef"
+        }
+        return pl.DataFrame({name: values.astype(int) for name, values in columns.items()})
+
+    batches = [(rows(seed), None) for seed in range(80)]
+    found, errors = states(mechanism, batches), []
+    for many in (10, 80):
+        true = truth(mechanism, batches[:many])
+        says = flat(mechanism.marginals, mechanism._model(found[many].public))
+        errors.append(np.abs(says - true).sum() / true.sum())
+    assert errors[1] < errors[0] / 2, errors
 
 
 def test_no_more_workloads_are_chosen_than_there_are():

@@ -76,9 +76,18 @@ class Fit(Protocol):
         ...
 
     def fit(
-        self, shape: tuple[int, ...], measured: Sequence[Measured], *, total: float, start: Model | None = None
+        self,
+        shape: tuple[int, ...],
+        measured: Sequence[Measured],
+        *,
+        total: float,
+        start: Model | None = None,
+        keep: bool = False,
     ) -> Model:
-        """The model of this total nearest to what was measured; a good `start` saves time."""
+        """The model of this total nearest to what was measured; a good `start` saves time.
+
+        With `keep` the model moves on from `start`: what is not measured now stays as far as it can.
+        """
         ...
 
     def unpack(self, shape: tuple[int, ...], structure: np.ndarray, values: np.ndarray, total: float) -> Model:

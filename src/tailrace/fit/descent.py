@@ -33,6 +33,7 @@ class Target:
     weights: np.ndarray
     smoothing: float
     total: float
+    origin: np.ndarray | float = 0.0  # the potentials that smoothing pulls towards: 0 is an even table
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,5 +87,6 @@ def point_at(tree: Tree, target: Target, potentials: np.ndarray) -> Point:
     from tailrace.fit.kernel import loss_and_gradient
 
     tables, marginals, partition = calibrated(tree, potentials, target.total)
-    loss, gradient = loss_and_gradient(potentials, marginals, target.counts, target.weights, target.smoothing)
+    away = potentials - target.origin
+    loss, gradient = loss_and_gradient(away, marginals, target.counts, target.weights, target.smoothing)
     return Point(potentials, tables, marginals, loss - target.smoothing * target.total * partition, gradient)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -12,7 +12,7 @@ from tailrace.errors import ConfigError, Mismatch
 from tailrace.fit.answers import Answers
 from tailrace.fit.base import Conditional, Measured, Model, checked
 from tailrace.fit.descent import Target, calibrated, descend
-from tailrace.fit.potentials import absorbed, lifted, views
+from tailrace.fit.potentials import absorbed, lifted, tie, views
 from tailrace.fit.tree import Tree, stored, tree_of
 from tailrace.fit.triangulation import Clique, tree_cells, tree_cliques
 
@@ -67,7 +67,8 @@ class JunctionTree:
 
     The loss is half the sum of squared deviations, and `smoothing` pulls towards an even table: where the logarithm of a
     cell's share is wanted one higher, it gives way by that part of a deviation. Fitting ends when a round promises to lower the
-    loss by less than `tolerance` for each measured cell; noise alone makes about a half.
+    loss by less than `tolerance` for each measured cell; noise alone makes about a half. A fit with `keep` pulls towards its
+    start instead: potentials of what is not measured now stay as they were, as far as `limit` has room for them.
 
     >>> measured = [Measured((0, 1), np.array([[5.0, 1.0], [1.0, 3.0]]), 1.0), Measured((1, 2), np.array([[4.0, 2.0], [0.0, 4.0]]), 1.0)]
     >>> model = JunctionTree(smoothing=1e-6, tolerance=1e-9).fit((2, 2, 2), measured, total=10)
@@ -92,22 +93,30 @@ class JunctionTree:
         return tree_cells(shape, cliques)
 
     def fit(
-        self, shape: tuple[int, ...], measured: Sequence[Measured], *, total: float, start: Model | None = None
+        self,
+        shape: tuple[int, ...],
+        measured: Sequence[Measured],
+        *,
+        total: float,
+        start: Model | None = None,
+        keep: bool = False,
     ) -> TreeModel:
-        """The model of this total nearest to what was measured."""
+        """The model of this total nearest to what was measured; with `keep`, and to `start` besides."""
         checked(shape, measured, start)
         cliques = tuple(dict.fromkeys(stored(shape, one.clique) for one in measured))
         if self.cells(shape, cliques) > self.limit:
             raise ConfigError(
                 f"The junction tree would have over {self.limit} cells: measure fewer marginals, or raise `limit`."
             )
-        tree = tree_of(shape, tree_cliques(shape, cliques), cliques)
+        held = with_start(shape, cliques, start, self.limit) if keep else cliques
+        tree = tree_of(shape, tree_cliques(shape, held), held)
         values, total = np.zeros(tree.arrays.part_first[-1]), max(float(total), 0.0)
         if isinstance(start, TreeModel):
             values = absorbed(tree, start.potentials)
         if total > 0 and cliques:
             target = _target(tree, measured, self.smoothing, total)
             values = lifted(tree, target, values) if values.any() else values
+            target = replace(target, origin=values) if keep else target
             values = descend(tree, target, values, self.rounds, self.tolerance)
         return TreeModel(tree, values, total)
 
@@ -121,6 +130,24 @@ class JunctionTree:
             raise _mismatch()
         flat[places] = values
         return TreeModel(tree, flat, total)
+
+
+def with_start(
+    shape: tuple[int, ...], cliques: tuple[Clique, ...], start: Model | None, limit: int
+) -> tuple[Clique, ...]:
+    """The cliques, and those of the start's potentials; where a tree has no room for all, those that tie most."""
+    if not isinstance(start, TreeModel):
+        return cliques
+    earlier = {clique: potential for clique, potential in start.potentials if clique not in cliques}
+    if tree_cells(shape, [*cliques, *earlier]) <= limit:
+        return (*cliques, *earlier)
+    shares = start.marginals(list(earlier))
+    ties = {clique: tie(earlier[clique], share) for clique, share in zip(earlier, shares, strict=True)}
+    held = list(cliques)
+    for clique in sorted(ties, key=lambda clique: -ties[clique]):
+        if tree_cells(shape, [*held, clique]) <= limit:
+            held.append(clique)
+    return tuple(held)
 
 
 def _target(tree: Tree, measured: Sequence[Measured], smoothing: float, total: float) -> Target:

@@ -68,7 +68,13 @@ class MultiplicativeWeights:
         return prod(shape)
 
     def fit(
-        self, shape: tuple[int, ...], measured: Sequence[Measured], *, total: float, start: Model | None = None
+        self,
+        shape: tuple[int, ...],
+        measured: Sequence[Measured],
+        *,
+        total: float,
+        start: Model | None = None,
+        keep: bool = False,  # noqa: ARG002 - updates always move on from the start
     ) -> TableModel:
         """The table that the updates lead to, from `start` or from an even one."""
         checked(shape, measured, start)

@@ -11,7 +11,7 @@ import numpy as np
 
 from tailrace.errors import ConfigError
 from tailrace.fit.base import Measured, Model, checked
-from tailrace.fit.junction_tree import JunctionTree, TreeModel
+from tailrace.fit.junction_tree import JunctionTree, TreeModel, with_start
 from tailrace.fit.potentials import absorbed, views
 from tailrace.fit.tree import stored, tree_of
 from tailrace.fit.triangulation import Clique, tree_cells, tree_cliques
@@ -33,9 +33,15 @@ class PGM:
         return tree_cells(shape, cliques)
 
     def fit(
-        self, shape: tuple[int, ...], measured: Sequence[Measured], *, total: float, start: Model | None = None
+        self,
+        shape: tuple[int, ...],
+        measured: Sequence[Measured],
+        *,
+        total: float,
+        start: Model | None = None,
+        keep: bool = False,
     ) -> TreeModel:
-        """The model of this total nearest to what was measured."""
+        """The model of this total nearest to what was measured; with `keep`, moved on from `start`."""
         mbi, precise = _imported()
         checked(shape, measured, start)
         cliques = tuple(dict.fromkeys(stored(shape, one.clique) for one in measured))
@@ -43,17 +49,21 @@ class PGM:
             raise ConfigError(
                 f"The junction tree would have over {self.limit} cells: measure fewer marginals, or raise `limit`."
             )
-        tree, total = tree_of(shape, tree_cliques(shape, cliques), cliques), max(float(total), 0.0)
+        held = with_start(shape, cliques, start, self.limit) if keep else cliques
+        tree, total = tree_of(shape, tree_cliques(shape, held), held), max(float(total), 0.0)
         values = absorbed(tree, start.potentials if isinstance(start, TreeModel) else [])
         if total == 0 or not cliques:
             return TreeModel(tree, values, total)
+        unmeasured = [
+            Measured(clique, np.zeros(tree.sizes(clique)), np.inf) for clique in held if clique not in cliques
+        ]
         with precise():
             domain = mbi.Domain(range(len(shape)), shape)
             own = zip(tree.potentials, views(tree, values), strict=True)
             factors = {clique: mbi.Factor(domain.project(clique), table) for clique, table in own}
             found = mbi.estimation.MirrorDescent().estimate(
                 domain,
-                [_measurement(mbi, one) for one in measured],
+                [_measurement(mbi, one) for one in (*measured, *unmeasured)],
                 known_total=total,
                 iters=self.rounds,
                 warm_start=mbi.CliqueVector(domain, list(factors), factors),

@@ -13,6 +13,7 @@ from tailrace.fit.triangulation import Clique
 FLOOR = 1e-3  # of a deviation: what a cell that all but vanished starts again from
 RARE = 1e-2  # of an even share: the same, where deviations are large
 VANISHED = 0.1  # of the floor
+SWEEPS = 3  # over the attributes, until what is left is hardly any one's alone
 
 
 def views(tree: Tree, values: np.ndarray) -> list[np.ndarray]:
@@ -44,12 +45,28 @@ def absorbed(tree: Tree, earlier: Iterable[tuple[Clique, np.ndarray]]) -> np.nda
     return values
 
 
+def tie(potential: np.ndarray, counts: np.ndarray) -> float:
+    """How much a potential ties its attributes: its variance, less what each attribute has alone.
+
+    Half of it is about what a model without the potential would lose, as relative entropy.
+    """
+    rest, total = potential - potential.max(), max(float(counts.sum()), 1e-300)
+    for _ in range(SWEEPS):
+        for axis in range(rest.ndim):
+            others = tuple(other for other in range(rest.ndim) if other != axis)
+            mass = np.maximum(counts.sum(axis=others, keepdims=True), 1e-300)
+            rest = rest - (counts * rest).sum(axis=others, keepdims=True) / mass
+    return float((counts * rest**2).sum()) / total
+
+
 def lifted(tree: Tree, target: Target, values: np.ndarray) -> np.ndarray:
     """Potentials under which no measured cell has all but vanished: what is nearly nothing grows too slowly by factors."""
     values = values.copy()
     marginals = calibrated(tree, values, target.total)[1]
     for part in tree.slices:
         weights = target.weights[part]
+        if not weights.any():
+            continue  # not measured now: it stays as it is
         floor = np.minimum(FLOOR / np.sqrt(weights), RARE * target.total / len(weights))
         low = marginals[part] < VANISHED * floor
         if low.any():

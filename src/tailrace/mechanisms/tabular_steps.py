@@ -1,9 +1,10 @@
 """A tabular stream step by step: choose a few workloads, count them on, fit a table; or, apart, a new table for every batch.
 
 At each step the noisy total is counted first. Then, `chosen` times: a workload is chosen whose net counts in this batch are far from
-what the table so far makes them; they are fed to its counters; the table is fitted to what the counters say, and to what the tables
-before said of the steps at which it was not chosen. With `apart`, a table of this batch alone begins uniform, is fitted to this
-batch's measurements alone, and is added to those before.
+what the table so far makes them; they are fed to its counters; and the table before moves on to what was measured at this step.
+That is what the counters of the chosen workloads say and, of the steps at which they were not chosen, the tables before; workloads
+of earlier steps are not fitted again: what the table knew of them it keeps. With `apart`, a table of this batch alone begins
+uniform, is fitted to this batch's measurements, and is added to those before.
 
 Privacy: the declared loss of the declared unit over the horizon, neighbours add/remove. Given all that was released, one event
 changes the total's row, at one step, by one: `total.loss`. It moves the scores of one step, by at most one each: `choice.loss` of
@@ -17,6 +18,9 @@ Source: Kumar's tabular stream, Algorithm 3, and, apart, Algorithm 2 (streaming 
 Departs: the exponent of the choice, and its sensitivity, one, from integer scores that are not divided by the number of cells; a
 noisy total instead of the true one; the table begins at the one before, scaled to that total; r keeps what its text says the other
 way round; the last table is released instead of the mean of all rounds', which is no graphical model; no more rounds than workloads.
+Its text leaves open how the table is fitted: a junction tree keeps the potentials of the table before, of which only those of this
+step's workloads change (where it has no room for all, those go that tie their columns least); the measurements of a step are as
+sure as each other, because each adds one step's noise to the table before.
 """
 
 from __future__ import annotations
@@ -229,7 +233,7 @@ class TabularSteps:
             targets[where] = known[where] + (estimates - counted[where])
             counted[where], fed[j] = estimates, fed[j] + 1
             chosen.append(j)
-            table = self._fitted(targets, fed, chosen, size, table)
+            table = self._fitted(targets, chosen, size, table)
             says = flat(self.marginals, table)
         shown = before.shown + says if self.apart else says
         for j in [] if self.apart else chosen:
@@ -247,13 +251,12 @@ class TabularSteps:
         )
         return Step(State(public, Held(total_state, cells)))
 
-    def _fitted(self, targets: np.ndarray, fed: np.ndarray, chosen: list[int], total: float, start: Any) -> Any:
-        """The table of this step's measurements and, of workloads chosen before, of what the table before says, as far as there is room."""
-        earlier = [] if self.apart else [int(j) for j in np.argsort(-fed, kind="stable") if fed[j] and j not in chosen]
-        variance = self.counting.variance(np.ones_like(fed) if self.apart else fed)
-        held = within(self.fit, self.marginals, [*chosen, *earlier])
-        found = [Measured(self.marginals.cliques[j], self.marginals.part(targets, j), float(variance[j])) for j in held]
-        return self.fit.fit(self.domain.shape, found, total=total, start=start)
+    def _fitted(self, targets: np.ndarray, chosen: list[int], total: float, start: Any) -> Any:
+        """This step's measurements alone, fitted from the table before: that one keeps what it knew."""
+        cliques, variance = self.marginals.cliques, float(self.counting.variance(1))
+        held = within(self.fit, self.marginals, chosen)
+        found = [Measured(cliques[j], self.marginals.part(targets, j), variance) for j in held]
+        return self.fit.fit(self.domain.shape, found, total=total, start=start, keep=not self.apart)
 
     def view(self, public: Released) -> TabularView | None:
         step = int(public.step)
