@@ -5,7 +5,8 @@ GOALS, below .75 of it with a quarter for the tree, at most 1.35 times Baseline 
 ABSOLUTE; 95 % intervals that cover 90 to 99 %; a step of 500 events in 10 ms; counting 4 times as fast as np.histogram2d;
 4.3 million pickups in 60 s. Means over noise seeds, with standard errors, at 10 equally spaced steps. The defaults were chosen on other
 noise, other rectangles and other generated streams (seeds 0 to 7) than the ones used here; Gowalla's points are the same, and with a
-retention it is judged 19 steps apart, so that every place in an epoch is met.
+retention it is judged 19 steps apart, so that every place in an epoch is met. Gowalla is released from step 100 on, as the paper has
+it, so its first batch holds 18,000 points: ours is also run from the first step on.
 
     python benchmarks/spatial.py accuracy [seeds]
     python benchmarks/spatial.py growth
@@ -17,7 +18,7 @@ import functools
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import narwhals as nw
 import numpy as np
@@ -120,6 +121,9 @@ def methods(of: Data, epsilon: float):
     }
     steps = list(of.true)
     yield "ours", lambda seed: synthetic(ours, of, seed, deletes=of.retention is None)
+    if of.begin > 1:
+        early = replace(ours, begin=1)
+        yield "ours, from the first step", lambda seed: synthetic(early, of, seed, deletes=of.retention is None)
     for name, mechanism in theirs.items():
         yield name, lambda seed, mechanism=mechanism: synthetic(mechanism, of, seed)
     yield (
@@ -156,14 +160,15 @@ def accuracy(seeds: int = 10) -> None:
             rows.append([name, epsilon, method, *numbers])
             print(*rows[-1], flush=True)
         ours = means["ours"][:3]
-        for other, goal in {
-            "PrivStream, 1/2 for the tree": GOALS[name, epsilon],
-            "PrivStream, 1/4 for the tree": (0.75,) * 3,
-            "Baseline 1, not private": (1.35, 1.35, np.inf),
-        }.items():
-            ratio = ours / means[other][:3]
-            met = "met" if (ratio <= goal).all() else "NOT met"
-            rows.append([name, epsilon, f"ours / {other}", *(f"{r:.3f}" for r in ratio), met, "", ""])
+        for mine in [method for method in means if method.startswith("ours")]:
+            for other, goal in {
+                "PrivStream, 1/2 for the tree": GOALS[name, epsilon],
+                "PrivStream, 1/4 for the tree": (0.75,) * 3,
+                "Baseline 1, not private": (1.35, 1.35, np.inf),
+            }.items():
+                ratio = means[mine][:3] / means[other][:3]
+                met = "met" if (ratio <= goal).all() else "NOT met"
+                rows.append([name, epsilon, f"{mine} / {other}", *(f"{r:.3f}" for r in ratio), met, "", ""])
         if (name, epsilon) in ABSOLUTE:
             met = "met" if (ours <= ABSOLUTE[name, epsilon]).all() else "NOT met"
             rows.append([name, epsilon, "ours, absolute goal", *ABSOLUTE[name, epsilon], met, "", ""])
