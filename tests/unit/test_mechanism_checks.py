@@ -53,6 +53,7 @@ def batch(seed, count=40):
             "sex": rng.choice(["f", "m", "x"], count),
             "age": rng.integers(-1, 6, count),
             "weight": rng.normal(50, 40, count),
+            "id": rng.integers(0, 25, count),
         }
     )
 

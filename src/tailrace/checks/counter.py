@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from tailrace.checks.meter import Meter
 from tailrace.checks.spy import Spy
 from tailrace.counters import Counter
 from tailrace.errors import DataError, HorizonReached
@@ -194,6 +195,25 @@ def check_loss(counter: Counter[Any], rows: int) -> None:  # noqa: ARG001
     assert _amount(one) < _amount(life) < _amount(many), "more events lose more"
 
 
+def check_metered_loss(counter: Counter[Any], rows: int) -> None:
+    """An event, or an insertion and its deletion, cost no more than `loss` says, by the exact meter of `meter.py`."""
+    steps = _steps(counter)
+    nothing = np.zeros((steps, rows), np.int64)
+    cases = []
+    for first in sorted({0, min(1, steps - 1), steps // 2}):
+        inserted, life = nothing.copy(), nothing.copy()
+        inserted[first, 0] = life[first, 0] = 1
+        life[-1, 0] -= 1
+        cases += [(inserted, counter.loss(1)), (life, counter.loss(1, 1))]
+    meter = Meter(Noise.insecure(12))
+    _, before = _run(counter, nothing, meter)
+    for inputs, claim in cases:
+        meter.replay()
+        _, estimates = _run(counter, inputs, meter)
+        assert np.array_equal(before, estimates), "the same noisy sums give the same estimates"
+        assert meter.loss().within(claim), "an event loses no more than loss() says"
+
+
 def _amount(loss: Any) -> Fraction:
     return loss.rho if isinstance(loss, ZCDP) else loss.epsilon
 
@@ -243,6 +263,7 @@ COUNTER_CHECKS: tuple[Callable[[Counter[Any], int], None], ...] = (
     check_bounded_state,
     check_variance,
     check_loss,
+    check_metered_loss,
     check_horizon,
     check_shapes,
 )

@@ -16,6 +16,7 @@ import functools
 import importlib.util
 import itertools
 import operator
+import os
 import tempfile
 from collections.abc import Callable, Iterator
 from fractions import Fraction
@@ -26,16 +27,18 @@ import narwhals as nw
 import numpy as np
 
 from tailrace import keep
+from tailrace.checks.meter import Measured, Meter
+from tailrace.checks.neighbours import Batches, Neighbours, neighbours
 from tailrace.checks.spy import Spy
-from tailrace.guarantee import Guarantee
+from tailrace.guarantee import Guarantee, User
 from tailrace.loss import ZCDP
-from tailrace.mechanisms.base import Mechanism, OncePlan, State, Step
+from tailrace.mechanisms.base import Mechanism, OncePlan, State, Step, Takes
 from tailrace.memory import counted, hash_units
+from tailrace.memory.snapshot import snapshot_counted
 from tailrace.noise import Draws, Noise
 from tailrace.packing import pack, unpack
 from tailrace.plan import Counts, Plan, opened
 
-Batches = list[tuple[Any, Any]]
 _KEY = bytes(16)
 
 
@@ -45,15 +48,24 @@ def check_mechanism(mechanism: Mechanism, batches: Batches) -> None:
         check(mechanism, batches)
 
 
+def _folder() -> tempfile.TemporaryDirectory[str]:
+    """A folder for unit memories, in shared memory where there is any: nothing here must survive a power cut."""
+    shared = Path("/dev/shm")
+    fast = shared.is_dir() and os.access(shared, os.W_OK)
+    return tempfile.TemporaryDirectory(prefix="tailrace-", dir=shared if fast else None)
+
+
 class _Counting:
-    """Counts step after step, with a unit memory of its own where plans want one."""
+    """Counts step after step as a stream does, with a unit memory of its own where units are bounded."""
 
     def __init__(self, mechanism: Mechanism, folder: str) -> None:
-        self._unit: Any = mechanism.unit
+        self._unit, self._takes = mechanism.unit, mechanism.takes
         self._folder, self._steps = Path(folder), 0
 
     def counts(self, plan: Plan | OncePlan, batch: tuple[Any, Any]) -> Any:
-        if not isinstance(plan, Plan) or plan.memory is None:
+        if self._takes is Takes.Snapshots:
+            return snapshot_counted(plan, self._unit, batch[0], folder=self._folder, key=_KEY)  # type: ignore[arg-type]
+        if not isinstance(plan, Plan) or not isinstance(self._unit, User):
             return plan.counts(*batch)
         self._steps += 1
         old, new = (self._folder / str(step) for step in (self._steps - 1, self._steps))
@@ -63,7 +75,7 @@ class _Counting:
 def _rounds(mechanism: Mechanism, batches: Batches, noise: Draws) -> Iterator[list[tuple[State, Any, State]]]:
     """Each step, with as many rounds as it asks for: of each round the state before, the counts, the state after."""
     state = mechanism.init()
-    with tempfile.TemporaryDirectory(prefix="tailrace-") as folder:
+    with _folder() as folder:
         counting = _Counting(mechanism, folder)
         for t, batch in enumerate(batches):
             step, rounds = Step(state, again=True), []
@@ -180,7 +192,7 @@ def _check_units(mechanism: Mechanism, batches: Batches) -> None:
     whole = [counts for _, counts, _ in run]
 
     def follow(frames: list[Any]) -> list[Counts]:
-        with tempfile.TemporaryDirectory(prefix="tailrace-") as folder:
+        with _folder() as folder:
             counting = _Counting(mechanism, folder)
             return [counting.counts(plan, (frame, None)) for plan, frame in zip(plans, frames, strict=True)]
 
@@ -282,6 +294,25 @@ def check_empty(mechanism: Mechanism, batches: Batches) -> None:
     assert full == empty, "an empty batch draws noise too"
 
 
+def check_loss(mechanism: Mechanism, batches: Batches) -> None:
+    """Neighbours of `batches` cost no more than is claimed, by the exact meter of `meter.py`."""
+    for pair in neighbours(mechanism, batches):
+        for (words, _, claim), measured in zip(pair.others, metered(mechanism, pair), strict=True):
+            assert measured.within(claim), f"the loss stays within the claim ({words})"
+
+
+def metered(mechanism: Mechanism, pair: Neighbours, *, seed: int = 12) -> Iterator[Measured]:
+    """What each of the neighbours costs: the stream is played once, and again with each in its place."""
+    meter = Meter(Spy(None) if pair.quiet else Noise.insecure(seed))
+    released = [[pack(after.public) for _, _, after in rounds] for rounds in _rounds(mechanism, pair.stream, meter)]
+    for words, other, _ in pair.others:
+        meter.replay()
+        for rounds, before in zip(_rounds(mechanism, other, meter), released, strict=True):
+            same = [pack(after.public) for _, _, after in rounds] == before
+            assert same, f"the same noisy numbers give the same public state ({words})"
+        yield meter.loss()
+
+
 CHECKS: tuple[Callable[[Mechanism, Batches], None], ...] = (
     check_guarantee,
     check_purity,
@@ -292,4 +323,5 @@ CHECKS: tuple[Callable[[Mechanism, Batches], None], ...] = (
     check_barrier,
     check_changes,
     check_empty,
+    check_loss,
 )

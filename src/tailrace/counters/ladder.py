@@ -11,7 +11,8 @@ per step does not grow with t.
 
 With subtraction (`ahead` = m > 0, all sizes powers of an odd arity k = 2m + 1), t is written with digits from -m to
 m: a prefix that ends in the second half of an interval is the whole interval less what is still to come. The noise of
-the m intervals to come is drawn when the half is passed (`pending`) and handed back one by one.
+the m intervals to come is drawn when the half is passed (`pending`) and handed back one by one. Where all digits below
+a size are 0, t is a multiple of it: `carried` is taken from the estimate there, with or without subtraction.
 
 Privacy: the declared loss per event over the horizon, from the weight of `Atoms`: element 1 lies in one atom of each
 size that is ever used, and no element in more: the number of sizes s_i with s_i <= T, or with (s_i + 1) / 2 <= T
@@ -108,34 +109,36 @@ class LadderCounter(abc.ABC):
         self, state: Ladder, x: np.ndarray, noise: Draws, rows: np.ndarray | None = None
     ) -> tuple[Ladder, np.ndarray]:
         index, x = fed(state.clock, x, rows, self.horizon)
-        clock, total, carried, pending = (
-            state.clock.copy(),
-            state.total.copy(),
-            state.carried.copy(),
-            state.pending.copy(),
-        )
+        clock, total, carried = state.clock.copy(), state.total.copy(), state.carried.copy()
+        pending = list(state.pending) if self.ahead else []
         clock[index] += 1
         total[index] += x
-        shifted = clock[index] + self._middle
-        fresh = self.atoms.draw(noise.at("fresh"), len(x))
-        for ended, where in self._groups(shifted):
-            at = where if isinstance(index, slice) else index[where]
-            given = fresh[where]
-            if self.ahead and ended < len(pending):
-                digit = shifted[where] // self.sizes[ended] % (2 * self.ahead + 1) - self.ahead
-                handed = np.clip(
-                    digit + self.ahead - 1, 0, self.ahead - 1
-                )  # its place among the pending, where digit <= 0
-                given = np.where(digit > 0, given, np.take_along_axis(pending[ended][:, at], handed[None], axis=0)[0])
-            now = carried[ended, at] + given
-            carried[ended, at] = now
-            for below in reversed(range(ended)):
-                if self.ahead:
-                    to_come = self.atoms.draw(noise.at("ahead", ended, below), (self.ahead, len(given)))
-                    pending[below][:, at] = to_come
-                    now = now - to_come.sum(axis=0)
-                carried[below, at] = now
-        return Ladder(clock, total, carried, pending), total[index] + carried[0, index]
+        estimates, fresh = np.empty(len(x), np.int64), self.atoms.draw(noise.at("fresh"), len(x))
+        for ended, where in self._groups(clock[index] + self._middle):
+            at, drawn = _rows(index, where), fresh[where]
+            if self.ahead:
+                drawn = self._handed(drawn, pending, ended, at, clock[at])
+                for below in reversed(range(ended)):
+                    to_come = self.atoms.draw(noise.at("ahead", ended, below), (self.ahead, len(drawn)))
+                    pending[below] = _put(pending[below], at, to_come)
+                    drawn = drawn - to_come.sum(axis=0)
+            estimates[where] = (total[at] + carried[ended, at]) + drawn  # where noise meets the sum
+        for size, where in self._groups(clock[index]):
+            at = _rows(index, where)
+            carried[: size + 1, at] = estimates[where] - total[at]
+        kept = np.stack(pending) if pending else state.pending
+        return Ladder(clock, total, carried, kept), estimates
+
+    def _handed(
+        self, fresh: np.ndarray, pending: list[np.ndarray], ended: int, at: Fed, clock: np.ndarray
+    ) -> np.ndarray:
+        """The noise of the atoms that end: fresh, or handed back where it was subtracted before."""
+        if ended == len(pending):
+            return fresh
+        digit = (clock + self._middle) // self.sizes[ended] % (2 * self.ahead + 1) - self.ahead
+        place = np.where(digit > 0, self.ahead, digit + self.ahead - 1)
+        known = np.concatenate([pending[ended][:, at], fresh[None]])
+        return known[place, np.arange(len(place))]
 
     def loss(self, events: int = 1, deletes: int = 0) -> Loss:
         return self.atoms.loss(events, deletes)
@@ -171,3 +174,15 @@ class LadderCounter(abc.ABC):
         if len(t) and t.min() == t.max():
             return [(level, slice(None)) for level, places in self.ends(t[:1]) if len(places)]
         return [(level, places) for level, places in self.ends(t) if len(places)]
+
+
+def _rows(index: Fed, where: Fed) -> Fed:
+    """The rows at some places of those fed."""
+    return where if isinstance(index, slice) else index[where]
+
+
+def _put(columns: np.ndarray, at: Fed, values: np.ndarray) -> np.ndarray:
+    """`columns` with those at `at` replaced; a new array, so that noise stays known as noise."""
+    source = np.arange(columns.shape[1])
+    source[at] = columns.shape[1] + np.arange(values.shape[1])
+    return np.concatenate([columns, values], axis=1)[:, source]

@@ -75,8 +75,12 @@ class Comparing:
     def fresh_threshold(self, noise: Draws) -> np.ndarray:
         return noise.at("threshold").laplace(self.threshold_scale, ())
 
-    def distance_noise(self, noise: Draws) -> int:
-        return int(noise.at("distance").laplace(self.distance_scale, ()))
+    def distance_noise(self, noise: Draws) -> np.ndarray:
+        return noise.at("distance").laplace(self.distance_scale, ())
+
+    def positive(self, distance: int, wanted: int, *, drawn: np.ndarray, threshold: np.ndarray) -> bool:
+        """Whether distance + noise >= wanted + threshold noise; only the two noises together meet the distance."""
+        return bool(drawn - threshold >= wanted - distance)
 
 
 def comparing(series: Series, releases: int, share: Fraction) -> Comparing:

@@ -13,6 +13,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
+import numpy as np
+
 from tailrace.loss import ZCDP, PureDP
 from tailrace.mechanisms.policies.base import Drawn, Series, Snapshot, bounded, part
 from tailrace.noise import Draws, check_drawable
@@ -48,11 +50,11 @@ class Dissimilarity:
             return PureDP(epsilon=steps * records / self.scale)
         return ZCDP(rho=steps * records**2 / (2 * self.scale))
 
-    def noise(self, noise: Draws) -> int:
+    def noise(self, noise: Draws) -> np.ndarray:
         """The noise of this step's distance."""
         at = noise.at("distance")
-        return int(at.laplace(self.scale, ()) if isinstance(self.loss, PureDP) else at.gaussian(self.scale, ()))
+        return at.laplace(self.scale, ()) if isinstance(self.loss, PureDP) else at.gaussian(self.scale, ())
 
-    def exceeds(self, snapshot: Snapshot, units: int, drawn: int) -> bool:
+    def exceeds(self, snapshot: Snapshot, units: int, drawn: np.ndarray) -> bool:
         """Whether the snapshot is further from the last release than a release of so many units would be from the snapshot."""
-        return units > 0 and snapshot.distance() + drawn > self.series.bins * snapshot.error(units)
+        return units > 0 and bool(snapshot.distance() + drawn > self.series.bins * snapshot.error(units))

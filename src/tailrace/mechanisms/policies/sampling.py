@@ -78,7 +78,9 @@ class Sampling:
             rest = self.releases - int(pace.spent.sum())
             return Decision(rest, released(pace, rest), hidden)
         wanted = math.ceil(float(pace.threshold) * snapshot.population)
-        if int(pace.step) <= burn_in or snapshot.distance() + drawn < wanted + int(hidden.threshold):
+        if int(pace.step) <= burn_in or not scales.positive(
+            snapshot.distance(), wanted, drawn=drawn, threshold=hidden.threshold
+        ):
             return Decision(0, pace, hidden)
         if scales.positives == 1 and scales.epochs > 1:
             hidden = replace(hidden, threshold=scales.fresh_threshold(noise))

@@ -1,0 +1,324 @@
+"""An exact meter of privacy loss: a neighbouring world is forced to the outputs of a recorded one.
+
+Why the shifts that it reads bound the loss:
+
+1. World A runs on noise z. Every noisy number (counts + noise), comparison, coin and choice is
+   recorded.
+2. World B, the neighbour, is given the same noisy numbers, answers, coins and choices. Whatever is
+   made of these alone is then equal in both worlds: `public` must be the same, byte by byte. Where
+   it is not, something exact reached it.
+3. B's own counts give those numbers with the noise z + r: where counts a in A and b in B get noise,
+   r = a - b. The data and the outputs determine r, so that z -> z + r is one to one, and
+   P(outputs in A) / P(outputs in B) is at most the largest P(z) / P(z + r).
+4. A comparison noise >= x needs no equality: any shift that keeps the answer will do. Noise that is
+   kept and compared again (a threshold's) is raised until negative answers keep themselves, and
+   positive ones pay for both.
+5. Laplace noise of scale s costs |r| / s, in exact fractions; in zCDP e^2 / 2, where e adds up all
+   that is compared with the same kept draw. Gaussian noise of variance v costs r^2 / (2 v) in zCDP.
+   A choice costs rate times the range of what its scores moved by, coins the sum of their
+   log-ratios; in zCDP either costs an eighth of the square of the range (of coins, as far as seen).
+6. A draw is added to one count: a second one would need the same r. A draw may be subtracted before
+   that (as in counters with subtraction): the draw it is subtracted from then moves with it.
+
+One path of one pair of neighbours is seen: the meter refutes, it does not prove. For noise to be
+seen, add it to integers of its shape: `counts + noise.at("cells").laplace(scale, counts.shape)`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tailrace.checks.tracked import COMPARISONS, SHAPE, Tracked
+from tailrace.loss import ApproxDP, Loss, Number, PureDP
+from tailrace.noise import Draws, Shape
+from tailrace.noise.words import Part
+
+PUBLIC_ONLY = "what is drawn, and where it is added, depends on released numbers only"
+ONCE = "a draw is added to one count"
+_ROUNDING = Fraction(1, 10**9)  # of coins' logarithms; all else is exact
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What a replayed run cost; `epsilon` is None where Gaussian noise had to move."""
+
+    epsilon: Fraction | None
+    rho: Fraction
+    exact: bool = True  # no coins, whose logarithms are floats
+
+    def share(self, claim: Loss) -> Fraction | None:
+        """The measured part of a claim; None where no such claim can hold."""
+        if isinstance(claim, PureDP) or (isinstance(claim, ApproxDP) and claim.rho is None and self.epsilon):
+            return None if self.epsilon is None else self.epsilon / claim.epsilon
+        return self.rho / claim.zcdp_within().rho if claim.rho is None else self.rho / claim.rho
+
+    def within(self, claim: Loss) -> bool:
+        share = self.share(claim)
+        return share is not None and share <= 1 + (0 if self.exact else _ROUNDING)
+
+
+class _Drawn(NamedTuple):
+    path: tuple[Part, ...]
+    kind: str
+    parameter: Fraction
+    shape: tuple[int, ...]
+    values: Any
+    first: int  # the number of its first element
+
+
+class _Met(NamedTuple):
+    exact: np.ndarray
+    terms: np.ndarray
+    noisy: np.ndarray
+
+
+class _Answered(NamedTuple):
+    terms: np.ndarray
+    least: np.ndarray  # noise >= least, or not
+    answers: np.ndarray
+
+
+class _Coins(NamedTuple):
+    """Log-ratios of the coins of one decision: their sum, and the range it was seen to take."""
+
+    total: float = 0.0
+    least: float = 0.0
+    most: float = 0.0
+
+
+class _Line(NamedTuple):
+    """One comparison: the draw that is its own, kept draws, how the bound moved, and the answer."""
+
+    own: int
+    kept: tuple[int, ...]
+    move: int
+    answer: bool
+
+
+@dataclass
+class _Replay:
+    """World B: where it stands on the tape, and what it has cost."""
+
+    at: dict[str, int] = field(default_factory=dict)
+    moves: dict[int, tuple[int, tuple[int, ...]]] = field(default_factory=dict)  # draw: move, terms
+    lines: list[_Line] = field(default_factory=list)
+    choices: list[Fraction] = field(default_factory=list)
+    coins: dict[tuple[Part, ...], _Coins] = field(default_factory=dict)
+
+
+@dataclass
+class _Tape:
+    """World A, in order."""
+
+    drawn: list[_Drawn] = field(default_factory=list)
+    met: list[_Met] = field(default_factory=list)
+    answered: list[_Answered] = field(default_factory=list)
+    paths: set[tuple[Part, ...]] = field(default_factory=set)
+    added: set[int] = field(default_factory=set)  # draws that met a count
+    next: int = 1  # the number of the next draw
+    replay: _Replay | None = None
+
+    def found(self, name: str) -> Any:
+        """World A's entry at the place where world B stands."""
+        assert self.replay is not None
+        place, entries = self.replay.at.get(name, 0), getattr(self, name)
+        assert place < len(entries), PUBLIC_ONLY
+        self.replay.at[name] = place + 1
+        return entries[place]
+
+
+class Meter:
+    """Noise for two worlds: records the first, and from `replay` on forces the next."""
+
+    def __init__(self, source: Draws, path: tuple[Part, ...] = (), tape: _Tape | None = None) -> None:
+        self.path = path
+        self._source, self._tape = source, _Tape() if tape is None else tape
+
+    def at(self, *path: Part) -> Meter:
+        return Meter(self._source.at(*path), self.path + path, self._tape)
+
+    def replay(self) -> None:
+        """Begin a neighbour's run; an earlier one is forgotten."""
+        self._tape.replay = _Replay()
+
+    def laplace(self, scale: Number, shape: Shape) -> np.ndarray:
+        return self._noise("laplace", scale, shape)
+
+    def gaussian(self, variance: Number, shape: Shape) -> np.ndarray:
+        return self._noise("gaussian", variance, shape)
+
+    def survive(self, n: np.ndarray, rate: Number) -> np.ndarray:
+        true = -np.asarray(n, float) * float(Fraction(rate))
+        false = np.log(-np.expm1(np.minimum(true, -1e-300)))
+        return self._flipped("survive", rate, (true, false), lambda: self._source.survive(n, rate))
+
+    def coin(self, excess: np.ndarray, scale: Number) -> np.ndarray:
+        unlikely = -np.abs(np.asarray(excess, float)) / float(Fraction(scale)) - math.log(2)
+        likely, above = np.log1p(-np.exp(unlikely)), np.asarray(excess) > 0
+        odds = np.where(above, likely, unlikely), np.where(above, unlikely, likely)
+        return self._flipped("coin", scale, odds, lambda: self._source.coin(excess, scale))
+
+    def choose(self, scores: np.ndarray, rate: Number) -> int:
+        now = np.array(scores)
+        chosen, before = self._drawn("choose", rate, now.shape, lambda: (self._source.choose(scores, rate), now)).values
+        if self._tape.replay is not None:
+            moved = before - now
+            self._tape.replay.choices.append(Fraction(rate) * int(moved.max() - moved.min()))
+        return chosen
+
+    def _drawn(self, kind: str, parameter: Number, shape: tuple[int, ...], draw: Callable[[], Any]) -> _Drawn:
+        """A draw of world A, now or as recorded."""
+        tape, what = self._tape, (self.path, kind, Fraction(parameter), shape)
+        if tape.replay is not None:
+            found = tape.found("drawn")
+            assert found[:4] == what, PUBLIC_ONLY
+            return found
+        assert self.path not in tape.paths, "a noise path is drawn from once"
+        tape.paths.add(self.path)
+        tape.drawn.append(_Drawn(*what, draw(), tape.next))
+        return tape.drawn[-1]
+
+    def _noise(self, kind: str, parameter: Number, shape: Shape) -> np.ndarray:
+        sides = tuple(map(int, shape if isinstance(shape, tuple) else (shape,)))
+        found = self._drawn(kind, parameter, sides, lambda: getattr(self._source, kind)(parameter, shape))
+        many = found.values.size
+        self._tape.next = max(self._tape.next, found.first + many)
+        numbers = np.arange(found.first, found.first + many).reshape(1, *found.values.shape)
+        return Tracked.of(self, found.values.copy(), numbers)
+
+    def _flipped(self, kind: str, parameter: Number, odds: Any, flip: Callable[[], np.ndarray]) -> np.ndarray:
+        """Coins of world A; their log-ratios add up over one decision, and so do those of other outcomes."""
+        outcome, before = self._drawn(kind, parameter, odds[0].shape, lambda: (flip(), odds)).values
+        if self._tape.replay is not None:
+            ratios = before[0] - odds[0], before[1] - odds[1]
+            seen, other = np.where(outcome, *ratios), np.where(outcome, *ratios[::-1])
+            coins, name = self._tape.replay.coins, _decision(self.path)
+            total, least, most = coins.get(name, _Coins())
+            total += float(seen.sum())
+            values = [least, most, total, *(total - seen + other)[seen != other].tolist()]
+            coins[name] = _Coins(total, min(values), max(values))
+        return outcome.copy()
+
+    def met(self, exact: np.ndarray, noise: np.ndarray, terms: np.ndarray) -> np.ndarray:
+        """Noise is added to counts: both worlds get the sums of world A."""
+        assert exact.shape == noise.shape, SHAPE
+        assert exact.dtype.kind in "iu", "noise is added to integers"
+        tape, own = self._tape, np.take_along_axis(terms, (terms != 0).argmax(axis=0)[None], axis=0)[0]
+        if tape.replay is None:
+            numbers = np.abs(own[own != 0]).tolist()
+            assert len(set(numbers)) == len(numbers) and tape.added.isdisjoint(numbers), ONCE
+            tape.added.update(numbers)
+            tape.met.append(_Met(exact.copy(), terms, exact + noise))
+            return tape.met[-1].noisy.copy()
+        before = tape.found("met")
+        assert np.array_equal(before.terms, terms), PUBLIC_ONLY
+        moved = before.exact - exact
+        for place in map(tuple, np.argwhere((np.count_nonzero(terms, axis=0) > 1) | (moved != 0))):
+            draw = int(own[place])
+            assert draw, "every number that is released has noise"
+            others = (int(term) for term in terms[:, *place] if term and abs(term) != abs(draw))
+            tape.replay.moves[abs(draw)] = (
+                _sign(draw) * int(moved[place]),
+                tuple(-_sign(draw) * term for term in others),
+            )
+        return before.noisy.copy()
+
+    def compared(self, comparison: Any, noise: Tracked, against: np.ndarray) -> np.ndarray:
+        """Noise is compared: both worlds get the answers of world A."""
+        beyond, says_yes = COMPARISONS[comparison]
+        least = np.asarray(np.floor(against) + 1 if beyond else np.ceil(against)).astype(np.int64)
+        tape = self._tape
+        if tape.replay is None:
+            found = _Answered(noise.terms, least, np.asarray(np.asarray(noise) >= least))
+            tape.answered.append(found)
+        else:
+            found = tape.found("answered")
+            assert np.array_equal(found.terms, noise.terms), PUBLIC_ONLY
+            for place in np.ndindex(least.shape):
+                own, *kept = (int(term) for term in noise.terms[:, *place] if term)
+                move = int(least[place] - found.least[place])
+                tape.replay.lines.append(_Line(own, tuple(kept), move, bool(found.answers[place])))
+        return found.answers.copy() if says_yes else ~found.answers
+
+    def loss(self) -> Measured:
+        """What the neighbour's run cost."""
+        tape, replay = self._tape, self._tape.replay
+        assert replay is not None
+        assert all(replay.at.get(name, 0) == len(getattr(tape, name)) for name in ("drawn", "met", "answered")), (
+            PUBLIC_ONLY
+        )
+        shifts = _of_sums(replay.moves)
+        group = _of_comparisons(replay.lines, shifts, tape.added)
+        firsts = np.array([drawn.first for drawn in tape.drawn])
+        laplace: dict[int, Fraction] = {}
+        gaussian = Fraction(0)
+        for draw, shift in shifts.items():
+            drawn = tape.drawn[int(np.searchsorted(firsts, draw, side="right")) - 1]
+            if drawn.kind == "gaussian":
+                gaussian += Fraction(shift**2) / (2 * drawn.parameter)
+            else:
+                own = group.get(draw, draw)
+                laplace[own] = laplace.get(own, Fraction(0)) + abs(shift) / drawn.parameter
+        coins = abs(sum(decision.total for decision in replay.coins.values()))
+        ranges = [Fraction(decision.most - decision.least) for decision in replay.coins.values()]
+        epsilon = sum(laplace.values(), Fraction(0)) + sum(replay.choices) + Fraction(coins)
+        rho = gaussian + sum(each**2 / 2 for each in laplace.values())
+        rho += sum(each**2 / 8 for each in (*replay.choices, *ranges))
+        return Measured(None if gaussian else epsilon, rho, exact=not any(ranges))
+
+
+def _of_sums(moves: dict[int, tuple[int, tuple[int, ...]]]) -> dict[int, int]:
+    """The shift of each draw that met a count: what that moved, and what was subtracted before."""
+    shifts: dict[int, int] = {}
+    left = dict(moves)
+
+    def shift(draw: int) -> int:
+        if draw not in shifts:
+            move, others = left.pop(draw, (0, ()))  # a draw that met no count need not move
+            shifts[draw] = move + sum(_sign(term) * shift(abs(term)) for term in others)
+        return shifts[draw]
+
+    for draw in moves:
+        shift(draw)
+    for draw, (move, others) in moves.items():
+        assert shifts[draw] == move + sum(_sign(term) * shifts[abs(term)] for term in others), ONCE
+    return shifts
+
+
+def _of_comparisons(lines: list[_Line], shifts: dict[int, int], added: set[int]) -> dict[int, int]:
+    """Shift what was compared so that answers stay; returns the kept draw that each belongs to."""
+    group: dict[int, int] = {}
+    owned, kept = [abs(line.own) for line in lines], {abs(term) for line in lines for term in line.kept}
+    assert len(set(owned)) == len(owned) and kept.isdisjoint(owned), "fresh noise is compared once"
+    for line in lines:
+        for term in line.kept:
+            assert abs(term) not in added, "noise that is kept for comparisons is never released"
+            if not line.answer:
+                low = shifts.get(abs(term), 0)
+                shifts[abs(term)] = min(low, line.move) if term > 0 else max(low, -line.move)
+    for line in lines:
+        needed = line.move - sum(_sign(term) * shifts.get(abs(term), 0) for term in line.kept)
+        shift = _sign(line.own) * (max(needed, 0) if line.answer else min(needed, 0))
+        if abs(line.own) in added:
+            assert shifts.get(abs(line.own), 0) == shift, "noise is released or compared, not both"
+        shifts[abs(line.own)] = shift
+        for term in line.kept:
+            group[abs(line.own)] = group[abs(term)] = abs(line.kept[0])
+    return group
+
+
+def _sign(term: int) -> int:
+    return 1 if term > 0 else -1
+
+
+def _decision(path: tuple[Part, ...]) -> tuple[Part, ...]:
+    """The path without numbers at its end: coins that differ in these belong to one decision."""
+    while path and isinstance(path[-1], int):
+        path = path[:-1]
+    return path

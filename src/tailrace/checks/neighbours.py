@@ -1,0 +1,214 @@
+"""Neighbouring streams for the meter: pairs that a guarantee must hide, hard cases among them.
+
+| unit               | what one world has and the other lacks                                                         |
+|--------------------|------------------------------------------------------------------------------------------------|
+| `Event`            | a rare row of the first batch, the last row, a deletion; the only row, early and late; one of a |
+|                    | crowd in one place; a row that is inserted and deleted (the loss of a life)                     |
+| `User`, `Null`     | the busiest person; one with more rows than are accepted, in one place or moving, who is        |
+|                    | deleted at the end; such a person alone                                                         |
+| `Window`           | such a person, inside the first and inside a later window                                       |
+| `Replace`          | a person's history for another: constant, random, or apart at every second or third step        |
+| everything at once | the unit with the most rows, the one with the fewest; the only one, moving or standing still    |
+
+Streams are played on with empty batches to the horizon, for `LONGEST` steps at most, since counters spend over it what
+they have: give the mechanism that is checked a short horizon.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+import polars as pl
+
+from tailrace.domain import Schema
+from tailrace.guarantee import Event, Replace, User, Window
+from tailrace.loss import Loss
+from tailrace.mechanisms.base import Mechanism, Takes
+from tailrace.plan import opened
+
+Batches = list[tuple[Any, Any]]
+LONGEST = 16  # steps that are played
+_PLACES = 8  # values that made-up rows take, at most
+_CROWD = 8
+
+
+@dataclass(frozen=True)
+class Neighbours:
+    """A stream, and streams that its guarantee must hide from it, each with words and the loss that is claimed."""
+
+    stream: Batches
+    others: list[tuple[str, Batches, Loss]]
+    quiet: bool = False  # whether all noise happens to be 0: decisions on exact counts then fall apart
+
+
+def neighbours(mechanism: Mechanism, batches: Batches) -> Iterator[Neighbours]:
+    """Neighbouring streams made of `batches`, by the unit and relation of a mechanism."""
+    frames = [(_held(adds), _held(deletes)) for adds, deletes in batches]
+    last = min(mechanism.horizon or LONGEST, LONGEST)
+    frames = [*frames[:last], *[(None, None)] * (last - len(frames))]
+    pool = _pool(mechanism, [adds for adds, _ in frames if adds is not None and len(adds)])
+    if not len(pool):
+        return
+    if mechanism.takes is Takes.Once:
+        yield from _units(mechanism, frames)
+    elif isinstance(mechanism.unit, Event):
+        yield from _events(mechanism, frames, pool)
+    else:
+        yield from _People(mechanism, frames, pool).pairs()
+
+
+def _held(frame: Any) -> pl.DataFrame | None:
+    rows = opened(frame)
+    if rows is None:
+        return None
+    held: nw.DataFrame[Any] = rows.collect() if isinstance(rows, nw.LazyFrame) else rows
+    return held.to_polars()
+
+
+def _codes(mechanism: Mechanism, frame: pl.DataFrame) -> list[tuple[int, ...]]:
+    """The place of each row in the domain; negative where it is dropped."""
+    domain, rows = mechanism.domain, nw.from_native(frame, eager_only=True)
+    found = domain.digits(rows) if isinstance(domain, Schema) else domain.cells(rows)
+    return [tuple(np.atleast_1d(code).tolist()) for code in found]
+
+
+def _pool(mechanism: Mechanism, frames: list[pl.DataFrame]) -> pl.DataFrame:
+    """A row for each of some places in the domain, in the order of the domain."""
+    if not frames:
+        return pl.DataFrame()
+    codes = _codes(mechanism, frames[0])
+    first = {code: row for row, code in reversed(list(enumerate(codes))) if min(code) >= 0}
+    places = sorted(first)
+    return frames[0][[first[places[i]] for i in sorted({*np.linspace(0, len(places) - 1, _PLACES).astype(int).tolist()})]
+                     if places else []]  # fmt: skip
+
+
+def _with(frame: pl.DataFrame | None, rows: pl.DataFrame | None) -> pl.DataFrame | None:
+    if frame is None or rows is None:
+        return rows if frame is None else frame
+    return pl.concat([frame, rows], how="vertical_relaxed")
+
+
+def _joined(stream: Batches, life: Batches) -> Batches:
+    return [(_with(a, more), _with(d, gone)) for (a, d), (more, gone) in zip(stream, life, strict=True)]
+
+
+def _placed(steps: int, rows: dict[tuple[int, int], pl.DataFrame]) -> Batches:
+    """A stream of these rows alone, by step and by 0 (added) or 1 (deleted)."""
+    return [(rows.get((t, 0)), rows.get((t, 1))) for t in range(steps)]
+
+
+def _events(mechanism: Mechanism, batches: Batches, pool: pl.DataFrame) -> Iterator[Neighbours]:
+    loss, steps = mechanism.guarantee.loss, len(batches)
+    adding = [t for t, (adds, _) in enumerate(batches) if adds is not None and len(adds)]
+    codes = _codes(mechanism, batches[adding[0]][0])
+    seen = Counter(codes)
+    rare = min((row for row, code in enumerate(codes) if min(code) >= 0), key=lambda row: seen[codes[row]])
+    less = _without_row(batches, adding[0], 0, rare)
+    last = batches[adding[-1]][0]
+    others = [("a rare row", less, loss), ("the last row", _without_row(batches, adding[-1], 0, len(last) - 1), loss)]
+    deleting = [t for t, (_, gone) in enumerate(batches) if gone is not None and len(gone)]
+    if mechanism.deletes and deleting:
+        others.append(("a deletion", _without_row(batches, deleting[0], 1, 0), loss))
+    yield Neighbours(batches, others)
+    if mechanism.deletes:
+        life = {(steps - 1, 1): batches[adding[0]][0][rare : rare + 1]}
+        lived = _joined(batches, _placed(steps, life))
+        yield Neighbours(lived, [("a row that comes and goes", less, mechanism.guarantee.of_life())])
+    row = pool[:1]
+    alone = [(f"the only row, at step {t + 1}", _placed(steps, {(t, 0): row}), loss)
+             for t in sorted({0, min(1, steps - 1), steps // 2})]  # fmt: skip
+    for quiet in (False, True):
+        yield Neighbours(_placed(steps, {}), alone, quiet)
+    crowds = [_placed(steps, {(0, 0): row[[0] * many]}) for many in (_CROWD, _CROWD - 1)]
+    yield Neighbours(crowds[0], [("one of a crowd", crowds[1], loss)])
+
+
+def _without_row(batches: Batches, step: int, side: int, row: int) -> Batches:
+    frame = batches[step][side]
+    rest, edited = pl.concat([frame[:row], frame[row + 1 :]]), list(batches)
+    edited[step] = (rest, batches[step][1]) if side == 0 else (batches[step][0], rest)
+    return edited
+
+
+def _units(mechanism: Mechanism, batches: Batches) -> Iterator[Neighbours]:
+    loss, frame = mechanism.guarantee.loss, batches[0][0]
+    plan: Any = mechanism.plan(mechanism.init().public)
+    whole = frame.drop_nulls()
+    whole = whole.filter(pl.Series([min(code) >= 0 for code in _codes(mechanism, whole)], dtype=pl.Boolean))
+    most, *_, least = [who for who, _ in Counter(whole[plan.key].to_list()).most_common()] * 2
+    others = [(f"the unit with the {name} rows", [(_rows_of(frame, plan.key, who, own=False), None)], loss)
+              for name, who in (("most", most), ("fewest", least))]  # fmt: skip
+    yield Neighbours(batches, others)
+    busy = whole.filter(pl.col(plan.key) == most)
+    still = busy.with_columns(busy[:1][[0] * len(busy)].select(mechanism.domain.columns))
+    alone = [("the only unit", busy), ("a unit that stands still", still)]
+    for quiet in (False, True):
+        yield Neighbours([(None, None)], [(name, [(rows, None)], loss) for name, rows in alone], quiet)
+
+
+def _rows_of(frame: pl.DataFrame | None, column: str, who: Any, *, own: bool = True) -> pl.DataFrame | None:
+    """The rows of a unit, or of all others."""
+    if frame is None:
+        return None
+    theirs = (pl.col(column) == who).fill_null(False)
+    return frame.filter(theirs if own else ~theirs)
+
+
+class _People:
+    """Streams with and without one person, who may do all that is possible."""
+
+    def __init__(self, mechanism: Mechanism, batches: Batches, pool: pl.DataFrame) -> None:
+        unit: Any = mechanism.unit
+        self.mechanism, self.unit, self.batches = mechanism, unit, batches
+        columns = [frame[unit.column] for batch in batches for frame in batch if frame is not None]
+        ids = Counter(who for column in columns for who in column.drop_nulls().to_list())
+        self.who = ids.most_common(1)[0][0]
+        self.pool = pool.with_columns(pl.lit(self.who, dtype=pool.schema[unit.column]).alias(unit.column))
+        self.nobody = self._without(batches, range(len(batches)))
+
+    def _without(self, stream: Batches, steps: range) -> Batches:
+        rest = [tuple(_rows_of(frame, self.unit.column, self.who, own=False) for frame in batch) for batch in stream]
+        return [rest[t] if t in steps else batch for t, batch in enumerate(stream)]  # type: ignore[misc]
+
+    def _life(self, history: Sequence[int]) -> Batches:
+        """A person who is at place history[t] at step t, with one row more than is accepted."""
+        steps, bound = len(self.batches), getattr(self.unit, "events", None) or self.unit.records
+        rows = [self.pool[[int(place) % len(self.pool)] * (1 if bound is None else bound + 1)] for place in history]
+        if isinstance(self.unit, User) and self.unit.events is not None:
+            gone = {(steps - 1, 1): rows[0]} if self.mechanism.deletes and steps > 1 else {}
+            return _placed(steps, {(0, 0): rows[0], **gone})
+        if not self.mechanism.deletes:
+            return _placed(steps, {(t, 0): own for t, own in enumerate(rows)})
+        moves = [t for t in range(1, steps) if history[t] != history[t - 1]]
+        added, gone = {(t, 0): rows[t] for t in (0, *moves)}, {(t, 1): rows[t - 1] for t in moves}
+        return _placed(steps, {**added, **gone})
+
+    def pairs(self) -> Iterator[Neighbours]:
+        steps, loss = len(self.batches), self.mechanism.guarantee.loss
+        bounded = getattr(self.unit, "events", None) or self.unit.records  # then one place is as good as another
+        still = [self._life([place] * steps) for place in range(1 if bounded else min(3, len(self.pool)))]
+        random = [self._life(history) for history in np.random.default_rng(0).integers(0, len(self.pool), (2, steps))]
+        if self.mechanism.neighbours is Replace:
+            apart = [self._life([int(t % every == every - 1) for t in range(steps)]) for every in (2, 3)]
+            for one, others in ((still[0], [*still[1:], *apart]), (random[0], random[1:])):
+                found = [("a person's other history", _joined(self.nobody, other), loss) for other in others]
+                yield Neighbours(_joined(self.nobody, one), found)
+            return
+        if isinstance(self.unit, Window):
+            busy, width = _joined(self.nobody, still[0]), self.unit.steps
+            found = [(f"a person from step {first + 1}", self._without(busy, range(first, first + width)), loss)
+                     for first in (0, 2)]  # fmt: skip
+            yield Neighbours(busy, found)
+            return
+        there = [("the busiest person", self.batches, loss)]
+        there += [("a person who does all that is possible", _joined(self.nobody, life), loss)
+                  for life in (still[0], random[0])]  # fmt: skip
+        yield Neighbours(self.nobody, there)
+        for quiet in (False, True):
+            yield Neighbours(_placed(steps, {}), [("the only person", life, loss) for life in still], quiet)

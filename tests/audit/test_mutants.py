@@ -1,0 +1,307 @@
+"""The conformance suite can fail: mechanisms with a planted fault, each caught by `check_mechanism`."""
+
+import contextlib
+import dataclasses
+
+import numpy as np
+import polars as pl
+import pytest
+
+from tailrace import (
+    ZCDP,
+    AddRemove,
+    Box,
+    Categorical,
+    Event,
+    HistogramStream,
+    Integer,
+    PanelWindow,
+    PrivTreeStream,
+    PureDP,
+    Replace,
+    Schema,
+    SnapshotHistogram,
+    SpatialStream,
+    TabularStream,
+    Trajectories,
+    User,
+    counters,
+)
+from tailrace.checks import check_mechanism
+from tailrace.counters.atoms import Atoms
+from tailrace.counters.ladder import LadderCounter
+from tailrace.errors import NoiseReused
+from tailrace.mechanisms.base import State
+from tailrace.mechanisms.policies import DSAT
+from tailrace.mechanisms.policies.comparing import Comparing
+from tailrace.mechanisms.privtree_splits import SplitCoin
+from tailrace.mechanisms.static import LaplaceBins
+from tailrace.mechanisms.tabular_select import Choice
+from tailrace.mechanisms.trajectories_counts import Query
+
+WARD = Schema(sex=Categorical(["f", "m"]), age=Integer(0, 3))
+SQUARE = Box(low=(0, 0), high=(1, 1), columns=("x", "y"), cells=8)
+PURE = PureDP(epsilon=1)
+
+
+def rows(seed, many=30):
+    rng = np.random.default_rng(seed)
+    return pl.DataFrame(
+        {
+            "id": rng.integers(0, 12, many),
+            "sex": rng.choice(["f", "m"], many),
+            "age": rng.integers(0, 4, many),
+            "x": rng.beta(2, 5, many),
+            "y": rng.random(many),
+            "trip": np.sort(rng.integers(0, 6, many)),
+            "time": np.arange(many),
+        }
+    )
+
+
+BATCHES = [(rows(0), None), (rows(1), rows(0, 5)), (None, None), (rows(2), None)]
+ADDED = [(adds, None) for adds, _ in BATCHES]
+
+
+def histogram(**options):
+    return HistogramStream(**{"domain": WARD, "privacy": PURE, "unit": Event(), "horizon": 5, **options})
+
+
+def spatial(**options):
+    return SpatialStream(**{"domain": SQUARE, "privacy": PURE, "unit": Event(), "horizon": 5, **options})
+
+
+def panel(neighbours=AddRemove):
+    domain, unit = Schema(sex=Categorical(["f", "m"])), User(column="id")
+    return PanelWindow(domain=domain, unit=unit, window=2, horizon=4, privacy=ZCDP(rho=0.1), neighbours=neighbours)
+
+
+def snapshots(policy=None, privacy=PURE):
+    unit = User(column="id", records=1)
+    return SnapshotHistogram(domain=WARD, privacy=privacy, unit=unit, horizon=8, policy=policy, histogram=LaplaceBins())
+
+
+def trajectories():
+    return Trajectories(domain=SQUARE, privacy=PureDP(epsilon=2), unit=Event(), trajectory="trip", order="time")
+
+
+def privtree():
+    return PrivTreeStream(domain=SQUARE, privacy=PURE, unit=Event(), horizon=5)
+
+
+def tabular():
+    from tailrace.mechanisms.tabular_epochs import Selection
+
+    wide = Schema(sex=Categorical(["f", "m"]), age=Integer(0, 3), trip=Integer(0, 5))
+    return TabularStream(domain=wide, privacy=PURE, unit=Event(), horizon=5, selection=Selection(chosen=1))
+
+
+SOUND = {
+    "histogram": (histogram(), BATCHES),
+    "tree": (histogram(counter=counters.BinaryTree()), BATCHES),
+    "subtracting": (histogram(counter=counters.KaryTree(arity=3, levels=2)), BATCHES),
+    "gaussian": (histogram(privacy=ZCDP(rho=0.1), counter=counters.SqrtToeplitz()), BATCHES),
+    "people": (histogram(unit=User(column="id", events=2)), BATCHES),
+    "spatial": (spatial(), BATCHES),
+    "retention": (spatial(retention=2), ADDED),
+    "panel": (panel(), ADDED),
+    "replaced": (panel(Replace), ADDED),
+    "snapshots": (snapshots(DSAT(releases=3, burn_in=1)), ADDED),
+    "trajectories": (trajectories(), [(rows(3, 60), None)]),
+    "privtree": (privtree(), BATCHES),
+    "tabular": (tabular(), BATCHES),
+}
+
+
+@pytest.mark.parametrize("name", SOUND)
+def test_the_sound_one_passes(name):
+    check_mechanism(*SOUND[name])
+
+
+@contextlib.contextmanager
+def replaced(owner, name, make):
+    """`make(sound)` in place of a method."""
+    sound = owner.__dict__[name]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(owner, name, make(sound))
+        yield
+
+
+def released(change):
+    """`measure` with another public state: change(public, counts, noise, state before) -> changes."""
+
+    def make(sound):
+        def measure(self, state, counts, noise):
+            step = sound(self, state, counts, noise)
+            changes = change(step.state.public, counts, noise, state)
+            return dataclasses.replace(
+                step, state=State(dataclasses.replace(step.state.public, **changes), step.state.private)
+            )
+
+        return measure
+
+    return make
+
+
+def one_noise_for_all(sound):
+    return lambda self, noise, shape: np.repeat(sound(self, noise, 1), shape)
+
+
+def one_noise_spread(sound):
+    return lambda self, noise, shape: sound(self, noise, 1)
+
+
+def noise_of_the_level_before(sound):
+    def measured(self, masses, *, budget, noise):
+        found, drawn = [], None
+        for level, (size, atoms) in enumerate(zip(self.sizes, self.noise(budget), strict=True)):
+            drawn = atoms.draw(noise.at(level), size) if drawn is None else drawn[np.arange(size) % len(drawn)]
+            found.append(self._at(masses, level).dense(size) + drawn)
+        return np.concatenate(found)
+
+    return measured
+
+
+def parity(public, counts, noise, before):
+    return {"estimates": public.estimates + int(counts.adds.sum()) % 2}
+
+
+def exact_counts(public, counts, noise, before):
+    return {"estimates": np.maximum(counts.net, 0).astype(float)}
+
+
+def exact_order(public, counts, noise, before):
+    return {"estimates": np.roll(public.estimates, int((counts.adds > 0).sum()))}
+
+
+def exact_length(public, counts, noise, before):
+    return {"recent": np.zeros(int(counts.adds.sum()))}
+
+
+def no_noise_on_nothing(public, counts, noise, before):
+    return {"estimates": np.where(counts.net == 0, before.public.estimates, public.estimates)}
+
+
+def halved(sound):
+    def draw(self, noise, shape):
+        scale = self.scale / (2 if isinstance(self.privacy, PureDP) else 4)
+        return noise.laplace(scale, shape) if isinstance(self.privacy, PureDP) else noise.gaussian(scale, shape)
+
+    return draw
+
+
+def forgotten_level(sound):
+    return property(lambda self: Atoms(self.privacy, sound.fget(self).weight - 1))
+
+
+def noise_of_the_step_before(public, counts, noise, before):
+    return {"estimates": before.public.estimates + counts.net} if public.step % 2 == 0 else {}
+
+
+def one_draw_for_two(public, counts, noise, before):
+    drawn = noise.at("more").laplace(1000, len(counts.net))
+    return {"estimates": public.estimates + (counts.net + drawn) - (counts.adds + drawn)}
+
+
+def same_path(public, counts, noise, before):
+    return {"estimates": public.estimates + np.asarray(noise.at("bins", "fresh").laplace(1, len(counts.net)))}
+
+
+def drawn_and_dropped(sound):
+    def draw(self, noise, shape):
+        return np.zeros_like(np.asarray(sound(self, noise, shape)))
+
+    return draw
+
+
+def noisy_twice(public, counts, noise, before):
+    """A second release of what was measured, with noise that nobody pays for."""
+    return {"estimates": public.estimates + (counts.net + noise.at("more").laplace(8, len(counts.net)))}
+
+
+def exact_split(sound):
+    def draw_parts(self, noise, parts, depth):
+        sound(self, noise, parts, depth)
+        return np.asarray(parts) > self.threshold * self.grid + depth * self.penalty
+
+    return draw_parts
+
+
+def thrice_the_scores(sound):
+    return lambda self, scores, noise: sound(self, 3 * scores, noise)
+
+
+def exact_comparison(sound):
+    return lambda self, distance, wanted, *, drawn, threshold: distance >= wanted
+
+
+def as_if_added(sound):
+    return property(lambda self: (1, (self.domain.size - 1) * (self.releases - 1)))
+
+
+def one_event_each(sound):
+    return property(lambda self: (1, 0))
+
+
+def loud_threshold(sound):
+    """The threshold's noise decides nothing any more, but is shown."""
+
+    def decide(self, series, pace, hidden, snapshot, noise):
+        made = sound(self, series, pace, hidden, snapshot, noise)
+        shown = np.asarray(float(made.pace.threshold) + float(made.hidden.threshold) / 1000 + snapshot.distance() % 2)
+        return dataclasses.replace(made, pace=dataclasses.replace(made.pace, threshold=shown))
+
+    return decide
+
+
+PUBLIC = "give the same public state"
+LOSS = "the loss stays within the claim"
+ONCE = "a draw is added to one count"
+SHAPE = "noise is drawn in the shape of the counts"
+
+MUTANTS = {
+    # these three survived the suite before it had a meter
+    "one noise for all leaves": ("spatial", Atoms, "draw", one_noise_for_all, PUBLIC),
+    "a level's noise again at the next": ("trajectories", Query, "measured", noise_of_the_level_before, ONCE),
+    "the parity of the batch": ("histogram", HistogramStream, "measure", released(parity), PUBLIC),
+    # and others
+    "one noise spread over all leaves": ("spatial", Atoms, "draw", one_noise_spread, SHAPE),
+    "halved Laplace noise": ("histogram", Atoms, "draw", halved, LOSS),
+    "halved Gaussian noise": ("gaussian", Atoms, "draw", halved, LOSS),
+    "halved noise of subtracted atoms": ("subtracting", Atoms, "draw", halved, LOSS),
+    "halved noise of a retention": ("retention", Atoms, "draw", halved, LOSS),
+    "halved noise of trajectories": ("trajectories", Atoms, "draw", halved, LOSS),
+    "a forgotten level": ("tree", LadderCounter, "atoms", forgotten_level, LOSS),
+    "a reused path": ("histogram", HistogramStream, "measure", released(same_path), "drawn from before"),
+    "the last step's noise again": (
+        "histogram",
+        HistogramStream,
+        "measure",
+        released(noise_of_the_step_before),
+        PUBLIC,
+    ),
+    "one draw for two counts": ("histogram", HistogramStream, "measure", released(one_draw_for_two), ONCE),
+    "noise drawn and dropped": ("histogram", Atoms, "draw", drawn_and_dropped, "other noise gives other releases"),
+    "exact counts in public": ("histogram", HistogramStream, "measure", released(exact_counts), "other noise|public"),
+    "an exact order": ("histogram", HistogramStream, "measure", released(exact_order), PUBLIC),
+    "an exact length": ("spatial", SpatialStream, "measure", released(exact_length), PUBLIC),
+    "no noise where there is nothing": ("histogram", HistogramStream, "measure", released(no_noise_on_nothing), PUBLIC),
+    "a second, unpaid release": ("histogram", HistogramStream, "measure", released(noisy_twice), LOSS),
+    "a person's events paid once": ("people", HistogramStream, "_events", one_event_each, LOSS),
+    "a replaced person paid as one who goes": ("replaced", PanelWindow, "_moves", as_if_added, LOSS),
+    "exact splits": ("privtree", SplitCoin, "draw_parts", exact_split, "depends on released|public"),
+    "choices by thrice the scores": ("tabular", Choice, "draw", thrice_the_scores, LOSS),
+    "exact comparisons": ("snapshots", Comparing, "positive", exact_comparison, "depends on released|public"),
+    "a bit of the distance in the threshold": ("snapshots", DSAT, "decide", loud_threshold, PUBLIC),
+}
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_a_planted_fault_is_caught(name):
+    base, owner, method, make, promise = MUTANTS[name]
+    mechanism, batches = SOUND[base]
+    fields = {field.name: getattr(mechanism, field.name) for field in dataclasses.fields(mechanism)}
+    with replaced(owner, method, make):
+        fresh = type(mechanism)(**fields)  # without what is cached
+        with pytest.raises((AssertionError, NoiseReused), match=promise):
+            check_mechanism(fresh, batches)
