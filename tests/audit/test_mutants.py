@@ -239,8 +239,8 @@ def as_if_added(sound):
     return property(lambda self: (1, (self.domain.size - 1) * (self.releases - 1)))
 
 
-def one_event_each(sound):
-    return property(lambda self: (1, 0))
+def as_one_event(sound):
+    return lambda self, events, deletes: sound(self, 1, 0)
 
 
 def loud_threshold(sound):
@@ -287,7 +287,7 @@ MUTANTS = {
     "an exact length": ("spatial", SpatialStream, "measure", released(exact_length), PUBLIC),
     "no noise where there is nothing": ("histogram", HistogramStream, "measure", released(no_noise_on_nothing), PUBLIC),
     "a second, unpaid release": ("histogram", HistogramStream, "measure", released(noisy_twice), LOSS),
-    "a person's events paid once": ("people", HistogramStream, "_events", one_event_each, LOSS),
+    "a person's events paid as one": ("people", Atoms, "loss", as_one_event, LOSS),
     "a replaced person paid as one who goes": ("replaced", PanelWindow, "_moves", as_if_added, LOSS),
     "exact splits": ("privtree", SplitCoin, "draw_parts", exact_split, "depends on released|public"),
     "choices by thrice the scores": ("tabular", Choice, "draw", thrice_the_scores, LOSS),
