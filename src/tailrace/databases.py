@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal, Protocol
@@ -22,6 +23,14 @@ Rows = list[tuple[Any, ...]]
 Holds = Literal["times", "numbers", "anything"]
 
 _CHUNK = 20_000  # rows fetched at once
+_LOCKED = 30.0  # seconds to wait for another program that holds a lock, or for a server to take the call
+_ANSWER = 600.0  # seconds to wait for the next rows, or for a statement to be done
+_PAUSE = 0.05  # seconds between two tries to get a lock
+_TICK = 100_000  # instructions of SQLite between two looks at the clock
+_LIMITS = """
+SELECT set_config(name, value, true) FROM (VALUES ('lock_timeout', %s), ('statement_timeout', %s)) AS limits (name, value)
+WHERE current_setting(name) = '0'
+"""  # what a user or database has set stays
 _WHOLE = "run again: a step is read whole, and written whole and once."
 _LOST = f"The connection to the database was lost; {_WHOLE}"
 _BUSY = f"The database was busy with another program, or out of time; {_WHOLE}"
@@ -120,23 +129,58 @@ def _sqlite(url: str, write: bool) -> Iterator[Database]:
     except (ValueError, OSError):
         raise StateError(_NO_FILE) from None
     try:
-        with contextlib.closing(sqlite3.connect(place, uri=True, isolation_level=None, timeout=30)) as connection:
+        with contextlib.closing(sqlite3.connect(place, uri=True, isolation_level=None, timeout=0)) as connection:
             connection.text_factory = _decoded
-            connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
-            yield _Sqlite(connection)
+            connection.execute("PRAGMA cache_spill = OFF")  # so that a lock is waited for at the ends only
+            database = _Sqlite(connection)
+            database.run("BEGIN IMMEDIATE" if write else "BEGIN")
+            yield database
     except sqlite3.Error as error:
-        raise StateError(sentences.get(getattr(error, "sqlite_errorcode", 0) & 0xFF, _REFUSED)) from None
+        raise StateError(sentences.get(_code(error), _REFUSED)) from None
+
+
+def _code(error: sqlite3.Error) -> int:
+    """SQLite's primary code."""
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF
 
 
 class _Sqlite:
-    """SQLite; names of tables and columns in upper and lower case are the same to it."""
+    """SQLite; names of tables and columns in upper and lower case are the same to it.
+
+    SQLite's own waits do not hear Ctrl-C. So locks are waited for here, and a statement that takes its time is asked by the
+    clock whether to go on; Python's signals are heard there.
+    """
 
     def __init__(self, connection: sqlite3.Connection) -> None:
-        self._connection = connection
+        self._connection, self._end = connection, 0.0
+        connection.set_progress_handler(lambda: time.monotonic() > self._end, _TICK)
+
+    def run(self, statement: str, values: Sequence[Any] = ()) -> sqlite3.Cursor:
+        """Execute a statement; where another program holds a lock, try again for a while."""
+        patience = time.monotonic() + _LOCKED
+        while True:
+            try:
+                with self._limited():
+                    return self._connection.execute(statement, values)
+            except sqlite3.OperationalError as error:
+                if _code(error) != sqlite3.SQLITE_BUSY or time.monotonic() > patience:
+                    raise
+            time.sleep(_PAUSE)
+
+    @contextlib.contextmanager
+    def _limited(self) -> Iterator[None]:
+        """Give up what takes too long; what was cut short before that was stopped by the user."""
+        self._end = time.monotonic() + _ANSWER
+        try:
+            yield
+        except sqlite3.OperationalError as error:
+            if _code(error) == sqlite3.SQLITE_INTERRUPT and time.monotonic() <= self._end:
+                raise KeyboardInterrupt from None  # SQLite drops what the clock's question raises
+            raise
 
     def columns(self, table: str) -> dict[str, Holds]:
         # always asked before they are read: SQLite takes the name of a column that is not there for a text
-        found = self._connection.execute("SELECT name, upper(type) FROM pragma_table_xinfo(?)", (table,))
+        found = self.run("SELECT name, upper(type) FROM pragma_table_xinfo(?)", (table,))
         numbers = ("INT", "REAL", "FLOA", "DOUB")  # SQLite's own rule
         return {name: "numbers" if any(part in kind for part in numbers) else "anything" for name, kind in found}
 
@@ -144,25 +188,31 @@ class _Sqlite:
         if len({column.lower() for column in columns}) < len(columns):
             raise ConfigError("SQLite cannot tell upper from lower case in the names of columns: rename one of them.")
         types = {nw.String: "TEXT", nw.Int64: "INTEGER", nw.Float64: "REAL", nw.Boolean: "BOOLEAN"}
-        self._connection.execute(f"CREATE TABLE {_quoted(table)} ({_declared(columns, types, key)})")
+        self.run(f"CREATE TABLE {_quoted(table)} ({_declared(columns, types, key)})")
 
     def insert(self, table: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
         into = f"{_quoted(table)} ({', '.join(map(_quoted, columns))})"
-        self._connection.executemany(f"INSERT INTO {into} VALUES ({', '.join('?' * len(columns))})", rows)
+        statement = f"INSERT INTO {into} VALUES ({', '.join('?' * len(columns))})"
+        with self._limited():
+            self._connection.executemany(statement, rows)
 
     def read(self, table: str, columns: Sequence[str], spans: Sequence[Span] = ()) -> Iterator[Rows]:  # noqa: ARG002
         # all rows, whatever the spans: a time has no type here, and texts of times do not sort by time
         wanted = ", ".join(map(_quoted, columns))
-        cursor = self._connection.execute(f"SELECT {wanted} FROM {_quoted(table)}")
-        while rows := cursor.fetchmany(_CHUNK):
+        cursor = self.run(f"SELECT {wanted} FROM {_quoted(table)}")
+        while rows := self._fetched(cursor):
             yield rows
+
+    def _fetched(self, cursor: sqlite3.Cursor) -> Rows:
+        with self._limited():
+            return cursor.fetchmany(_CHUNK)
 
     def find(self, table: str, column: str, key: str, value: int) -> Any:
         statement = f"SELECT {_quoted(column)} FROM {_quoted(table)} WHERE {_quoted(key)} = ?"
-        return (self._connection.execute(statement, (value,)).fetchone() or (None,))[0]
+        return (self.run(statement, (value,)).fetchone() or (None,))[0]
 
     def commit(self) -> None:
-        self._connection.execute("COMMIT")
+        self.run("COMMIT")
 
 
 @contextlib.contextmanager
@@ -173,19 +223,47 @@ def _postgres(url: str, write: bool) -> Iterator[Database]:
     except ImportError:
         raise ConfigError("PostgreSQL needs psycopg: pip install 'tailrace[postgres]'.") from None
     try:
-        conninfo_to_dict(url)
+        given = conninfo_to_dict(url)
     except psycopg.Error:
         raise ConfigError('url cannot be read: write it as "postgresql://user@host:5432/name".') from None
     try:
-        connection = psycopg.connect(url, client_encoding="utf8")
+        limit = {} if "connect_timeout" in given else {"connect_timeout": int(_LOCKED)}
+        connection = _limited(psycopg.Connection).connect(url, client_encoding="utf8", **limit)
     except (psycopg.Error, ValueError):
         raise StateError(_UNREACHABLE) from None
     try:
         with contextlib.closing(connection):  # psycopg's own block would log what a lost server said
             connection.read_only = not write
+            connection.execute(_LIMITS, (f"{_LOCKED:.0f}s", f"{_ANSWER:.0f}s"))
             yield _Postgres(connection)
     except psycopg.Error as error:
         raise StateError(_said(error)) from None
+
+
+def _limited(base: type[Any]) -> type[Any]:
+    """Connections that give up when no answer comes: a server may fall silent and keep the line open."""
+
+    class Limited(base):
+        def wait(self, gen: Generator[Any, Any, Any], *interval: Any, **more: Any) -> Any:
+            return super().wait(_answered(gen), *interval, **more)
+
+    return Limited
+
+
+def _answered(asked: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
+    """The exchange with a server, for a time; psycopg looks up ten times a second."""
+    from psycopg.errors import QueryCanceled
+
+    end = time.monotonic() + _ANSWER
+    try:
+        wanted = next(asked)
+        while True:
+            ready = yield wanted
+            if not ready and time.monotonic() > end:
+                raise QueryCanceled("out of time")
+            wanted = asked.send(ready)
+    except StopIteration as stop:
+        return stop.value
 
 
 def _said(error: Any) -> str:

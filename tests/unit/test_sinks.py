@@ -25,6 +25,7 @@ from tailrace import (
     Schema,
     StateError,
     Stream,
+    databases,
     durable,
 )
 from tailrace.guarantee import Guarantee
@@ -396,8 +397,7 @@ def test_sqlite_files_that_cannot_be_used(tmp_path, three, monkeypatch):
     (tmp_path / "text.db").write_bytes(b"this is not a database, but it is long enough to be one" * 99)
     with sqlite3.connect(tmp_path / "locked.db", isolation_level=None) as other:
         other.execute("BEGIN EXCLUSIVE")
-        connect = sqlite3.connect
-        monkeypatch.setattr(sqlite3, "connect", lambda *args, **options: connect(*args, **{**options, "timeout": 0}))
+        monkeypatch.setattr(databases, "_LOCKED", 0.0)
         cases = {
             "text.db": "not a SQLite database",
             "none/x.db": "cannot be opened",
