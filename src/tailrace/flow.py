@@ -13,7 +13,8 @@ from tailrace.stream import Stream
 def run(stream: Stream, source: Source, sinks: Sequence[Sink] = ()) -> Iterator[Release]:
     """Release every step that is ready, one after the other, and bring every sink up to date.
 
-    A step is in the stream before it is in a sink: where a sink fails, the next run delivers what it lacks.
+    A step is in the stream before it is in a sink: where a sink fails, the next run delivers what it lacks. How the source cuts
+    rows into steps is kept with the stream, and a source that cuts them otherwise is refused: a row would count twice.
 
     >>> from tailrace import Categorical, Event, HistogramStream, PureDP, Schema, Stream, sinks, sources
     >>> ward = Schema(sex=Categorical(["f", "m"]))
@@ -24,6 +25,9 @@ def run(stream: Stream, source: Source, sinks: Sequence[Sink] = ()) -> Iterator[
     >>> sorted(kept.holds())
     [1, 2]
     """
+    cut = getattr(source, "cut", None)  # frames are cut by whoever gives them
+    if cut is not None:
+        stream.bind(cut, moved=getattr(source, "moved", None))
     for sink in sinks:
         for step in sorted(set(range(1, stream.step + 1)) - sink.holds()):
             sink.put(stream.release(step))

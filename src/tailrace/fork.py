@@ -27,6 +27,7 @@ def fork(path: PathLike, to: PathLike, ledger: PathLike | None) -> None:
             noise = Noise.kept(Noise.kept(store.secret, "insecure").at("fork").keyed_hash(b"fork"), "insecure")
         if standing.mark.step:
             standing = replace(standing, mark=Mark(standing.mark.step, noise.at("fork").nonce()))
+        cut = store.find("cut")
         releases = [keep.read_release_values(store, step) for step in range(1, standing.mark.step + 1)]
         build(
             to,
@@ -36,7 +37,8 @@ def fork(path: PathLike, to: PathLike, ledger: PathLike | None) -> None:
             noise=noise,
             standing=standing,
             calendar=calendar_of(about),
-            releases={name: data for values in releases for name, data in values.items()},
+            releases={name: data for values in releases for name, data in values.items()}
+            | ({} if cut is None else {"cut": cut}),
             segment=None if standing.segment is None else store.folder / "memory" / standing.segment,
             files=store.folder / "files.json",
             fork_of=about,

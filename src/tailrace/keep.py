@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +12,7 @@ import narwhals as nw
 import numpy as np
 
 from tailrace.domain.digits import Digits
+from tailrace.errors import Mismatch
 from tailrace.ledger import Mark
 from tailrace.mechanisms.base import Mechanism, OncePlan, State, Table, row_codes
 from tailrace.packing import pack, unpack
@@ -18,6 +20,7 @@ from tailrace.plan import Plan, opened
 from tailrace.release import Release
 from tailrace.store import Store
 
+Cut = Mapping[str, Any]  # how a source cuts rows into steps, in plain values
 _PARTS = ("table", "added", "removed")
 
 
@@ -29,6 +32,27 @@ class Standing:
     mark: Mark
     segment: str | None  # of the unit memory
     table: Table  # the synthetic rows released last
+
+
+def bound(store: Store | None, held: Cut | None, cut: Cut, *, begun: bool, moved: Callable[[], bool] | None) -> Cut:
+    """Keep the cut of a source; refuse another than the one kept, once a step was released by it.
+
+    A folder may move (`path`) if `moved` finds all files used so far in it: they are remembered by their names. A stream of an
+    earlier version has no cut, and takes the first one.
+    """
+    found = None if store is None else store.find("cut")
+    kept = held if found is None else json.loads(found)
+    changed = [] if kept is None else [name for name in {**kept, **cut} if kept.get(name) != cut.get(name)]
+    if begun and changed and not (changed == ["path"] and moved is not None and moved()):
+        along = ", move all files used so far along under their names" if changed == ["path"] else ""
+        raise Mismatch(
+            f"The source's {changed[0]} is not the one that earlier steps were cut by, so rows could count twice: undo the "
+            f"change{along}, or make a new stream, which is a new charge."
+        )
+    if store is not None and kept != cut:
+        with store.transaction("cut") as change:
+            change.put("cut", dict(cut))
+    return cut
 
 
 def beginning(mechanism: Mechanism) -> Standing:

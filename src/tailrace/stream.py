@@ -19,6 +19,7 @@ import os
 import shutil
 import tempfile
 import threading
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -138,6 +139,7 @@ class Stream:
         self._store: Store | None = None
         self._ledger: Ledger | None = None
         self._calendar: Calendar | None = None
+        self._cut: keep.Cut | None = None  # of a stream in memory
         self._entry = ""  # in the ledger
         self._units = unit_key(noise)
         self._kept: dict[int, Release] = {}  # releases of a stream in memory
@@ -224,6 +226,12 @@ class Stream:
             )
         intent = self._seal(wanted, frame, deletes)
         return replace(self._finish(intent), kind=kind)
+
+    def bind(self, cut: keep.Cut, *, moved: Callable[[], bool] | None = None) -> None:
+        """Keep how a source cuts rows into steps; another cut is refused (`run` calls this)."""
+        with self._lock:
+            self._check_usable()
+            self._cut = keep.bound(self._store, self._cut, cut, begun=self.step > 0, moved=moved)
 
     def release(self, step: int) -> Release:
         """A stored release again."""
@@ -323,10 +331,8 @@ class Stream:
         before, after = self._standing.mark, Mark(intent.step, self._tag(intent))
         if self._ledger is not None:
             self._ledger.claim(self._entry, before=before, after=after)
-        mechanism, noise = (
-            self._mechanism,
-            Noise.kept(self._noise.secret, self._noise.kind).at("step", intent.step, intent.nonce),
-        )
+        mechanism, noise = self._mechanism, Noise.kept(self._noise.secret, self._noise.kind)
+        noise = noise.at("step", intent.step, intent.nonce)
         measured = mechanism.measure(self._standing.state, intent.counts, noise.at("round", 0))
         for turn in range(1, mechanism.rounds):
             if not measured.again:

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tailrace import Box, Categorical, Integer, Schema
+from tailrace import Box, Categorical, Integer, Region, Roads, Schema
 from tailrace.calendar import Calendar
 from tailrace.plan import Plan
 from tailrace.sources import Reader, Shelf, TimedFiles, Used, examine
@@ -42,7 +42,25 @@ def test_ops_and_places():
     rows = {"x": ["1", "9", "1", "1"], "y": ["1"] * 4, "op": ["insert", "insert", "delete", "else"]}
     found = examine(Reader(domain=box, op="op"), None, pl.DataFrame(rows))
     assert (found.rows, found.counted, found.deletes, found.unknown_op) == (4, 2, 1, 1)
-    assert [column.outside for column in found.columns] == [0, 0], "coordinates only mean something together"
+    assert [column.outside for column in found.columns] == [1, 0] and found.outside == 1
+
+
+def test_points_off_a_region_or_a_road_are_outside_with_all_their_columns():
+    shapely = pytest.importorskip("shapely", reason="shapely is not installed")
+    rows = pl.DataFrame({"lon": ["1", "3.5", "9", "x"], "lat": ["1", "3.5", "9", "1"]})
+    for domain, outside in (
+        (Region(shapely.Polygon([(0, 0), (4, 0), (0, 4)]), cells=4), 2),
+        (Region(shapely.Polygon([(0, 0), (4, 0), (0, 4)]), cells=4, outside="nearest"), 0),
+        (Roads(shapely.LineString([(0, 0), (4, 0), (4, 4)]), cells=4), 2),
+    ):
+        found = examine(Reader(domain=domain), None, rows)
+        assert (found.outside, found.dropped) == (outside, outside + 1)
+        assert [column.outside for column in found.columns] == [None, None]
+
+
+def test_bytes_that_are_no_letters_are_counted():
+    found = examine(Reader(domain=WARD), None, pl.DataFrame({"sex": ["f", "k\ufffdln", "m"], "age": [1, 2, 3]}))
+    assert (found.garbled, found.columns[0].outside) == (1, 1)
 
 
 @pytest.mark.parametrize("year", ["0001-01-01", "9999-12-31T23:59:59.999999Z"])

@@ -259,7 +259,7 @@ def test_what_is_wrong_with_a_file_names_it(inbox, make):
     with pytest.raises(DataError, match=r"^a.parquet: Column 'number' must hold whole numbers; convert"):
         make(files="*.parquet").batch(1)
     (inbox / "b.csv").symlink_to(inbox / "nowhere.csv")
-    with pytest.raises(DataError, match=r"^b.csv cannot be opened"):
+    with pytest.raises(DataError, match=r"^b.csv is a link"):
         make().batch(1)
     source = make()
     source.shelf = Shelf(path=inbox / "none", files="*.csv")

@@ -42,7 +42,8 @@ def _url(value: str, info: ValidationInfo) -> str:
 def _files(value: str) -> str:
     if not value.lower().endswith((".csv", ".parquet")):
         raise ConfigError('must end in .csv or .parquet, for example "*.csv".')
-    if PurePath(value).is_absolute() or any("**" in part and part != "**" for part in value.split("/")):
+    parts = value.split("/")
+    if PurePath(value).is_absolute() or ".." in parts or any("**" in part and part != "**" for part in parts):
         raise ConfigError('must be a pattern inside the folder of path, for example "*.csv" or "**/*.csv".')
     return value
 
@@ -66,7 +67,7 @@ def _form(value: str) -> str:
 
 Text = Annotated[str, AfterValidator(_text)]
 Place = Annotated[Path, BeforeValidator(_in_full)]
-Url = Annotated[str, AfterValidator(_text), AfterValidator(_url), Field(examples=['"sqlite:///ward.db"'])]
+Url = Annotated[str, AfterValidator(_text), AfterValidator(_url), Field(examples=['"sqlite:///ward.db"'], repr=False)]
 Files = Annotated[str, AfterValidator(_text), AfterValidator(_files)]
 Dated = Annotated[Files, AfterValidator(dated)]
 Form = Annotated[str, AfterValidator(_form)]
@@ -125,6 +126,7 @@ class CsvSink(Settings):
 
     kind: Literal["CsvFolder"] = "CsvFolder"
     path: Place = Field(examples=['"public"'])
+    formulas: bool = False
 
 
 class ParquetSink(Settings):

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from tailrace.calendar import Calendar
 from tailrace.errors import ConfigError
 from tailrace.mechanisms.base import Takes
+from tailrace.plain import to_plain
 from tailrace.sources.base import Batch
-from tailrace.sources.reading import Rows
+from tailrace.sources.reading import Reader, Rows
 
 if TYPE_CHECKING:
     import polars as pl
@@ -35,6 +36,12 @@ def steps_of(rows: Rows, calendar: Calendar, late: Late, opened: int | np.ndarra
     own = calendar.steps(rows.times)
     steps = np.maximum(own, opened) if late == "next" else np.where(own < opened, 0, own)
     return np.where((own < 1) | ~rows.readable, 0, steps)
+
+
+def plain_cut(reader: Reader, calendar: Calendar | None, **more: str | None) -> dict[str, Any]:
+    """How a source cuts rows into steps, in plain values; what is left out is not kept."""
+    found = {**more, **reader.cut, "calendar": None if calendar is None else to_plain(calendar)}
+    return {name: value for name, value in found.items() if value is not None}
 
 
 def joined(parts: list[tuple[pl.DataFrame, np.ndarray]], *, deletes: bool) -> Batch:

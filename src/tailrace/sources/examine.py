@@ -9,7 +9,7 @@ import narwhals as nw
 import numpy as np
 
 from tailrace.calendar import Calendar
-from tailrace.domain import Schema
+from tailrace.domain import Box, Schema
 from tailrace.sources.reading import Reader
 
 if TYPE_CHECKING:
@@ -18,12 +18,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Column:
-    """How many cells of a column are missing, cannot be read, or lie outside the domain."""
+    """How many cells of a column are missing, cannot be read, or lie outside the domain.
+
+    The columns of a region or of roads lie inside or outside together: see `Examination.outside`.
+    """
 
     name: str
     missing: int
     unreadable: int
-    outside: int
+    outside: int | None
 
 
 @dataclass(frozen=True)
@@ -32,6 +35,8 @@ class Examination:
 
     rows: int
     columns: tuple[Column, ...]
+    outside: int  # rows that lie outside the domain and are dropped for it
+    garbled: int  # rows with letters that are not UTF-8
     untimed: int  # rows whose time is missing or cannot be read
     early: int  # rows before the calendar's start
     unknown_op: int  # rows that say neither insert nor delete
@@ -53,10 +58,13 @@ def examine(reader: Reader, calendar: Calendar | None, frame: pl.DataFrame) -> E
     if calendar is not None and read.times is not None:
         own = calendar.steps(read.times)
         used &= own >= 1
+    absent = np.any([_absent(read.frame[name]) for name in reader.domain.columns], axis=0)
     timed = np.zeros(0, np.int64) if own is None else own[own >= 1]
     return Examination(
         rows=len(frame),
         columns=tuple(_column(reader, frame, read.frame, name) for name in reader.domain.columns),
+        outside=int(((cells < 0) & ~absent).sum()),
+        garbled=_garbled(frame.select(reader.columns)),
         untimed=0 if own is None else int((own < 0).sum()),
         early=0 if own is None else int((own == 0).sum()),
         unknown_op=int((~read.readable).sum()),
@@ -74,17 +82,29 @@ def _column(reader: Reader, raw: pl.DataFrame, read: pl.DataFrame, name: str) ->
         name,
         missing=int(missing.sum()),
         unreadable=int((absent & ~missing).sum()),
-        outside=0 if codes is None else int(((codes < 0) & ~absent).sum()),
+        outside=None if codes is None else int(((codes < 0) & ~absent).sum()),
     )
 
 
 def _codes(reader: Reader, read: pl.DataFrame, name: str) -> np.ndarray | None:
     """The codes of one column on its own, -1 outside; None for domains whose columns only mean something together."""
     domain = reader.domain
+    place, cells = domain.columns.index(name), nw.from_native(read.select(name), eager_only=True)
+    if isinstance(domain, Box):
+        low, high = ([bounds[place]] for bounds in (domain.low, domain.high))
+        return Box(low=low, high=high, columns=[name], cells=domain.side).cells(cells)
     if not isinstance(domain, Schema):
         return None
-    attribute = replace(domain.attributes[domain.columns.index(name)], outside="drop")
-    return Schema(**{name: attribute}).cells(nw.from_native(read.select(name), eager_only=True))
+    attribute = replace(domain.attributes[place], outside="drop")
+    return Schema(**{name: attribute}).cells(cells)
+
+
+def _garbled(frame: pl.DataFrame) -> int:
+    """How many rows hold the sign that stands for bytes that are no letters."""
+    import polars as pl
+
+    signs = frame.select(pl.any_horizontal(pl.lit(False), pl.col(pl.String).str.contains("\ufffd", literal=True)))
+    return int(signs.to_series().sum() or 0)
 
 
 def _absent(values: pl.Series) -> np.ndarray:

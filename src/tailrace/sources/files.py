@@ -2,17 +2,19 @@
 
 A row of a CSV file is one line, whatever the lines around it hold: a quote that is not closed spoils its own line and no
 other, so that no row's treatment depends on another row. (A quoted cell cannot hold a line break.) A file without anything in
-it is a file without rows.
+it is a file without rows. The first line is shape, and is refused where it cannot be read; the others are content.
 """
 
 from __future__ import annotations
 
 import contextlib
 import io
+import os
 import re
+import stat
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 from tailrace.errors import DataError
 
@@ -20,39 +22,65 @@ if TYPE_CHECKING:
     import polars as pl
 
 KNOWN = (".csv", ".parquet")
+_FIRST = 1 << 20  # bytes in which the first line must end
 _SEPARATORS = (",", ";", "\t")
 _CELL = {one: re.compile(rf'(?:"([^"]*(?:""[^"]*)*)"?)?([^{one}]*)({one}?)') for one in _SEPARATORS}
 
 
+@contextlib.contextmanager
+def opened(path: Path) -> Iterator[BinaryIO]:
+    """A plain file to read from: a pipe might never answer, a device never end."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        with open(descriptor, "rb") as file:
+            found = os.fstat(descriptor)
+            if not stat.S_ISREG(found.st_mode):
+                raise DataError(f"{path.name} is no plain file: only files are read, not pipes, devices or folders.")
+            if found.st_size > os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"):
+                raise _too_large(path)
+            yield file
+    except OSError:
+        raise DataError(f"{path.name} cannot be opened: see whether it is there and may be read.") from None
+    except MemoryError:
+        raise _too_large(path) from None
+
+
 def read(path: Path, data: bytes, columns: Sequence[str]) -> pl.DataFrame:
     """The wanted columns of a file's content: of CSV as text, of Parquet as they are."""
-    return _csv(path, data, columns) if form(path) == ".csv" else _parquet(path, data, columns)
+    try:
+        return _csv(path, data, columns) if form(path) == ".csv" else _parquet(path, data, columns)
+    except MemoryError:
+        raise _too_large(path) from None
 
 
 def names_in(path: Path) -> list[str]:
     """The names of a file's columns; its rows are not looked at."""
     import polars as pl
 
-    try:
-        if form(path) == ".parquet":
-            return list(pl.read_parquet_schema(path))
-        with path.open("rb") as file:
-            header = _decoded(file.readline())
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError):
-        raise DataError(
-            f"The columns of {path.name} cannot be read: see whether the file is there and whole."
-        ) from None
-    _check_header(path, header)
+    kind = form(path)
+    with opened(path) as file:
+        if kind == ".parquet":
+            try:
+                return list(pl.read_parquet_schema(file))
+            except (pl.exceptions.PolarsError, pl.exceptions.PanicException):
+                raise DataError(f"The columns of {path.name} cannot be read: see whether the file is whole.") from None
+        header = _header(path, file.readline(_FIRST))
     return [name for name in max((_names(header, separator) for separator in _SEPARATORS), key=len) if name]
 
 
 @contextlib.contextmanager
 def told(path: Path) -> Iterator[None]:
     """Say of which file it is that its columns cannot be read."""
+    import polars as pl
+
     try:
         yield
     except DataError as error:
         raise DataError(f"{path.name}: {error}") from None
+    except MemoryError:
+        raise _too_large(path) from None
+    except pl.exceptions.PanicException:
+        raise DataError(f"{path.name} cannot be read: Polars breaks down on it. Write it anew and run again.") from None
 
 
 def form(path: Path) -> str:
@@ -82,8 +110,8 @@ def _csv(path: Path, data: bytes, columns: Sequence[str]) -> pl.DataFrame:
     text = _decoded(data)
     if not text.strip():
         return pl.DataFrame(schema=dict.fromkeys(columns, pl.String))
-    header, _, body = text.partition("\n")
-    _check_header(path, header)
+    body = text.partition("\n")[2]
+    header = _header(path, data.partition(b"\n")[0])
     headers = {separator: _names(header, separator) for separator in _SEPARATORS}
     separator = max(_SEPARATORS, key=lambda one: sum(column in headers[one] for column in columns))
     names = headers[separator]
@@ -107,13 +135,25 @@ def _decoded(data: bytes) -> str:
     return data.decode("utf-8-sig", errors="replace")
 
 
-def _check_header(path: Path, header: str) -> None:
+def _header(path: Path, line: bytes) -> str:
+    """The first line, if it can name columns."""
+    try:
+        header = line.decode("utf-8-sig").rstrip("\r\n")
+    except UnicodeDecodeError:
+        raise DataError(f"{path.name} is not UTF-8, by its first line: save it as UTF-8.") from None
     if not header.strip():
         raise DataError(f"The first line of {path.name} is empty: it must name the columns.")
+    if len(header.replace("\0", "\n").splitlines()) > 1 or len(line) >= _FIRST:  # ends of other systems: rows follow
+        raise DataError(f"The first line of {path.name} does not end: save it with the line ends of Unix or Windows.")
+    return header
+
+
+def _too_large(path: Path) -> DataError:
+    return DataError(f"{path.name} is too large for the memory of this machine: split it into smaller files.")
 
 
 def _names(header: str, separator: str) -> list[str]:
-    return [name.strip() for name in _cells(header.rstrip("\r\n"), separator)]
+    return [name.strip() for name in _cells(header, separator)]
 
 
 def _cells(line: str, separator: str) -> list[str]:

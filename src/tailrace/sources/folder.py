@@ -14,14 +14,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from tailrace.calendar import Calendar
-from tailrace.errors import DataError, StateError
+from tailrace.errors import ConfigError, DataError, StateError
 from tailrace.sources import files
 from tailrace.sources.base import Batch, Clock, now
-from tailrace.sources.cut import Late, joined, steps_of
+from tailrace.sources.cut import Late, joined, plain_cut, steps_of
 from tailrace.sources.names import time_in, wildcard
 from tailrace.sources.reading import Reader, Rows
 from tailrace.sources.used import Seen, Use, Used, first
@@ -44,6 +45,13 @@ class Shelf:
     files: str = "*"
     deletes: str | None = None
 
+    def __post_init__(self) -> None:
+        for pattern in (self.files, self.deletes):
+            if pattern is not None and (pattern.startswith("/") or ".." in pattern.split("/")):
+                raise ConfigError(
+                    "A source stays inside its folder: a pattern of files begins there, and holds no '..'."
+                )
+
     def found(self) -> list[File]:
         """All CSV and Parquet files in the order of names; hidden ones (unfinished, as a rule) are left alone."""
         if not self.path.is_dir():
@@ -52,7 +60,24 @@ class Shelf:
             )
         gone = self._matched(self.deletes)
         paths = {**dict.fromkeys(self._matched(self.files), False), **dict.fromkeys(gone, True)}
+        for name in paths:
+            self._check_own(name)
         return [File(name, self.path / name, paths[name]) for name in sorted(paths)]
+
+    def _check_own(self, name: str) -> None:
+        """Refuse a link: it leads out of the folder, or to a file that is there under its own name too."""
+        place = self.path
+        for part in name.split("/"):
+            place /= part
+            if place.is_symlink():
+                raise DataError(
+                    f"{name} is a link, or lies behind one: a source reads files of its own folder. Put the file itself "
+                    "there, or leave the link out by files in [source]."
+                )
+
+    def holds(self, used: Used) -> bool:
+        """Whether all files used so far are there, under the names they are remembered by."""
+        return used.files.keys() <= {file.name for file in self.found()}
 
     def _matched(self, pattern: str | None) -> list[str]:
         found = [] if pattern is None else [path for path in self.path.glob(pattern) if _is_ours(path)]
@@ -81,6 +106,15 @@ class TimedFiles:
     clock: Clock = now
     over: bool = field(default=False, init=False)
     _held: dict[str, _Opened] = field(default_factory=dict, init=False)
+
+    @property
+    def cut(self) -> dict[str, Any]:
+        shelf = self.shelf
+        place = {"path": self.used.seen_from(shelf.path), "files": shelf.files, "deletes": shelf.deletes}
+        return plain_cut(self.reader, self.calendar, kind="TimedFiles", late=self.late, **place)
+
+    def moved(self) -> bool:
+        return self.shelf.holds(self.used)
 
     def ready(self, step: int) -> bool:
         return self.calendar.released_by(self.clock()) >= step
@@ -134,6 +168,14 @@ class NamedFiles:
     clock: Clock = now
     over: bool = field(default=False, init=False)
 
+    @property
+    def cut(self) -> dict[str, Any]:
+        place = {"path": self.used.seen_from(self.path), "name": self.name, "deletes": self.deletes}
+        return plain_cut(self.reader, self.calendar, kind="NamedFiles", late=self.late, **place)
+
+    def moved(self) -> bool:
+        return named_shelf(self.path, self.name, self.deletes).holds(self.used)
+
     def ready(self, step: int) -> bool:
         return self.calendar.released_by(self.clock()) >= step
 
@@ -172,6 +214,15 @@ class OrderedFiles:
     used: Used
     over: bool = field(default=False, init=False)
 
+    @property
+    def cut(self) -> dict[str, Any]:
+        shelf = self.shelf
+        place = {"path": self.used.seen_from(shelf.path), "files": shelf.files, "deletes": shelf.deletes}
+        return plain_cut(self.reader, None, kind="OrderedFiles", **place)
+
+    def moved(self) -> bool:
+        return self.shelf.holds(self.used)
+
     def ready(self, step: int) -> bool:
         return self._next(self.used.before(step), step) is not None
 
@@ -205,7 +256,7 @@ def _is_ours(path: Path) -> bool:
 
 
 def _is_hidden(part: str) -> bool:
-    return part.startswith(".") and part != ".."
+    return part.startswith(".")
 
 
 def _goes_to(step: int, use: Use | None) -> bool:

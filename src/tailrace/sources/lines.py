@@ -18,7 +18,7 @@ import numpy as np
 from tailrace.calendar import Calendar
 from tailrace.errors import DataError
 from tailrace.sources.base import Batch, Clock, now
-from tailrace.sources.cut import joined, steps_of
+from tailrace.sources.cut import joined, plain_cut, steps_of
 from tailrace.sources.reading import Reader, Rows, text_frame
 
 
@@ -47,6 +47,10 @@ class Lines:
     @property
     def over(self) -> bool:
         return self._ended.is_set()
+
+    @property
+    def cut(self) -> dict[str, Any]:
+        return plain_cut(self.reader, self.calendar, kind="Lines")
 
     def ready(self, step: int) -> bool:
         if not self.live or self.calendar is None:

@@ -61,6 +61,11 @@ class Reader:
         extra = (self.key, self.trajectory, self.order, self.time, self.op, self.arrived)
         return list(dict.fromkeys([*self.domain.columns, *(name for name in extra if name is not None)]))
 
+    @property
+    def cut(self) -> dict[str, str | None]:
+        """What decides which step a row goes to, and whether it is inserted there or deleted."""
+        return {name: getattr(self, name) for name in ("time", "format", "op", "arrived", "timezone")}
+
     def read(self, frame: pl.DataFrame) -> Rows:
         """The rows of a frame whose columns hold text, or values already."""
         import polars as pl

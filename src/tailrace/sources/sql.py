@@ -16,7 +16,7 @@ from tailrace.databases import Database, Span, check, connect
 from tailrace.errors import ConfigError, DataError
 from tailrace.loss import whole
 from tailrace.sources.base import Batch, Clock, now
-from tailrace.sources.cut import Late, joined, steps_of
+from tailrace.sources.cut import Late, joined, plain_cut, steps_of
 from tailrace.sources.reading import Reader, text_frame
 
 if TYPE_CHECKING:
@@ -55,6 +55,11 @@ class SqlTable:
     @property
     def over(self) -> bool:
         return False
+
+    @property
+    def cut(self) -> dict[str, Any]:
+        """The database may move, and its password change: rows say their step themselves."""
+        return plain_cut(self.reader, self.calendar, kind="SqlTable", table=self.table, late=self.late)
 
     def ready(self, step: int) -> bool:
         return self.calendar.released_by(self.clock()) >= step

@@ -14,7 +14,8 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from tailrace.durable import place, write_file
-from tailrace.errors import Corrupt, DataError, StateError
+from tailrace.errors import Corrupt, StateError
+from tailrace.sources.files import opened
 
 
 @dataclass(frozen=True)
@@ -26,11 +27,9 @@ class Seen:
 
     @classmethod
     def at(cls, path: Path) -> Seen:
-        try:
-            modified = path.stat().st_mtime_ns  # before it is read: what is added meanwhile is found the next time
-            return cls(path.read_bytes(), modified)
-        except OSError:
-            raise _closed(path) from None
+        with opened(path) as file:
+            modified = os.fstat(file.fileno()).st_mtime_ns  # before it is read: what is added meanwhile is found later
+            return cls(file.read(), modified)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,10 +47,8 @@ class Use:
 
     def same(self, path: Path) -> bool:
         """Whether the file looks as it did."""
-        try:
-            found = path.stat()
-        except OSError:
-            raise _closed(path) from None
+        with opened(path) as file:
+            found = os.fstat(file.fileno())
         return (found.st_size, found.st_mtime_ns) == (self.size, self.modified)
 
     def differs(self, path: Path) -> bool:
@@ -98,6 +95,10 @@ class Used:
             self._files, self._state = {} if state is None else self._read(), state
         return self._files
 
+    def seen_from(self, path: Path) -> str:
+        """Where a folder lies, seen from the stream's: the two may be moved together."""
+        return os.path.relpath(path.resolve(), self._path.resolve().parents[1])
+
     def before(self, step: int) -> Mapping[str, Use]:
         """The same for the one who makes a step; refused where it is lost which files earlier steps were made of."""
         if step > 1 and self._found() is None:
@@ -135,10 +136,6 @@ class Used:
             return {name: Use(**values) for name, values in plain.items()}
         except (OSError, ValueError, TypeError, AttributeError):
             raise Corrupt(f"{self._path.name} is damaged: restore the whole directory from a backup.") from None
-
-
-def _closed(path: Path) -> DataError:
-    return DataError(f"{path.name} cannot be opened: see whether it is there and may be read.")
 
 
 def _digest(data: bytes) -> str:
