@@ -15,7 +15,7 @@ from tailrace.store import peek
 from tailrace.stream import Stream
 
 if TYPE_CHECKING:
-    from tailrace.config.models import Config, FolderSource
+    from tailrace.config.models import Config, FolderSource, Sink
 
 
 def open_stream(config: Config) -> Stream:
@@ -100,11 +100,15 @@ def used(config: Config) -> sources.Used:
 
 def open_sinks(config: Config) -> list[sinks.Sink]:
     """Where the releases go, besides the stream's own directory."""
-    kinds = {"CsvFolder": sinks.CsvFolder, "ParquetFolder": sinks.ParquetFolder}
-    return [
-        sinks.SqlTable(sink.url, sink.table) if sink.kind == "SqlTable" else kinds[sink.kind](Path(sink.path))
-        for sink in config.sinks
-    ]
+    return [_sink(sink) for sink in config.sinks]
+
+
+def _sink(sink: Sink) -> sinks.Sink:
+    if sink.kind == "SqlTable":
+        return sinks.SqlTable(sink.url, sink.table)
+    if sink.kind == "CsvFolder":
+        return sinks.CsvFolder(sink.path, formulas=sink.formulas)
+    return sinks.ParquetFolder(sink.path)
 
 
 def _standard_input() -> BinaryIO:

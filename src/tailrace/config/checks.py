@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tailrace.config.models import Config, FolderSource, LinesSource, SqlSource, dated
+from tailrace.config.models import Config, FolderSource, LinesSource, Sink, SqlSource, dated
 from tailrace.config.parts import keys
 from tailrace.config.problem import Problem, missing_key
 from tailrace.errors import ConfigError
@@ -88,10 +88,12 @@ def _deletes(config: Config) -> None:
 
 
 def _sinks(config: Config) -> None:
+    before: set[Sink] = set()
     for number, sink in enumerate(config.sinks):
         where = ("sink", number)
-        if sink in config.sinks[:number]:
+        if sink in before:
             raise Problem(where, "[[sink]] is there twice, with the same settings; remove one of them.")
+        before.add(sink)
         if sink.kind == "SqlTable":
             if isinstance(config.source, SqlSource) and (sink.url, sink.table) == (
                 config.source.url,

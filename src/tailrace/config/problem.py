@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable
 
 from tailrace.config.lines import Path
+from tailrace.errors import without_password
 
 
 class Problem(Exception):
@@ -33,7 +34,7 @@ def label(where: Path) -> str:
 
 def shown(key: object) -> str:
     """A key as it is written, on one line."""
-    text = str(key)
+    text = without_password(str(key))
     return text if re.fullmatch(r"[A-Za-z0-9_-]+", text) else json.dumps(text, ensure_ascii=not text.isprintable())
 
 
@@ -76,4 +77,4 @@ def unknown_kind(where: Path, kind: object, known: Iterable[str]) -> Problem:
 
 def one_line(text: str) -> str:
     """A name in a sentence: no line breaks, not endless."""
-    return json.dumps(text, ensure_ascii=not text.isprintable())[1:-1][:80]
+    return json.dumps(without_password(text), ensure_ascii=not text.isprintable())[1:-1][:80]

@@ -200,6 +200,8 @@ def _first(error: ValidationError, model: type[Settings], where: lines.Path) -> 
         return unknown_key(where, key, [name for name in model.model_fields if name != "kind"])
     if found["type"] == "missing":
         return missing_key(where, key, str((model.model_fields[key].examples or ['"..."'])[0]))
+    if found["type"] == "bool_type":
+        return Problem((*where, key), f"{label((*where, key))} must be true or false.")
     if found["type"] != "value_error":
         return Problem((*where, key), f"{label((*where, key))} must be a text in quotes.")
     said = str(found.get("ctx", {}).get("error"))

@@ -73,7 +73,10 @@ _SOURCES: dict[str, Entries] = {
 }
 _FOLDER: Entries = (("path", "the folder to write to, relative to this file", ""),)
 _SINKS: dict[str, Entries] = {
-    "CsvFolder": _FOLDER,
+    "CsvFolder": (
+        *_FOLDER,
+        ("formulas", "leave texts that a spreadsheet would run; left out: marked with a '", "true"),
+    ),
     "ParquetFolder": _FOLDER,
     "SqlTable": (
         ("url", "the database; keep passwords out of it", ""),

@@ -8,6 +8,8 @@ A step's folder appears whole or not at all.
 
 from __future__ import annotations
 
+import csv
+import functools
 import io
 import json
 import re
@@ -24,6 +26,8 @@ from tailrace.sinks.base import check_same, digest
 if TYPE_CHECKING:
     import polars as pl
 
+_FORMULA = r"^([=+\-@\t\r\n])"  # how a text begins that a spreadsheet takes for a formula
+_MARKED = "a text that begins with = + - @ has a ' in front, so that no spreadsheet runs it"
 _README = """# Synthetic data, released step by step
 
 {sentence}
@@ -52,16 +56,21 @@ class ParquetFolder:
 
 
 class CsvFolder:
-    """One folder a step, with CSV files: a missing value is an empty cell, and every number is read back exactly."""
+    """One folder a step, with CSV files: a missing value is an empty cell, and every number is read back exactly.
 
-    def __init__(self, path: PathLike) -> None:
-        self.path = where(path)
+    A spreadsheet runs a text that begins like a formula, so such a text gets a ' in front; `formulas=True` leaves it as it is.
+    """
+
+    def __init__(self, path: PathLike, *, formulas: bool = False) -> None:
+        self.path, self.formulas = where(path), formulas
 
     def holds(self) -> set[int]:
         return _steps(self.path)
 
     def put(self, release: Release) -> None:
-        _put(self.path, release, "csv", _csv, "an empty cell")
+        write = functools.partial(csv_of, formulas=self.formulas)
+        missing = "an empty cell" if self.formulas else f"an empty cell; {_MARKED}"
+        _put(self.path, release, "csv", write, missing)
 
 
 def _steps(folder: Path) -> set[int]:
@@ -116,11 +125,19 @@ def _parquet(frame: pl.DataFrame) -> bytes:
     return buffer.getvalue()
 
 
-def _csv(frame: pl.DataFrame) -> bytes:
-    buffer = io.BytesIO()
+def csv_of(frame: pl.DataFrame, *, formulas: bool = False) -> bytes:
+    """A table as CSV; a text or name that a spreadsheet would run gets a ' in front, unless `formulas` may stay."""
+    import polars as pl
+
+    names, buffer = frame.columns, io.StringIO()
+    if not formulas:
+        frame = frame.with_columns(pl.col(pl.String).str.replace(_FORMULA, "'${1}"))
+        names = [re.sub(_FORMULA, r"'\1", name) for name in names]
     # in a table of one column a missing value would be an empty line, which readers skip
-    frame.fill_nan(None).write_csv(buffer, quote_style="necessary" if frame.width > 1 else "always")
-    return buffer.getvalue()
+    alone = frame.width == 1
+    csv.writer(buffer, lineterminator="\n", quoting=csv.QUOTE_ALL if alone else csv.QUOTE_MINIMAL).writerow(names)
+    frame.fill_nan(None).write_csv(buffer, include_header=False, quote_style="always" if alone else "necessary")
+    return buffer.getvalue().encode()
 
 
 def _json(value: Any) -> bytes:
