@@ -15,6 +15,20 @@ A message says what was expected, what was found and what to do. It names parame
 value.
 """
 
+import re
+
+# of a url, also of one that was taken for a path; or as a setting of it
+_PASSWORD = re.compile(r"""(:/{1,2}[^\s:/]*:)\S+(?=@)|(password=)[^\s&"']+""")
+
+
+def without_password(text: str) -> str:
+    """The text, with the password of a url blotted out.
+
+    >>> without_password("postgresql://me:secret@host/ward")
+    'postgresql://me:***@host/ward'
+    """
+    return _PASSWORD.sub(lambda found: f"{found[1] or found[2]}***", text)
+
 
 class Error(Exception):
     """Any error raised by Tailrace."""

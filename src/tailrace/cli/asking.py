@@ -9,8 +9,6 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-import typer
-
 from tailrace.calendar import Calendar
 from tailrace.cli import say
 from tailrace.cli.words import budget, protected
@@ -51,12 +49,12 @@ def write_configuration(to: Path, like: Path | None, flags: Flags) -> None:
     say.interruptible()
     answers = _answers(flags, names, "*.csv" if like is None else f"*{like.suffix}")
     write_new(to, write(answers).encode(), check=load)
-    typer.echo(f"Wrote {to}. Look it over, then: tailrace check {to} FILE, and tailrace run {to}.")
+    say.tell(f"Wrote {to}. Look it over, then: tailrace check {to} FILE, and tailrace run {to}.")
 
 
 def _answers(flags: Flags, names: list[str], files: str) -> Answers:
     if names:
-        typer.echo(f"Columns: {', '.join(names)}. (Only their names were read.)")
+        say.tell(f"Columns: {', '.join(names)}. (Only their names were read.)")
     population = _ask(flags.population, "--population", "Whose data are these?", "patients of the ward")
     path = _ask(flags.path, "--path", "Folder for the stream?", "stream.tail")
     timed, calendar = _calendar(flags, names)
@@ -86,6 +84,8 @@ def _answers(flags: Flags, names: list[str], files: str) -> Answers:
 def _calendar(flags: Flags, names: list[str]) -> tuple[dict[str, str], Calendar | None]:
     """The column of times, how it is written, and the calendar that cuts by it; or nothing."""
     time, written = flags.time, flags.format
+    if time == "none":
+        return _no_calendar(flags)
     if time is None and _someone():
         time = _ask(
             None,
@@ -96,19 +96,24 @@ def _calendar(flags: Flags, names: list[str]) -> tuple[dict[str, str], Calendar 
         )
         time = None if time == "none" else time
         if time is not None and written is None:
-            written = typer.prompt("How are its times written? (ISO, or a pattern such as %d.%m.%Y)", default="ISO")
+            written = say.ask("How are its times written? (ISO, or a pattern such as %d.%m.%Y)", default="ISO")
             written = None if written.lower() == "iso" else written
     if time is None:
-        for flag in ("start", "period", "timezone", "format"):
-            if getattr(flags, flag) is not None:
-                raise ConfigError(f"--{flag} needs to know when a row happened: name the column of times with --time.")
-        return {}, None
+        return _no_calendar(flags)
     _named(time, names)
     start = _ask(flags.start, "--start", "When does step 1 begin?", date.today().replace(month=1, day=1).isoformat())
     period = _ask(flags.period, "--period", "How long is a step?", "1 day")
     timezone = _ask(flags.timezone, "--timezone", "In which time zone?", "UTC")
     timed = {"time": time} | ({} if written is None else {"format": written})
     return timed, Calendar(start=start, period=period, timezone=timezone)
+
+
+def _no_calendar(flags: Flags) -> tuple[dict[str, str], None]:
+    """Every file is a step; what only a calendar needs is refused."""
+    for flag in ("start", "period", "timezone", "format"):
+        if getattr(flags, flag) is not None:
+            raise ConfigError(f"--{flag} needs to know when a row happened: name the column of times with --time.")
+    return {}, None
 
 
 def _named(time: str, names: list[str]) -> str:
@@ -129,7 +134,7 @@ def _attributes(given: tuple[str, ...], names: list[str]) -> tuple[tuple[str, At
             raise ConfigError("--column names a column twice: say once what it may hold.")
         found[name] = attribute(rest)
     if not given and _someone():
-        typer.echo("What may each column hold? integer 0 99 | category f m | real 0 10 20 | boolean | skip")
+        say.tell("What may each column hold? integer 0 99 | category f m | real 0 10 20 | boolean | skip")
         for name in names or _names():
             words = _ask(
                 None, "--column", f"  {name}", "skip", lambda text: text if text == "skip" else attribute(text)
@@ -142,7 +147,7 @@ def _attributes(given: tuple[str, ...], names: list[str]) -> tuple[tuple[str, At
 
 
 def _names() -> list[str]:
-    return [name.strip() for name in typer.prompt("Columns to publish, with commas between them").split(",")]
+    return [name.strip() for name in say.ask("Columns to publish, with commas between them").split(",")]
 
 
 def _ask(
@@ -155,9 +160,9 @@ def _ask(
         return make(given)
     while True:
         try:
-            return make(typer.prompt(question, default=example))
+            return make(say.ask(question, default=example))
         except ConfigError as error:
-            typer.echo(f"  {error}")
+            say.tell(f"  {error}")
 
 
 def _whole(text: str) -> int:

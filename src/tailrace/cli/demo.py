@@ -32,4 +32,4 @@ def demonstrate(to: Path) -> None:
         f"Report: {made.report}   with the true points beside: {made.private_report}",
     ]
     for sentence in told:
-        console.print(f"\n{sentence}", soft_wrap=True, highlight=False, markup=False)
+        say.tell("", sentence)

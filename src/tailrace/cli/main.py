@@ -11,6 +11,7 @@ from tailrace.cli import say
 
 app = typer.Typer(
     name="tailrace",
+    cls=say.Commands,
     help="A private stream in, a public synthetic stream out, under one differential-privacy guarantee.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -24,7 +25,7 @@ def _version(wanted: bool) -> None:
     if wanted:
         from tailrace import __version__
 
-        typer.echo(f"tailrace {__version__}")
+        say.tell(f"tailrace {__version__}")
         raise typer.Exit
 
 
@@ -93,12 +94,15 @@ def export(
     stream: Annotated[Path, typer.Argument(help="A stream.toml, or a stream's folder.", metavar="STREAM")],
     to: Annotated[Path, typer.Option(help="A .csv or .parquet file that is not there yet.")],
     step: Annotated[int | None, typer.Option(help="Which release; the last one where left out.", min=1)] = None,
+    formulas: Annotated[
+        bool, typer.Option("--formulas", help="Leave texts in a .csv that a spreadsheet would run as formulas.")
+    ] = False,
 ) -> None:
     """Write the synthetic table of one step into a file."""
     from tailrace.cli.standing import export_table
 
     with say.sentences():
-        export_table(stream, to, step)
+        export_table(stream, to, step, formulas=formulas)
 
 
 @app.command(epilog="Example: tailrace init --like cases.csv")
@@ -170,13 +174,19 @@ Ledger = Annotated[Path, typer.Option("--ledger", help="The ledger's file.")]
 BESIDE = Path("tailrace.ledger")
 
 
-@ledger.command("show", epilog="Example: tailrace ledger show --ledger tailrace.ledger")
-def ledger_show(file: Ledger = BESIDE, json: Json = False) -> None:
+@ledger.command("show", epilog="Example: tailrace ledger show stream.toml")
+def ledger_show(
+    stream: Annotated[
+        Path | None, typer.Argument(help="A stream.toml, or a stream's folder: its ledger is shown.", metavar="STREAM")
+    ] = None,
+    file: Ledger = BESIDE,
+    json: Json = False,
+) -> None:
     """Caps, what is spent of them, and every stream that was charged."""
     from tailrace.cli.standing import show_ledger
 
     with say.sentences():
-        show_ledger(file, json=json)
+        show_ledger(stream, file, json=json)
 
 
 @ledger.command("cap", epilog='Example: tailrace ledger cap "city 2026" --epsilon 2')

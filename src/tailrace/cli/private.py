@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-import typer
-
 from tailrace.cli import say
 from tailrace.config import load
 from tailrace.config.models import Config
@@ -25,7 +23,7 @@ def check_files(file: Path, files: Sequence[Path], *, json: bool) -> None:
     found = {str(path): examined(config, path) for path in files}
     if json:
         return say.as_json({"private": PRIVATE, "files": {name: asdict(one) for name, one in found.items()}})
-    typer.echo(PRIVATE)
+    say.tell(PRIVATE)
     for name, examination in found.items():
         _show(config, name, examination)
     return None
@@ -42,6 +40,11 @@ def examined(config: Config, path: Path) -> Examination:
 def _show(config: Config, name: str, found: Examination) -> None:
     facts = [("rows", f"{found.rows:,}"), ("counted", say.share(found.counted, found.rows))]
     facts.append(("dropped", say.share(found.dropped, found.rows)))
+    facts.append(("outside the domain, and dropped", say.share(found.outside, found.rows)))
+    if found.garbled:
+        facts.append(("with letters that are not UTF-8", f"{say.share(found.garbled, found.rows)}: save it as UTF-8"))
+    if not found.rows:
+        facts.append(("note", "there are no rows in it, only a header or nothing at all"))
     if config.source.time is not None:
         facts.append(("without a readable time", say.share(found.untimed, found.rows)))
         facts.append(("before the start", say.share(found.early, found.rows)))
@@ -51,10 +54,14 @@ def _show(config: Config, name: str, found: Examination) -> None:
     if found.steps is not None and config.calendar is not None:
         first, last = found.steps
         facts.append(("steps", f"{first} ({config.calendar.label(first)}) to {last} ({config.calendar.label(last)})"))
-    typer.echo(f"\n{name}")
+    say.tell("", name)
     say.facts(facts)
     cells = [
-        (one.name, *(say.share(part, found.rows) for part in (one.missing, one.unreadable, one.outside)))
+        (one.name, *(_share(part, found.rows) for part in (one.missing, one.unreadable, one.outside)))
         for one in found.columns
     ]
     say.show("", ("column", "missing", "unreadable", "outside the domain"), cells)
+
+
+def _share(part: int | None, whole: int) -> str:
+    return "see above" if part is None else say.share(part, whole)

@@ -5,12 +5,15 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
+import narwhals as nw
 import numpy as np
-import typer
+import polars as pl
 
+from tailrace.cli import say
 from tailrace.cli.standing import Place
 from tailrace.config.models import Config
 from tailrace.create import ledger_of
+from tailrace.domain import Codes
 from tailrace.durable import place, write_file
 from tailrace.edges import open_source
 from tailrace.errors import ConfigError
@@ -41,7 +44,7 @@ def write_report(path: Path, to: Path | None, *, private: bool) -> None:
     partial = target.with_name(f".{target.name}.partial")
     write_file(partial, html.encode(), private=private)
     place(partial, target, "report")
-    typer.echo(f"Wrote {'the PRIVATE report' if private else 'the report'} to {target}.")
+    say.tell(f"Wrote {'the PRIVATE report' if private else 'the report'} to {target}.")
 
 
 def _truth(config: Config | None, stream: Stream) -> Lives | Tracks:
@@ -50,15 +53,22 @@ def _truth(config: Config | None, stream: Stream) -> Lives | Tracks:
         raise ConfigError(
             "The private report reads the true data again: give it a stream.toml whose source is a folder or a table."
         )
-    columns = list(stream.mechanism.domain.columns)
+    domain = stream.mechanism.domain
     with tempfile.TemporaryDirectory() as folder:
         source = open_source(config, remembered=Used(Path(folder) / "files.json"))
         if hasattr(stream.mechanism, "trajectory"):
-            return tracks_in(source.batch(1).adds, stream.mechanism)
+            return tracks_in(_inside(source.batch(1).adds, domain), stream.mechanism)
         changes = []
         for step in range(1, stream.step + 1):
             batch = source.batch(step)
-            none = np.zeros((0, len(columns)))
+            none = np.zeros((0, len(domain.columns)))
             frames = (batch.adds, batch.deletes)
-            changes.append(tuple(none if f is None else f.select(columns).drop_nulls().to_numpy() for f in frames))
+            changes.append(
+                tuple(none if f is None else _inside(f, domain).select(domain.columns).to_numpy() for f in frames)
+            )
     return lives(changes)
+
+
+def _inside(frame: pl.DataFrame, domain: Codes) -> pl.DataFrame:
+    """The rows that the domain counts."""
+    return frame.filter(domain.cells(nw.from_native(frame.select(domain.columns), eager_only=True)) >= 0)

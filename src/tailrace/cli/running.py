@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json as encoding
 import time
 from pathlib import Path
 
-import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -37,7 +35,7 @@ def release_steps(file: Path, *, watch: bool, every: float, json: bool) -> None:
                 raise
             done, sentence = False, str(error)
             if sentence != told:
-                typer.echo(f"{sentence} Looking again every {every:g} s.", err=True)
+                say.tell(f"{sentence} Looking again every {every:g} s.", err=True)
             told = sentence
         if done or not watch:
             return
@@ -68,7 +66,7 @@ def _look(config: Config, lines: Source | None, *, watch: bool, json: bool) -> b
                 if json or watch:
                     _tell(config, release, json=json)
         if not json and not watch:
-            typer.echo(_summary(config, stream, before))
+            say.tell(*_summary(config, stream, before))
         return source.over or (horizon is not None and stream.step >= horizon)
 
 
@@ -94,25 +92,24 @@ def _ready(stream: Stream) -> int | None:
 def _tell(config: Config, release: Release, *, json: bool) -> None:
     period = release.provenance.get("period")
     if json:
-        typer.echo(encoding.dumps({"step": release.step, "period": period, "folder": _folder(config, release.step)}))
+        say.as_line({"step": release.step, "period": period, "folder": _folder(config, release.step)})
     else:
-        typer.echo(f"Released step {release.step}" + (f" ({period})" if period else "") + ".")
+        say.tell(f"Released step {release.step}" + (f" ({period})" if period else "") + ".")
 
 
-def _summary(config: Config, stream: Stream, before: int) -> str:
+def _summary(config: Config, stream: Stream, before: int) -> list[str]:
     horizon = stream.mechanism.horizon
     of = "" if horizon is None else f" of {horizon}"
     if stream.step == before:
         nothing = f"Nothing to release: {config.path.name} stands at step {stream.step}{of}"
         if stream.step == horizon:
-            return f"{nothing}, the last. A new stream is a new charge."
+            return [f"{nothing}, the last. A new stream is a new charge."]
         if stream.calendar is None:
-            return f"{nothing}."
-        return (
-            f"{nothing}; step {stream.step + 1} closes at {stream.calendar.closes(stream.step + 1):%Y-%m-%d %H:%M} UTC."
-        )
+            return [f"{nothing}."]
+        closes = stream.calendar.closes(stream.step + 1)
+        return [f"{nothing}; step {stream.step + 1} closes at {closes:%Y-%m-%d %H:%M} UTC."]
     steps = f"step {stream.step}" if stream.step == before + 1 else f"steps {before + 1} to {stream.step}"
-    return f"Released {steps}{of}: {_folder(config, stream.step)}\n{stream.guarantee}"
+    return [f"Released {steps}{of}: {_folder(config, stream.step)}", str(stream.guarantee)]
 
 
 def _folder(config: Config, step: int) -> str:

@@ -3,7 +3,7 @@
 | code | meaning |
 |---|---|
 | 0 | done |
-| 1 | a file or folder cannot be written or read |
+| 1 | a file or folder cannot be written or read, or memory is short |
 | 2 | the command was not understood |
 | 3 | the configuration cannot be used |
 | 4 | data of the wrong shape |
@@ -16,29 +16,70 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 import signal
+import sys
 import threading
 import traceback
+import unicodedata
 from collections.abc import Iterator, Sequence
 from typing import Any, NoReturn
 
 import typer
+from typer.core import TyperGroup
 
-from tailrace.errors import BudgetExceeded, ConfigError, DataError, Error
+from tailrace.errors import BudgetExceeded, ConfigError, DataError, Error, without_password
 
 _CODES = {ConfigError: 3, DataError: 4, BudgetExceeded: 6}
+_UNSEEN = {"Cc", "Cf", "Cs", "Zl", "Zp"}  # controls, marks that reorder text, halves of letters, line ends
+
+
+def plain(text: object) -> str:
+    """Text that does nothing to a terminal or a log, and holds no password.
+
+    >>> plain("cleared\\x1b[2J postgresql://me:secret@host/ward")
+    'cleared\\\\x1b[2J postgresql://me:***@host/ward'
+    """
+    bare = without_password(str(text))
+    return "".join(ascii(letter)[1:-1] if unicodedata.category(letter) in _UNSEEN else letter for letter in bare)
+
+
+class Commands(TyperGroup):
+    """Commands whose own errors, which quote what was typed, are plain text too."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except Exception as error:
+            if hasattr(error, "format_message"):  # Typer's, for a command that was not understood
+                vars(error)["message"] = plain(vars(error).get("message", ""))
+            raise
+
+
+def tell(*lines: object, err: bool = False) -> None:
+    """Print lines; all that the command line says goes through here or through a table."""
+    for line in lines:
+        typer.echo(plain(line), err=err)
+
+
+def ask(question: str, default: str | None = None) -> str:
+    """The answer of somebody who sits there."""
+    return typer.prompt(plain(question), default=default)
 
 
 def refuse(sentence: str, code: int = 1) -> NoReturn:
     """Say what is wrong, in one sentence, and stop."""
-    typer.echo(sentence, err=True)
+    tell(sentence, err=True)
     raise typer.Exit(code)
 
 
 @contextlib.contextmanager
 def sentences() -> Iterator[None]:
     """Turn every error into a sentence and a code; a trace might quote data."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # of letters that a terminal's encoding lacks
     try:
         yield
     except (typer.Exit, SystemExit):
@@ -49,7 +90,13 @@ def sentences() -> Iterator[None]:
         refuse(str(error), _CODES.get(type(error), 5))
     except OSError as error:
         refuse(f"{error.filename or 'A file'} cannot be used: {(error.strerror or 'the disk refuses').lower()}.")
-    except Exception as error:
+    except MemoryError:
+        refuse("There is not enough memory; nothing is lost. Free some, or split what is read into smaller files.")
+    except BaseException as error:  # a panic of Polars is no Exception
+        if type(error).__name__ == "PanicException":
+            refuse("Polars broke down on a file or table; nothing is lost. See whether it is damaged.", 4)
+        if not isinstance(error, Exception):
+            raise
         where = traceback.extract_tb(error.__traceback__)[-1]
         place = f"{type(error).__name__} at {where.filename.rsplit('/', 1)[-1]}:{where.lineno}"
         refuse(f"A fault of Tailrace itself ({place}); nothing is lost. Please report it with this line.", 70)
@@ -71,7 +118,7 @@ def show(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> No
     for name in header:
         table.add_column(name, overflow="fold")
     for row in rows:
-        table.add_row(*map(Text, row))
+        table.add_row(*(Text(plain(cell)) for cell in row))
     Console().print(table)
 
 
@@ -83,13 +130,23 @@ def facts(pairs: Sequence[tuple[str, str]]) -> None:
 
     table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
     for name, value in pairs:
-        table.add_row(Text(name, style="bold"), Text(value))
+        table.add_row(Text(plain(name), style="bold"), Text(plain(value)))
     Console().print(table)
 
 
 def as_json(value: Any) -> None:
     """For scripts."""
-    typer.echo(json.dumps(value, indent=2))
+    typer.echo(_encoded(value, indent=2))
+
+
+def as_line(value: Any) -> None:
+    """The same, on one line."""
+    typer.echo(_encoded(value))
+
+
+def _encoded(value: Any, **form: Any) -> str:
+    """JSON in ASCII, where the only letter that is no text is the last one."""
+    return without_password(json.dumps(value, **form)).replace("\x7f", "\\u007f")
 
 
 def share(part: int, whole: int) -> str:

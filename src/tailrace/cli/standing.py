@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import typer
-
 from tailrace.cli import say
 from tailrace.cli.words import budget, protected
 from tailrace.cli.written import write_new
@@ -17,6 +15,7 @@ from tailrace.config.models import Config
 from tailrace.create import calendar_of, ledger_of
 from tailrace.errors import ConfigError, Corrupt, StateError
 from tailrace.ledger import Entry, Ledger
+from tailrace.sinks.folders import csv_of
 from tailrace.store import peek
 
 
@@ -83,13 +82,13 @@ def _promise(path: Path) -> dict[str, Any]:
 
 
 def _show_files(private: dict[str, Any]) -> None:
-    typer.echo(private["note"])
+    say.tell(private["note"])
     header = ("file", "used since step", "state", "rows now", "not counted", "problem")
     cells = [(name, *one.values()) for name, one in private["files"].items()]
     say.show("Files", header, [["" if cell is None else f"{cell}" for cell in row] for row in cells])
 
 
-def export_table(path: Path, to: Path, step: int | None) -> None:
+def export_table(path: Path, to: Path, step: int | None, *, formulas: bool) -> None:
     """One table as a file; it is already public."""
     import io
 
@@ -108,18 +107,18 @@ def export_table(path: Path, to: Path, step: int | None) -> None:
             f"releases/{table.parent.name}/{table.name} is damaged: move its folder away, and tailrace run writes it again."
         ) from None
     if to.suffix.lower() == ".csv":
-        frame.fill_nan(None).write_csv(buffer)
+        buffer.write(csv_of(frame, formulas=formulas))
     elif to.suffix.lower() == ".parquet":
         frame.write_parquet(buffer)
     else:
         raise ConfigError(f"{to} must end in .csv or .parquet.")
     write_new(to, buffer.getvalue())
-    typer.echo(f"Wrote the table of step {wanted} to {to}.")
+    say.tell(f"Wrote the table of step {wanted} to {to}.")
 
 
-def show_ledger(path: Path, *, json: bool) -> None:
-    """Caps and entries."""
-    book = _ledger(path)
+def show_ledger(stream: Path | None, path: Path, *, json: bool) -> None:
+    """Caps and entries of a ledger: a stream's, or the one at `path`."""
+    book = _ledger(path) if stream is None else _ledger_of(stream)
     entries = book.entries()
     caps = [
         {
@@ -139,14 +138,22 @@ def show_ledger(path: Path, *, json: bool) -> None:
             cells = [[words[one] if isinstance(one, bool) else f"{one}" for one in row.values()] for row in rows]
             say.show(title, tuple(rows[0]), cells)
         else:
-            typer.echo(f"{title}: none.")
+            say.tell(f"{title}: none.")
     return None
 
 
 def set_cap(path: Path, population: str, epsilon: str, delta: str | None, unit: str) -> None:
     """Set a cap, in place of an earlier one."""
     cap = Ledger(path).cap(population, budget(epsilon, delta), protected(unit))
-    typer.echo(f"Population '{cap.population}' may lose {cap.loss} for {cap.unit.words()}, over all its streams.")
+    say.tell(f"Population '{cap.population}' may lose {cap.loss} for {cap.unit.words()}, over all its streams.")
+
+
+def _ledger_of(stream: Path) -> Ledger:
+    """The ledger that a stream is charged to, by its folder or its configuration."""
+    if stream.is_dir():
+        return ledger_of(stream.resolve(), None)
+    config = load(stream)
+    return ledger_of(config.path, config.ledger)
 
 
 def _ledger(path: Path) -> Ledger:
