@@ -208,7 +208,7 @@ def test_rows_piped_again_after_a_cut_off_run_do_not_count_twice(tailrace, confi
     tailrace("run", "stream.toml", cwd=tmp_path, stdin='{"sex": "m"}\n')
     tailrace("export", "stream.toml", "--to", "out.csv", cwd=tmp_path)
     lines = (tmp_path / "out.csv").read_text().split()
-    assert (lines.count("f"), lines.count("m")) == (40, 1)
+    assert (lines.count('"f"'), lines.count('"m"')) == (40, 1)
 
 
 def test_releases_never_come_back_as_data(tailrace, configure, tmp_path):
