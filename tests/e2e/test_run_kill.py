@@ -50,7 +50,7 @@ def test_watching_a_growing_folder_and_killed_again_and_again_no_row_is_lost_or_
 
 def test_killed_at_each_point_of_a_run_every_row_counts_once_late_ones_too(tmp_path):
     points = killing("at_each", tmp_path / "each")["points"]
-    for part in ("create", "files used", "intent", "commit", "sink", "sink's README.md"):
+    for part in ("create", "cut", "files used", "intent", "commit", "sink", "sink's README.md"):
         assert f"{part}, before" in points and f"{part}, after" in points
     for number in range(1, len(points) + 1):
         folder = tmp_path / "each" / str(number)
