@@ -14,6 +14,7 @@ ORDER = (
         "calendar",
         "packing",
         "durable",
+        "guarding",
         "loss",
         "guarantee",
         "noise",

@@ -141,12 +141,16 @@ class Book(RuleBasedStateMachine):
         promise = Guarantee(PureDP(epsilon=epsilon), Event(), AddRemove, 9)
         try:
             entry = self.ledger.charge(population=population, path=path, fingerprint="f", guarantee=promise)
+        except BehindLedger:
+            assert any(entry["path"] == path and entry["mark"].step for entry in self.entries.values())
+            return multiple()
         except BudgetExceeded:
             assert not waiting and self.spent(population) + epsilon > self.caps[population]
             return multiple()
         if waiting:
             assert [entry.id] == waiting
         else:
+            assert not any(entry["path"] == path and entry["mark"].step for entry in self.entries.values())
             assert self.spent(population) + epsilon <= self.caps.get(population, 10**9)
             self.entries[entry.id] = asked
         return entry.id

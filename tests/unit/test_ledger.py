@@ -86,8 +86,10 @@ def test_a_charge_without_a_step_is_not_made_twice(ledger):
     entry = charge(ledger)
     assert charge(ledger) == entry
     ledger.claim(entry.id, before=START, after=Mark(1, "t"))
-    with pytest.raises(BudgetExceeded):
+    with pytest.raises(BehindLedger, match=r"of this path that stands at step 1.*Stream\.fork.*another path"):
         charge(ledger)
+    with pytest.raises(BudgetExceeded):
+        charge(ledger, "/data/b.tail")
 
 
 @pytest.mark.parametrize(
@@ -372,8 +374,8 @@ def test_a_damaged_table_definition_is_noticed_though_sqlite_cannot_even_quote_i
 
 def test_a_commit_waits_for_the_disk(ledger):
     with transaction(ledger.path, "BEGIN") as file:
-        assert file.execute("PRAGMA synchronous").fetchone() == (2,), "FULL"
-        assert file.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+        assert file.execute("PRAGMA synchronous").fetchone() == (3,), "EXTRA"
+        assert file.execute("PRAGMA journal_mode").fetchone() == ("delete",)
 
 
 def test_a_changed_value_is_noticed_though_the_pages_are_sound(ledger):
@@ -401,8 +403,9 @@ def test_a_file_cut_short_is_damaged_and_never_taken_for_a_new_one(ledger):
                 charge(ledger, "/data/x")
 
 
-def test_a_log_without_its_file_is_not_played_into_a_new_one(tmp_path):
-    (tmp_path / "l-wal").write_bytes(b"rest")
+@pytest.mark.parametrize("log", ["wal", "journal"])
+def test_a_log_without_its_file_is_not_played_into_a_new_one(tmp_path, log):
+    (tmp_path / f"l-{log}").write_bytes(b"rest")
     with pytest.raises(Corrupt):
         Ledger(tmp_path / "l")
     assert not (tmp_path / "l").exists()

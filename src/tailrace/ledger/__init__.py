@@ -4,7 +4,9 @@ It lies outside the streams' directories, so that a restored or copied directory
 stream is charged once, at create, for its whole horizon, and claims every step here before it draws noise for it.
 
 Every change is one transaction that no other process can interleave with (BEGIN IMMEDIATE), and is on the disk when
-the call returns (WAL, synchronous=FULL). After a fork, the child makes its own `Ledger`.
+the call returns (rollback journal, synchronous=EXTRA). After a fork, the child makes its own `Ledger`.
+
+A population is one name however it is typed: letters are composed (NFC) and blanks are single, also in older entries.
 
     caps      population (primary key), terms (JSON: loss, unit, neighbours), digest
     entries   number (order of charging), id, population, path, fingerprint, guarantee (JSON), fork_of, created, step, tag, digest
@@ -18,6 +20,7 @@ import contextlib
 import json
 import os
 import sqlite3
+import unicodedata
 import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -90,11 +93,14 @@ class Ledger:
 
     def cap(self, population: str, loss: Loss, unit: Unit, neighbours: Neighbours = AddRemove) -> Cap:
         """Set the cap of `population`, in place of an earlier one; refused where its entries already exceed it."""
-        cap = Cap(population=_text("population", population), loss=loss, unit=unit, neighbours=neighbours)
+        cap = Cap(population=population_name(population), loss=loss, unit=unit, neighbours=neighbours)
         with self._change("ledger.cap") as file:
-            cap.admit([entry.guarantee for entry in self._entries(file, population)])
-            row = (population, _json(Guarantee(loss, unit, neighbours, None)))
-            file.execute("INSERT OR REPLACE INTO caps VALUES (?, ?, ?)", (*row, digest(row)))
+            cap.admit([entry.guarantee for entry in self._entries(file, cap.population)])
+            for (old,) in file.execute("SELECT population FROM caps").fetchall():  # may be typed otherwise
+                if population_name(old) == cap.population:
+                    file.execute("DELETE FROM caps WHERE population = ?", (old,))
+            row = (cap.population, _json(Guarantee(loss, unit, neighbours, None)))
+            file.execute("INSERT INTO caps VALUES (?, ?, ?)", (*row, digest(row)))
         return cap
 
     def caps(self) -> tuple[Cap, ...]:
@@ -105,15 +111,19 @@ class Ledger:
     def entries(self, population: str | None = None) -> tuple[Entry, ...]:
         """Every entry (of one population), in the order of charging."""
         with transaction(self.path, "BEGIN") as file:
-            return self._entries(file, population)
+            return self._entries(file, None if population is None else population_name(population))
 
     def charge(
         self, *, population: str, path: str, fingerprint: str, guarantee: Guarantee, fork_of: str | None = None
     ) -> Entry:
-        """Charge a stream for its whole horizon; one that was charged before and has no step yet is not charged again."""
+        """Charge a stream for its whole horizon, once.
+
+        One that was charged before and has no step yet is not charged again. Refused where a stream of the same path has released steps: its folder is not where it was, and making it again
+        would release the same data under a second charge.
+        """
         asked = Entry(
             id=uuid.uuid4().hex,
-            population=_text("population", population),
+            population=population_name(population),
             path=_text("path", path),
             fingerprint=_text("fingerprint", fingerprint),
             guarantee=guarantee,
@@ -122,11 +132,14 @@ class Ledger:
             fork_of=None if fork_of is None else _text("fork_of", fork_of),
         )
         with self._change("ledger.charge") as file:
-            held = self._entries(file, population)
-            for entry in held:
+            everyone = self._entries(file)
+            for entry in everyone:
+                if entry.path == asked.path and entry.mark.step:
+                    raise self._lost(entry.mark)
                 if _same(entry, asked):  # a crash came between this charge and the stream's first step
                     return entry
-            for cap in self._caps(file, population):
+            held = [entry for entry in everyone if entry.population == asked.population]
+            for cap in self._caps(file, asked.population):
                 cap.admit([entry.guarantee for entry in held], guarantee)
             row = _row(asked)
             file.execute(
@@ -168,15 +181,19 @@ class Ledger:
 
     def _caps(self, file: sqlite3.Connection, population: str | None = None) -> tuple[Cap, ...]:
         rows = self._whole(file.execute("SELECT population, terms, digest FROM caps ORDER BY population"))
-        made = ((name, self._guarantee(terms)) for name, terms in rows if population in (None, name))
-        return tuple(Cap(population=n, loss=t.loss, unit=t.unit, neighbours=t.neighbours) for n, t in made)
+        made = ((population_name(name), self._guarantee(terms)) for name, terms in rows)
+        return tuple(
+            Cap(population=name, loss=terms.loss, unit=terms.unit, neighbours=terms.neighbours)
+            for name, terms in made
+            if population in (None, name)
+        )
 
     def _entries(self, file: sqlite3.Connection, population: str | None = None) -> tuple[Entry, ...]:
         rows = self._whole(file.execute(f"SELECT {_COLUMNS}, digest FROM entries ORDER BY number"))
         return tuple(
             Entry(
                 id=name,
-                population=whose,
+                population=population_name(whose),
                 path=path,
                 fingerprint=fingerprint,
                 guarantee=self._guarantee(guarantee),
@@ -185,7 +202,7 @@ class Ledger:
                 fork_of=fork_of,
             )
             for name, whose, path, fingerprint, guarantee, fork_of, created, step, tag in rows
-            if population in (None, whose)
+            if population in (None, population_name(whose))
         )
 
     def _row(self, file: sqlite3.Connection, entry_id: str) -> tuple:
@@ -194,6 +211,13 @@ class Ledger:
         raise BehindLedger(
             f"The ledger '{self.path.name}' has no entry of this stream: name the ledger it was made with, or continue from "
             "it with Stream.fork(path, to), which is charged as a new stream."
+        )
+
+    def _lost(self, mark: Mark) -> BehindLedger:
+        return BehindLedger(
+            f"The ledger '{self.path.name}' holds a stream of this path that stands at step {mark.step}, and its folder is not "
+            "here: a new one would release the same data again. Put the newest copy back, go on from an older one with "
+            "Stream.fork(path, to), or choose another path, which is a new charge."
         )
 
     def _whole(self, cursor: sqlite3.Cursor) -> Iterator[tuple]:
@@ -210,6 +234,16 @@ class Ledger:
             raise Mismatch(
                 f"The ledger '{self.path.name}' was written by another version of Tailrace: use that one."
             ) from None
+
+
+def population_name(name: str) -> str:
+    """Compose the letters of a population's name; make blanks single.
+
+    >>> population_name(" cafe\u0301  2026") == "caf\u00e9 2026"
+    True
+    """
+    named = " ".join(unicodedata.normalize("NFC", _text("population", name)).split())
+    return _text("population", named)
 
 
 def _elsewhere(before: Mark, stands: Mark) -> BehindLedger:

@@ -1,7 +1,12 @@
 """The ledger's SQLite file: made whole or not at all, opened for one transaction at a time, its errors in our words.
 
-A connection lives only as long as a call. SQLite's locks belong to a process and do not survive a fork, so nothing may be
-open when one happens; and the last connection to close folds the log back, so that at rest there is one file.
+A connection lives only as long as a call: SQLite's locks belong to a process and do not survive a fork, so nothing may be
+open when one happens.
+
+Many processes share the file, so it keeps a rollback journal and not a write-ahead log, which may lose a commit where one
+process writes and another cuts the log (`store.loses_commits`). synchronous=EXTRA also syncs the folder after a commit, so that
+a journal that was deleted does not come back with the power. Ledgers of earlier versions, which have a log, are changed over when
+they are opened.
 """
 
 from __future__ import annotations
@@ -10,38 +15,47 @@ import contextlib
 import hashlib
 import os
 import sqlite3
+import time
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from tailrace.durable import sync
 from tailrace.errors import Corrupt, Mismatch, StateError
+from tailrace.guarding import check_ledger
 
 _FORMAT = 1
 _KIND = int.from_bytes(b"trlg")  # application_id: tells a ledger from any other SQLite file
 _PATIENCE = 60.0  # seconds to wait for another process's transaction, which lasts milliseconds
+_PAUSE = 0.01  # seconds between two looks at a file that another process holds
 _SMALLEST = 512  # bytes of a database that holds anything: one page
-_LAYOUT = f"""
-PRAGMA journal_mode = WAL;
-PRAGMA application_id = {_KIND};
-PRAGMA user_version = {_FORMAT};
-CREATE TABLE caps (population TEXT PRIMARY KEY, terms TEXT NOT NULL, digest BLOB NOT NULL);
-CREATE TABLE entries (
+_MAGIC = slice(68, 72)  # where SQLite writes the application_id
+_LOGS = ("-wal", "-journal")  # what SQLite keeps beside the file
+_TABLES = {
+    "caps": "CREATE TABLE caps (population TEXT PRIMARY KEY, terms TEXT NOT NULL, digest BLOB NOT NULL)",
+    "entries": """CREATE TABLE entries (
     number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, population TEXT NOT NULL, path TEXT NOT NULL, fingerprint TEXT NOT NULL,
     guarantee TEXT NOT NULL, fork_of TEXT, created TEXT NOT NULL, step INTEGER NOT NULL, tag TEXT NOT NULL, digest BLOB NOT NULL
-);
+)""",
+}
+_LAYOUT = f"""
+PRAGMA application_id = {_KIND};
+PRAGMA user_version = {_FORMAT};
+{_TABLES["caps"]};
+{_TABLES["entries"]};
 """
 
 
 def create(path: Path, point: Callable[[str], None]) -> None:
     """A whole, empty ledger at `path`, unless there is one; of two makers that race, the first one's stays."""
-    log = os.path.exists(f"{path}-wal")  # looked for first: a log is always younger than its file
+    logs = [log for log in _LOGS if os.path.exists(f"{path}{log}")]  # looked for first: a log is younger than its file
     if os.path.exists(path):
         return
-    if log:  # the rest of a ledger that is gone; SQLite would play it into the new one
+    if logs:  # the rest of a ledger that is gone; SQLite would play it into the new one
         raise damaged(path)
     new = path.with_name(f"{path.name}.{uuid.uuid4().hex}.new")
     try:
+        os.close(os.open(new, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
         with contextlib.closing(sqlite3.connect(new, isolation_level=None)) as file:
             file.executescript(_LAYOUT)
         sync(new)
@@ -57,15 +71,28 @@ def create(path: Path, point: Callable[[str], None]) -> None:
             new.unlink(missing_ok=True)
 
 
+def is_ledger(path: Path) -> bool:
+    """Whether a plain file is a ledger, by its first bytes."""
+    try:
+        if path.is_symlink() or not path.is_file():
+            return False
+        with path.open("rb") as file:
+            return file.read(_MAGIC.stop)[_MAGIC] == _KIND.to_bytes(4)
+    except OSError:
+        return False
+
+
 @contextlib.contextmanager
 def transaction(path: Path, begin: str) -> Iterator[sqlite3.Connection]:
     """A connection inside a transaction, which is undone unless the caller commits it."""
     try:
         if path.stat().st_size < _SMALLEST:  # SQLite would take it for a new database, and forget every charge
             raise damaged(path)
+        check_ledger(path)
         address = f"{path.as_uri()}?mode=rw"
         with contextlib.closing(sqlite3.connect(address, uri=True, timeout=_PATIENCE, isolation_level=None)) as file:
-            file.execute("PRAGMA synchronous = FULL")
+            file.execute("PRAGMA synchronous = EXTRA")
+            _leave_log(file)
             file.execute(begin)
             _check(file, path)
             yield file
@@ -75,6 +102,18 @@ def transaction(path: Path, begin: str) -> Iterator[sqlite3.Connection]:
         raise _explained(error, path) from None
     except UnicodeDecodeError:  # SQLite's own message quotes a damaged table definition
         raise damaged(path) from None
+
+
+def _leave_log(file: sqlite3.Connection) -> None:
+    """Change a ledger with a log over to a journal, once no other process looks."""
+    until = time.monotonic() + _PATIENCE
+    while file.execute("PRAGMA journal_mode").fetchone()[0] == "wal":
+        try:
+            file.execute("PRAGMA journal_mode = DELETE")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > until:
+                raise
+            time.sleep(_PAUSE)
 
 
 def sound(file: sqlite3.Connection) -> bool:
@@ -106,6 +145,9 @@ def _check(file: sqlite3.Connection, path: Path) -> None:
             f"The ledger '{path.name}' has format {found} and this version of Tailrace reads format {_FORMAT}: use the "
             "version that wrote it."
         )
+    tables = file.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL").fetchall()
+    if dict(tables) != _TABLES or len(tables) != len(_TABLES):  # a view could run for ever, a trigger change charges
+        raise damaged(path)
 
 
 def _explained(error: sqlite3.Error, path: Path) -> StateError:

@@ -1,13 +1,17 @@
 """What the streams of one population have spent of its cap, in exact fractions.
 
-First the unit: each stream's loss is stated for the cap's unit, or refused.
+First the unit: each stream's loss is stated for the cap's unit, or refused. A cap's record is a row of the data: one insertion or
+deletion of a row under `Event`, at most m of a person's under `User(events=m)`. A stream's may be more than a row (`Guarantee.record`).
 
 | stream protects | cap protects      | counts as                                                                      |
 |-----------------|-------------------|--------------------------------------------------------------------------------|
 | a unit          | the same unit     | its own loss                                                                   |
-| `Event`         | `User(events=m)`  | `guarantee.of_person(m)`: a person with at most m records in it                |
+| `Event`         | `User(events=m)`  | `guarantee.of_person(m)`: a person with at most m records in it, and so at     |
+|                 |                   | most m trajectories, which are theirs alone                                    |
 | `User`          | `Event`           | a group of two: with and without the event are two data sets, each one person  |
 |                 |                   | away from the data without that person, and not neighbours of each other       |
+| `Event` that is | `Event`           | a group of two: with and without a row of a trajectory are two data sets, each |
+| a trajectory    |                   | one trajectory away from the data without it, and not neighbours               |
 | anything else   |                   | refused: a `Window` says nothing of a record that outlives it, no bound on     |
 |                 |                   | records bounds events; other neighbours are other data sets                    |
 
@@ -77,8 +81,16 @@ class Cap:
             )
         raise BudgetExceeded(
             f"Population '{self.population}' has a cap of {self.loss}, of which {self.words(self.spent(held))} is "
-            f"spent, and this stream asks for {self.words(self.spent([asked]))}: ask for less, or raise the cap."
+            f"spent, and this stream asks for {self.words(self.spent([asked]))}{self._why(asked)}: ask for less, or raise "
+            "the cap."
         )
+
+    def _why(self, asked: Guarantee) -> str:
+        """Why a stream counts for more than it says, where it does."""
+        if not isinstance(self.unit, Event) or not _larger(asked):
+            return ""
+        larger = "person" if isinstance(asked.unit, User) else asked.record
+        return f" (it protects a {larger}, and changing one row of a {larger} counts as two changes of it)"
 
     def _stated(self, guarantee: Guarantee) -> Loss:
         """The loss of `guarantee` for the cap's unit, never less than it is."""
@@ -87,12 +99,12 @@ class Cap:
                 f"A stream with neighbours {guarantee.neighbours!r} cannot be held against the cap of population "
                 f"'{self.population}', which has {self.neighbours!r}."
             )
+        if isinstance(self.unit, Event) and _larger(guarantee):
+            return guarantee.loss.group(2)
         if guarantee.unit == self.unit:
             return guarantee.loss
         if isinstance(guarantee.unit, Event) and isinstance(self.unit, User) and self.unit.events is not None:
             return guarantee.of_person(self.unit.events)
-        if isinstance(guarantee.unit, User) and isinstance(self.unit, Event):
-            return guarantee.loss.group(2)
         raise ConfigError(
             f"A stream with unit {guarantee.unit!r} says nothing about the unit {self.unit!r} that the cap of population "
             f"'{self.population}' protects: use the cap's unit, or another population."
@@ -127,6 +139,11 @@ class Cap:
         name = "rho" if isinstance(self.loss, ZCDP) else "epsilon"
         also = f", delta = {number_text(total.delta, 6)}" if total.delta else ""
         return f"{name} = {number_text(total.amount, 6)}{also}"
+
+
+def _larger(guarantee: Guarantee) -> bool:
+    """Whether what a stream protects may be more than one row."""
+    return isinstance(guarantee.unit, User) or guarantee.record != Guarantee.record
 
 
 def _pure(loss: Loss) -> Fraction:
