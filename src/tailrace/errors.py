@@ -18,7 +18,7 @@ value.
 import re
 
 # of a url, also of one that was taken for a path; or as a setting of it
-_PASSWORD = re.compile(r"""(:/{1,2}[^\s:/]*:)\S+(?=@)|(password=)[^\s&"']+""")
+_PASSWORD = re.compile(r"""(:/{1,2}[^\s:/]*:)\S+(?=@)|(password=)[^\s&"'\\]+""")
 
 
 def without_password(text: str) -> str:

@@ -86,6 +86,15 @@ def test_plain_text_holds_no_control_character(text):
     assert say.plain("naïve 東京 𝄞") == "naïve 東京 𝄞"
 
 
+def test_a_password_in_json_leaves_json(capsys):
+    value = {"a": 'postgresql://me:se"cr\\et@host/ward', "b": 'password=x"y', "c": ["plain@host", "a://b:c@d"]}
+    say.as_json(value)
+    say.as_line(value)
+    shown = capsys.readouterr().out
+    whole, line = shown.rsplit("\n", 2)[:2]
+    assert json.loads(whole) == json.loads(line) and 'se\\"cr' not in shown and "***@host" in shown
+
+
 def test_only_one_file_of_the_command_line_prints():
     folder = Path(say.__file__).parent
     for path in folder.glob("*.py"):

@@ -40,7 +40,7 @@ def opened(path: Path) -> Iterator[BinaryIO]:
                 raise _too_large(path)
             yield file
     except OSError:
-        raise DataError(f"{path.name} cannot be opened: see whether it is there and may be read.") from None
+        raise closed(path) from None
     except MemoryError:
         raise _too_large(path) from None
 
@@ -146,6 +146,11 @@ def _header(path: Path, line: bytes) -> str:
     if len(header.replace("\0", "\n").splitlines()) > 1 or len(line) >= _FIRST:  # ends of other systems: rows follow
         raise DataError(f"The first line of {path.name} does not end: save it with the line ends of Unix or Windows.")
     return header
+
+
+def closed(path: Path) -> DataError:
+    """What is said of a file that cannot be opened."""
+    return DataError(f"{path.name} cannot be opened: see whether it is there and may be read.")
 
 
 def _too_large(path: Path) -> DataError:

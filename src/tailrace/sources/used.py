@@ -15,7 +15,7 @@ from pathlib import Path
 
 from tailrace.durable import place, write_file
 from tailrace.errors import Corrupt, StateError
-from tailrace.sources.files import opened
+from tailrace.sources.files import closed, opened
 
 
 @dataclass(frozen=True)
@@ -47,8 +47,10 @@ class Use:
 
     def same(self, path: Path) -> bool:
         """Whether the file looks as it did."""
-        with opened(path) as file:
-            found = os.fstat(file.fileno())
+        try:
+            found = path.stat()
+        except OSError:
+            raise closed(path) from None
         return (found.st_size, found.st_mtime_ns) == (self.size, self.modified)
 
     def differs(self, path: Path) -> bool:
