@@ -22,6 +22,7 @@ ORDER = (
         "geometry",
         "marginals",
         "partition",
+        "times",
         "plan",
         "memory",
         "journeys",

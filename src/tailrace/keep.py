@@ -11,6 +11,7 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 
+from tailrace.domain import cells
 from tailrace.domain.digits import Digits
 from tailrace.errors import Mismatch
 from tailrace.ledger import Mark
@@ -133,13 +134,16 @@ def _parquet(frame: Any) -> bytes:
 
 def seal(plan: Plan | OncePlan, frame: Any) -> bytes | None:
     """What later rounds of a step look at: the columns of a batch, or what a plan of everything at once read of it."""
+    import polars as pl
+
     if not isinstance(plan, Plan):
         return pack(frame)
     rows = opened(frame)
     if rows is None:
         return None
     wanted = rows.select(*plan.codes.columns, *([] if plan.key is None else [plan.key]))
-    return _parquet((wanted.collect() if isinstance(wanted, nw.LazyFrame) else wanted).to_polars())
+    here = wanted.collect() if isinstance(wanted, nw.LazyFrame) else wanted
+    return _parquet(pl.DataFrame([cells.column(here.get_column(name)) for name in here.columns]))
 
 
 def unseal(plan: Plan | OncePlan, data: bytes | None) -> Any:

@@ -15,7 +15,8 @@ import narwhals as nw
 import numpy as np
 
 from tailrace.domain import Codes, Frame, Schema
-from tailrace.domain.columns import MOST_CELLS, kinds
+from tailrace.domain.cells import holds_objects
+from tailrace.domain.columns import MOST_CELLS, kinds, unreadable
 from tailrace.errors import ConfigError, DataError
 from tailrace.marginals import Marginals
 
@@ -149,8 +150,6 @@ class Plan:
             return ids_of(found.get_column("unit")), self.codes.settle(
                 found.get_column("cell").to_numpy().astype(np.int64)
             )
-        if kinds(rows, [self.key])[self.key] == "null":
-            return np.full(len(rows), np.nan), self.codes.cells(rows)
         return ids_of(rows.select(unit).get_column("unit")), self.codes.cells(rows)
 
     def _marginals_here(self, rows: nw.DataFrame[Any]) -> np.ndarray:
@@ -177,16 +176,26 @@ class Plan:
 
 
 def unit_of(rows: Frame, column: str) -> nw.Expr:
-    """The column of a unit's id, its type checked, as "unit"."""
+    """The column of a unit's id, its type checked, as "unit".
+
+    Floats are refused by their type: beyond 2**53 they make one id of several. No other type that a cell can cause is.
+    """
     kind = kinds(rows, [column])[column]
-    dtype = rows.collect_schema()[column]
-    exact = dtype.is_integer() and not isinstance(dtype, nw.Int128 | nw.UInt128)
-    unit = nw.col(column).alias("unit")
-    if kind == "text":
-        return unit.cast(nw.String)
-    if kind in ("object", "null") or exact or dtype.is_float() or isinstance(dtype, nw.Categorical):
+    empty = isinstance(rows, nw.DataFrame) and not len(rows)  # pandas has floats where it knows nothing
+    if kind == "float" and not empty:
+        raise DataError(
+            f"Column '{column}' holds ids as floats, which cannot tell large ids apart; pandas makes them where an id is "
+            "missing. Read ids as text, or as nullable integers (dtype 'Int64')."
+        )
+    if kind in unreadable(rows):
+        raise DataError(f"Column '{column}' must hold ids as text or as whole numbers.")
+    dtype, unit = rows.collect_schema()[column], nw.col(column).alias("unit")
+    whole = dtype.is_integer() and not isinstance(dtype, nw.Int128 | nw.UInt128)
+    arrow = rows.implementation.is_pandas_like() or rows.implementation.is_pyarrow()
+    as_it_is = kind in ("object", "null", "bytes") or whole or isinstance(dtype, nw.Categorical)
+    if not empty and (as_it_is or (arrow and kind != "text")):
         return unit
-    raise DataError(f"Column '{column}' must hold ids as text or as whole numbers of at most 64 bits.")
+    return unit.cast(nw.String)
 
 
 def opened(frame: Any) -> Frame | None:
@@ -221,8 +230,7 @@ def fetched(rows: nw.LazyFrame[Any], query: Any) -> nw.DataFrame[Any]:
 
 def ids_of(ids: nw.Series[Any]) -> Any:
     """Ids as they are: numpy where it can hold them, Arrow where a value is missing or text."""
-    objects = ids.implementation.is_pandas_like() and str(ids.to_native().dtype) == "object"
-    if objects or ids.dtype.is_float() or (ids.dtype.is_integer() and not ids.null_count()):
+    if holds_objects(ids) or isinstance(ids.dtype, nw.Object) or (ids.dtype.is_integer() and not ids.null_count()):
         return ids.to_numpy()
     try:
         import pyarrow as pa

@@ -110,12 +110,23 @@ def test_a_missing_time_is_no_time():
 
 def test_a_column_of_the_wrong_shape_is_refused_by_name():
     good = {"trip": [1], "at": [1], "x": [0.5], "y": [0.5]}
-    for name, bad in (("at", ["soon"]), ("at", [True]), ("x", ["west"]), ("trip", [[1]])):
+    for name, bad in (("at", [["soon"]]), ("x", [["west"]]), ("trip", [[1]]), ("trip", [1.0])):
         with pytest.raises(DataError, match=f"Column '{name}'") as caught:
             BY_TRIP.journeys(pl.DataFrame({**good, name: bad}))
         assert "soon" not in str(caught.value) and "west" not in str(caught.value)
     with pytest.raises(DataError, match="no column 'id'"):
         BY_USER.journeys(pl.DataFrame(good))
+
+
+def test_text_is_put_in_order_and_together_cell_by_cell():
+    values = frame([(1, 7, 3, 0.5, 1), (1, 7, 2, 0.5, 2), (1, 8, 1, 0.5, 3)])
+    texts = values.with_columns(pl.all().cast(pl.String))
+    spoilt = frame([("?", "a", "soon", "west", "?")])
+    assert as_lists(BY_TRIP.journeys(texts)) == as_lists(BY_TRIP.journeys(values)) == [[2, 1], [3]]
+    for reading in (BY_TRIP, BY_USER):
+        assert as_lists(reading.journeys(pl.concat([texts, spoilt]))) == [[2, 1], [3]]
+    times = texts.with_columns(at=pl.lit("2026-01-0") + pl.col("at") + "T06:00Z")
+    assert as_lists(BY_TRIP.journeys(times)) == [[2, 1], [3]]
 
 
 def of(*trajectories, among=None):

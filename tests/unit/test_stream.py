@@ -111,7 +111,7 @@ def test_past_the_horizon_nothing_is_counted(tmp_path):
 def test_a_frame_of_the_wrong_shape_is_refused_and_nothing_is_lost(stream):
     for frame, message in (
         (pl.DataFrame({"sex": ["f"]}), "age"),
-        (pl.DataFrame({"sex": ["f"], "age": ["old"]}), "age"),
+        (pl.DataFrame({"sex": ["f"], "age": [["old"]]}), "age"),
         ([1, 2, 3], "data frame"),
         ("rows", "data frame"),
     ):

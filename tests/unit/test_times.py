@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from tailrace import ConfigError, DataError
-from tailrace.sources.times import instants
+from tailrace.times import instants
 
 NEW_YORK, BERLIN = "America/New_York", "Europe/Berlin"
 NONE = "NaT"

@@ -7,22 +7,29 @@
 | "other"   | one more code, the last, decoded as a missing value         | the same code   |
 
 An attribute knows two forms of the same map: `code`, an expression for any engine, and `encode`, a compiled loop
-for arrays. Both see numbers as doubles, in which every bound and category here is exact.
+for arrays. Both see numbers as doubles, in which every bound and category here is exact. A `Categorical` of text has
+one of each for columns of text and for columns of numbers in their place (`cells.py` says why).
 """
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 import operator
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import narwhals as nw
 import numpy as np
 
+from tailrace.domain import cells
 from tailrace.errors import ConfigError
+
+if TYPE_CHECKING:
+    import polars as pl
 
 # Below it every integer is a double and every larger integer stays outside when it is rounded to one.
 EXACT = 2**53 - 1
@@ -69,25 +76,87 @@ class Categorical:
 
     def code(self, x: nw.Expr) -> nw.Expr:
         other = len(self.values) if self.outside == "other" else None
-        numbers = range(len(self.values))
-        if self.holds == "text":
-            return x.replace_strict(list(self.values), list(numbers), default=other, return_dtype=nw.Int64)
         known = [int(value) for value in self.values]
         inside, whole = _whole(x, min(known), max(known))
-        code = whole.replace_strict(known, list(numbers), default=other, return_dtype=nw.Int64)
+        code = whole.replace_strict(known, list(range(len(known))), default=other, return_dtype=nw.Int64)
         return _else(nw.when(inside).then(code), other)
 
     def encode(self, values: np.ndarray) -> np.ndarray:
         outside = len(self.values) if self.outside == "other" else -1
-        if self.holds == "text":
-            codes = {value: number for number, value in enumerate(self.values)}
-            found = (codes.get(value, outside) if isinstance(value, str) else outside for value in values)
-            return np.fromiter(found, np.int64, len(values))
-        from tailrace.domain import kernel
+        return _members(values, [float(value) for value in self.values], range(len(self.values)), outside)
 
-        known = np.array(self.values, np.float64)
-        order = np.argsort(known)
-        return kernel.members(values, known[order], order, outside)
+    def code_number(self, number: nw.Expr) -> nw.Expr:
+        """The code of the declared text that spells a number."""
+        other = len(self.values) if self.outside == "other" else None
+        if not self.spelt:
+            return _else(nw.when(number.is_null() & ~number.is_null()).then(nw.lit(0, nw.Int64)), other)
+        exact = number + 0.0  # -0.0 becomes 0.0, which every engine finds
+        return exact.replace_strict(list(self.spelt), list(self.spelt.values()), default=other, return_dtype=nw.Int64)
+
+    def code_text(self, text: nw.Expr) -> nw.Expr:
+        """The code of the declared text that a text is, or that spells the same."""
+        other = len(self.values) if self.outside == "other" else None
+        bare, known = text.str.strip_chars(cells.BLANKS) if self.trimmed else text, self._codes
+        if not self.spelt:
+            return bare.replace_strict(list(known), list(known.values()), default=other, return_dtype=nw.Int64)
+        code = bare.replace_strict(list(known), list(known.values()), default=None, return_dtype=nw.Int64)
+        rest = self.code_number(cells.number_there(text, words={}))
+        return nw.when(~code.is_null()).then(code).otherwise(rest)
+
+    def encode_number(self, values: np.ndarray) -> np.ndarray:
+        """As `code_number`, of numbers in memory."""
+        outside = len(self.values) if self.outside == "other" else -1
+        return _members(values, list(self.spelt), list(self.spelt.values()), outside)
+
+    def encode_text(self, text: pl.Series) -> np.ndarray:
+        """As `code_text`, of a column in memory."""
+        codes = self._exact(text)
+        rest = np.flatnonzero(codes < 0)
+        if self.trimmed and len(rest):  # few or none: blanks are looked for where there is no declared text
+            codes[rest] = self._exact(text.gather(rest).str.strip_chars())
+            rest = rest[codes[rest] < 0]
+        if len(rest):
+            numbers = cells.number(text.gather(rest), words={})
+            codes[rest] = self.encode_number(numbers.fill_null(math.nan).to_numpy())
+        return codes
+
+    def _exact(self, text: pl.Series) -> np.ndarray:
+        import polars as pl
+
+        found = text.replace_strict(self._codes, default=None, return_dtype=pl.Int64)
+        return found.fill_null(-1).to_numpy(writable=True)
+
+    @property
+    def trimmed(self) -> bool:
+        """Whether blanks around a text mean nothing: no declared text has any."""
+        return all(value == value.strip(cells.BLANKS) for value in map(str, self.values))
+
+    @functools.cached_property
+    def _codes(self) -> dict[str, int]:
+        """The code of each declared text; and of true and false where one of them is a word for it.
+
+        Some readers make booleans of the words, "f" too.
+        """
+        declared, found = {str(value): code for code, value in enumerate(self.values)}, {}
+        for word, meaning in cells.TRUE_FALSE.items():
+            meant = [code for text, code in declared.items() if cells.YES_NO.get(text.lower()) == meaning]
+            if len(meant) == 1:
+                found |= dict.fromkeys((word, word.title(), word.upper()), meant[0])
+        return found | declared
+
+    @functools.cached_property
+    def spelt(self) -> dict[float, int]:
+        """The code of each number that one declared text spells, or one of them as numbers are written."""
+        import polars as pl
+
+        texts = pl.Series(list(map(str, self.values)), dtype=pl.String)
+        numbers = cells.number(texts, words={}).fill_nan(None).to_list()
+        many = Counter(numbers)
+        return {
+            number + 0.0: code
+            for code, (text, number) in enumerate(zip(texts, numbers, strict=True))
+            if number is not None and (many[number] == 1 or text == f"{number:.0f}")
+        }
 
     def decode(self, codes: np.ndarray, _rng: np.random.Generator) -> np.ndarray:
         if self.outside == "other":
@@ -276,6 +345,16 @@ def _whole(x: nw.Expr, low: int, high: int) -> tuple[nw.Expr, nw.Expr]:
     inside = (x >= float(low)) & (x <= float(high))
     down = nw.when(inside).then(x).otherwise(nw.lit(float(low))).floor()
     return inside & (x == down), down.cast(nw.Int64)
+
+
+def _members(values: np.ndarray, known: Sequence[float], codes: Sequence[int], outside: int) -> np.ndarray:
+    """The code of each value that is a known one."""
+    from tailrace.domain import kernel
+
+    if not known:
+        return np.full(len(values), outside, np.int64)
+    order = np.argsort(known)
+    return kernel.members(values, np.array(known)[order], np.array(codes, np.int64)[order], outside)
 
 
 def _else(case: Any, other: int | None) -> nw.Expr:

@@ -1,29 +1,29 @@
 """A frame's columns as a domain reads them, and its rows as cells, on every engine.
 
 Numbers of every type are read as doubles: no bound or category lies beyond the integers that doubles hold exactly,
-so rounding a larger number cannot move it into the domain, and all engines round alike. Columns of Python objects (whose type
-depends on their content) are read cell by cell, and what is not of the attribute's type lies outside.
+so rounding a larger number cannot move it into the domain, and all engines round alike. Everything else is text, read cell by
+cell as `cells.py` says: the type of a column, which a data frame may have guessed from one cell, changes no cell's meaning.
 """
 
 from __future__ import annotations
 
 import math
-import numbers
 from collections.abc import Iterator, Sequence
-from decimal import Decimal
 from typing import Any, Protocol
 
 import narwhals as nw
 import numpy as np
 
-from tailrace.domain.attributes import EXACT
+from tailrace.domain import cells as reading
+from tailrace.domain.attributes import EXACT, Categorical
 from tailrace.errors import ConfigError, DataError
 
 Frame = nw.DataFrame[Any] | nw.LazyFrame[Any]
 MOST_CELLS = 2**62  # what a number of 64 bits holds, with room to reckon
 _MOST_VALUES = 2**31 - 1
 _WIDE = {nw.Int64: -EXACT - 1, nw.UInt64: 0}
-_NULL_TYPES = {"null", '"null"', "void", "nulltype()"}
+_UNKNOWN = {**dict.fromkeys(("null", '"null"', "void", "nulltype()"), "null"), "uuid": "text"}  # to narwhals
+_TIMES = (nw.Date, nw.Datetime, nw.Time, nw.Duration)
 
 
 class Axis(Protocol):
@@ -39,7 +39,7 @@ class Axis(Protocol):
 
 
 def kinds(frame: Frame, columns: Sequence[str]) -> dict[str, str]:
-    """How each of the frame's columns is read: number, boolean, text, object, null or another type."""
+    """What each column holds: integers, floats, booleans, text, times, bytes, objects, nulls, or "nested"."""
     types = frame.collect_schema()
     for column in columns:
         if column not in types:
@@ -48,22 +48,28 @@ def kinds(frame: Frame, columns: Sequence[str]) -> dict[str, str]:
 
 
 def checked(frame: Frame, columns: Sequence[str], axes: Sequence[Axis]) -> dict[str, str]:
-    """The columns' kinds, or an error that names the column and what it must hold."""
+    """The columns' kinds, or an error that names one whose cells are no single values.
+
+    No other type is refused: a frame may have got it from one cell.
+    """
     found = kinds(frame, columns)
     for column, axis in zip(columns, axes, strict=True):
-        fitting = {"text": "text", "booleans": "boolean"}.get(axis.holds, "number")
-        objects = "object" if isinstance(frame, nw.DataFrame) else fitting  # only memory can hold them
-        if found[column] not in (fitting, objects, "null"):
+        if found[column] in unreadable(frame):
             raise DataError(f"Column '{column}' must hold {axis.holds}; convert it before it is pushed.")
     return found
+
+
+def unreadable(frame: Frame) -> set[str]:
+    """The kinds of columns that cannot be read: objects and bytes only where they are in memory."""
+    return {"nested"} if isinstance(frame, nw.DataFrame) else {"nested", "object", "bytes"}
 
 
 def codes(frame: Frame, columns: Sequence[str], axes: Sequence[Axis]) -> list[nw.Expr]:
     """The code of each column as an expression; null where it drops the row."""
     found = checked(frame, columns, axes)
-    if "object" in found.values():
+    if {"object", "bytes"} & set(found.values()):
         raise DataError("Columns of Python objects have no expression; they are counted in memory, by cells().")
-    return [axis.code(_read(frame, name, found[name], axis)) for name, axis in zip(columns, axes, strict=True)]
+    return [_code(frame, name, found[name], axis) for name, axis in zip(columns, axes, strict=True)]
 
 
 def cell(frame: Frame, columns: Sequence[str], axes: Sequence[Axis]) -> nw.Expr:
@@ -104,17 +110,27 @@ def _encoded(frame: nw.DataFrame[Any], columns: Sequence[str], axes: Sequence[Ax
     """The codes of one column after the other."""
     found = checked(frame, columns, axes)
     for column, axis in zip(columns, axes, strict=True):
-        if found[column] == "null":
-            yield axis.encode(np.full(len(frame), None if axis.holds == "text" else math.nan))
-        elif found[column] == "object":
-            yield axis.encode(_objects(frame.get_column(column).to_numpy(), axis.holds))
+        kind = found[column]
+        texts = _of_text(axis)
+        if kind in ("integer", "float") or (kind == "boolean" and texts is None):
+            values = frame.select(_double(frame, column, kind).alias("value"))["value"].to_numpy()
+            doubles = np.ascontiguousarray(values, np.float64)
+            yield axis.encode(doubles) if texts is None else texts.encode_number(doubles)
+            continue
+        values = reading.column(frame.get_column(column))
+        if texts is None:
+            yield axis.encode(reading.number(values, words=_words(axis)).fill_null(math.nan).to_numpy())
         else:
-            x = _read(frame, column, found[column], axis)
-            if axis.holds == "text":  # engines look text up faster than we could
-                yield frame.select(axis.code(x).fill_null(-1).alias("code"))["code"].to_numpy().astype(np.int64)
-            else:
-                values = frame.select(x.alias("value"))["value"].to_numpy()
-                yield axis.encode(np.ascontiguousarray(values, np.float64))
+            yield texts.encode_text(reading.text(values))
+
+
+def _of_text(axis: Axis) -> Categorical | None:
+    """The axis, if its values are text."""
+    return axis if isinstance(axis, Categorical) and axis.holds == "text" else None
+
+
+def _words(axis: Axis) -> dict[str, float]:
+    return reading.YES_NO if axis.holds == "booleans" else reading.TRUE_FALSE
 
 
 def decode(
@@ -133,43 +149,31 @@ def _bounded(axes: Sequence[Axis], most: int) -> None:
 
 
 def _kind(frame: Frame, column: str, dtype: nw.dtypes.DType) -> str:
-    if frame.implementation.is_pandas_like():
-        values = frame.to_native()[column]
-        if values.dtype == object:
-            return "object"  # whatever its first rows look like
-        if values.isna().all():
-            return "null"  # pandas gives a column without one value any type
+    if frame.implementation.is_pandas_like() and frame.to_native()[column].dtype == object:
+        return "object"  # whatever its first rows look like
     if isinstance(dtype, nw.Categorical):
         return _kind_of_categories(frame, column)
-    if dtype.is_numeric():  # integers, floats and decimals
-        return "number"
-    if isinstance(dtype, nw.Unknown) and _native_type(frame, column) in _NULL_TYPES:
-        return "null"  # a column without one value has no type yet on some engines
-    simple = {nw.Boolean: "boolean", nw.String: "text", nw.Enum: "text", nw.Object: "object"}
-    return simple.get(type(dtype), "of another type")
+    if dtype.is_numeric():  # decimals are as exact as integers
+        return "float" if dtype.is_float() else "integer"
+    if isinstance(dtype, nw.Unknown):
+        return _UNKNOWN.get(_native_type(frame, column), "nested")
+    if isinstance(dtype, _TIMES):
+        return "time"
+    simple = {nw.Boolean: "boolean", nw.String: "text", nw.Enum: "text", nw.Object: "object", nw.Binary: "bytes"}
+    return simple.get(type(dtype), "nested")
 
 
 def _kind_of_categories(frame: Frame, column: str) -> str:
-    """pandas and Arrow also make categories of numbers."""
+    """pandas and Arrow also make categories of other things than text."""
     native = frame.to_native()
     if frame.implementation.is_pandas_like():
-        kind = native[column].dtype.categories.dtype.kind
-        return (
-            "number"
-            if kind in "iuf"
-            else "text"
-            if native[column].dtype.categories.inferred_type == "string"
-            else "object"
-        )
+        values = native[column].dtype.categories.to_series().reset_index(drop=True)
+        return kinds(nw.from_native(values.to_frame("categories"), eager_only=True), ["categories"])["categories"]
     if frame.implementation.is_pyarrow():
-        inner = str(native.schema.field(column).type.value_type)
-        return (
-            "text"
-            if "string" in inner
-            else "number"
-            if "int" in inner or inner in ("float", "double")
-            else "of another type"
-        )
+        import pyarrow as pa
+
+        values = pa.table({"categories": pa.array([], native.schema.field(column).type.value_type)})
+        return kinds(nw.from_native(values, eager_only=True), ["categories"])["categories"]
     return "text"
 
 
@@ -191,11 +195,20 @@ def _in_arrow(frame: Frame, column: str) -> bool:
     )
 
 
-def _read(frame: Frame, column: str, kind: str, axis: Axis) -> nw.Expr:
-    """The column as doubles or as text."""
+def _code(frame: Frame, column: str, kind: str, axis: Axis) -> nw.Expr:
+    """The code of one column as an expression."""
+    texts, text = _of_text(axis), nw.col(column).cast(nw.String)
+    if kind in ("integer", "float") or (kind == "boolean" and texts is None):
+        number = _double(frame, column, kind)
+        return axis.code(number) if texts is None else texts.code_number(number)
+    if texts is None:
+        return axis.code(reading.number_there(text, words=_words(axis)))
+    return texts.code_text(text)
+
+
+def _double(frame: Frame, column: str, kind: str) -> nw.Expr:
+    """A column of numbers or booleans as doubles."""
     x = nw.col(column)
-    if axis.holds == "text":
-        return x.cast(nw.String)
     if kind == "boolean":
         return x.cast(nw.Int64).cast(nw.Float64)
     dtype = frame.collect_schema()[column]
@@ -204,28 +217,3 @@ def _read(frame: Frame, column: str, kind: str, axis: Axis) -> nw.Expr:
         lowest, highest = nw.lit(_WIDE[type(dtype)], dtype), nw.lit(EXACT + 1, dtype)
         x = nw.when(x > highest).then(highest).otherwise(nw.when(x < lowest).then(lowest).otherwise(x))
     return x.cast(nw.Float64)
-
-
-def _objects(values: np.ndarray, holds: str) -> np.ndarray:
-    """Python objects as the array that an attribute encodes."""
-    if holds == "text":
-        return values
-    if holds == "booleans":
-        return np.array([float(v) if isinstance(v, bool | np.bool_) else math.nan for v in values], np.float64)
-    return np.array([number_of(value) for value in values], np.float64)
-
-
-def number_of(value: Any) -> float:
-    """A Python object as a double, NaN where it is no number."""
-    if type(value) not in (float, int) and not _is_number(value):
-        return math.nan
-    try:
-        return float(value)
-    except OverflowError:
-        return math.inf if value > 0 else -math.inf
-    except ValueError:  # a signalling NaN
-        return math.nan
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, numbers.Real | Decimal) and not isinstance(value, bool | np.bool_)

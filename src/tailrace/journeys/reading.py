@@ -8,17 +8,18 @@ cell comes first, so that the order of rows in a frame means nothing. A trajecto
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
 from typing import Any
 
 import narwhals as nw
 import numpy as np
 
 from tailrace.domain import Codes, Frame
-from tailrace.domain.columns import kinds, number_of
+from tailrace.domain.cells import column
+from tailrace.domain.columns import kinds, unreadable
 from tailrace.errors import DataError
 from tailrace.memory.hashing import hash_units
 from tailrace.plan import fetched, ids_of, opened, unit_of
+from tailrace.times import orders
 
 _KEY = bytes(16)  # ids are only told apart here: nothing is kept, so nothing need be hidden
 
@@ -113,7 +114,8 @@ class Reading:
         else:
             found, cells = rows.select(*wanted), self.domain.cells(rows)
         people = None if self.user is None else _hashed(found, "user")
-        return _hashed(found, "trajectory"), _instants(found), cells, people
+        order = orders(column(found.get_column("order")), timezone="UTC")
+        return _hashed(found, "trajectory"), order, cells, people
 
 
 def _numbered(units: np.ndarray, known: np.ndarray) -> tuple[np.ndarray, int]:
@@ -123,43 +125,10 @@ def _numbered(units: np.ndarray, known: np.ndarray) -> tuple[np.ndarray, int]:
     return kernel.numbered(np.where(known, units["hi"], 0), np.where(known, units["lo"], 0))
 
 
-def _hashed(found: nw.DataFrame[Any], column: str) -> np.ndarray:
-    if kinds(found, [column])[column] == "null":
-        return hash_units(np.full(len(found), np.nan), _KEY)
-    return hash_units(ids_of(found.get_column(column)), _KEY)
+def _hashed(found: nw.DataFrame[Any], name: str) -> np.ndarray:
+    return hash_units(ids_of(found.get_column(name)), _KEY)
 
 
-def _check_order(rows: Frame, column: str) -> None:
-    kind, dtype = kinds(rows, [column])[column], rows.collect_schema()[column]
-    if kind not in ("number", "object", "null") and not isinstance(dtype, nw.Datetime | nw.Date):
-        raise DataError(f"Column '{column}' must hold numbers or times, which say in which order the points come.")
-
-
-def _instants(found: nw.DataFrame[Any]) -> np.ndarray:
-    """The order as doubles, times in microseconds of UTC; NaN where there is none."""
-    values = found.get_column("order")
-    kind = kinds(found, ["order"])["order"]
-    if kind == "null":
-        return np.full(len(values), np.nan)
-    if kind == "object":
-        return np.array([_instant(value) for value in values.to_numpy()], np.float64)
-    if isinstance(values.dtype, nw.Date):
-        values = values.cast(nw.Datetime("us"))
-    if isinstance(values.dtype, nw.Datetime):
-        values = values.dt.timestamp("us")
-    array = values.to_numpy()
-    if array.dtype.kind in "iuf":
-        return array.astype(np.float64)
-    return np.array([_instant(value) for value in array], np.float64)
-
-
-def _instant(value: Any) -> float:
-    """One Python object as a double."""
-    if isinstance(value, datetime):
-        try:
-            return (value if value.tzinfo else value.replace(tzinfo=UTC)).timestamp() * 1e6
-        except (ValueError, OverflowError):  # no time at all, or beyond the calendar
-            return np.nan
-    if isinstance(value, date):
-        return datetime(value.year, value.month, value.day, tzinfo=UTC).timestamp() * 1e6
-    return number_of(value)
+def _check_order(rows: Frame, name: str) -> None:
+    if kinds(rows, [name])[name] in unreadable(rows):
+        raise DataError(f"Column '{name}' must hold numbers or times, which say in which order the points come.")

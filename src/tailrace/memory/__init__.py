@@ -104,10 +104,10 @@ def bound(
         batches = [stack.enter_context(closing(Batch(rows, folder=new.parent))) for rows in (adds, deletes)]
         bits = max(0, max(reader.rows, *(batch.given for batch in batches)).bit_length() - _SLICE_BITS)
         for batch in batches:
-            batch.read(key, bits)
+            batch.read(key, bits, known=reader.former)
         accepted, deleted = (np.empty(batch.kept, np.int64) for batch in batches)
         inserts = removals = 0
-        writer = stack.enter_context(closing(Writer(new, bound=name, key=key, point=point)))
+        writer = stack.enter_context(closing(Writer(new, bound=name, key=key, point=point, format=reader.format)))
         starts = reader.starts(bits)
         for s in range(1 << bits):
             hi, lo, cell, count = reader.take(int(starts[s + 1] - starts[s]))

@@ -7,15 +7,17 @@ without a name (in memory while it is small), so that a step holds a piece or a 
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from tailrace.errors import DataError
-from tailrace.memory.hashing import UNITS, hash_units
+from tailrace.memory.hashing import UNITS, hash_units, recognised
 
 Rows = tuple[Any, np.ndarray]  # ids as `hash_units` takes them, and cells (-1: outside the domain), one per row
+Known = Callable[[np.ndarray], np.ndarray]
 Columns = tuple[np.ndarray, np.ndarray, np.ndarray]  # hi, lo, cell
 
 _ROW = np.dtype([*((name, UNITS[name]) for name in UNITS.names or ()), ("cell", "<i8")])
@@ -34,15 +36,16 @@ class Batch:
         self._file = tempfile.SpooledTemporaryFile(_SMALL, dir=str(folder))  # noqa: SIM115 (closed by `close`)
         self.given, self.kept = len(self._cells), 0
 
-    def read(self, key: bytes, bits: int) -> None:
-        """Hash every id and lay the rows out in 2^bits slices."""
+    def read(self, key: bytes, bits: int, *, known: Known | None = None) -> None:
+        """Hash every id and lay the rows out in 2^bits slices; `known` are the units of an earlier version's memory."""
         from tailrace.memory import kernel
 
         self._bits, starts = bits, []
         for at in range(
             0, max(1, self.given), _PIECE
         ):  # also for no rows: a wrong type is refused whatever the content
-            units, cells = hash_units(self._ids[at : at + _PIECE], key), self._cells[at : at + _PIECE]
+            ids, cells = self._ids[at : at + _PIECE], self._cells[at : at + _PIECE]
+            units = hash_units(ids, key) if known is None else recognised(ids, key, known)
             order = np.empty(len(cells), np.int64)
             ends = kernel.partition(units["hi"], units["lo"], cells, 0, bits, order)
             order = order[: ends[-1]]

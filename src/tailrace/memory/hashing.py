@@ -1,23 +1,32 @@
 """Who a row belongs to, as a keyed hash: the same id gives the same hash from every engine, and nobody is (0, 0).
 
-The value of an id counts, not its storage: 7 is the same unit as int8, as uint64, and as the 7.0 of a column that a
-data frame made float because an id was missing. Text is not a number: "7" is another unit than 7.
+An id is its text, whatever the type of its column, which a data frame may have guessed from another row's id. Text is
+compared as it stands, with two exceptions. Blanks around it mean nothing. And a text that spells a whole number is this
+number: 7, "7", "007", "+7" and "7.0" are one unit, since a reader that takes a column for numbers makes the same of them.
+An empty text is no id.
 """
 
 from __future__ import annotations
 
 import decimal
 import uuid
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tailrace.domain import cells
 from tailrace.errors import ConfigError, DataError
+
+if TYPE_CHECKING:
+    import polars as pl
 
 Key = tuple[np.uint64, np.uint64]
 UNITS = np.dtype([("hi", "<u8"), ("lo", "<u8")])
 
-_NOBODY, _INTEGER, _ABOVE, _LARGE, _FLOAT, _DECIMAL, _TEXT, _BYTES = b"\0iunfdsb"
+_NOBODY, _INTEGER, _ABOVE, _LARGE, _TEXT = b"\0iuns"
+_EXACT = 2**53  # doubles beyond it stand for several whole numbers
+_LONGEST = 4000  # digits of a number; a longer one is a text
 _CHUNK = 1 << 18  # rows of Python objects held as bytes at a time
 
 
@@ -31,10 +40,10 @@ def words(key: bytes) -> Key:
 def hash_units(ids: Any, key: bytes) -> np.ndarray:
     """The 128-bit keyed hash of each id (NumPy or PyArrow array), as `hi` and `lo`; (0, 0) where there is no id.
 
-    Integers, text, bytes, floats, decimals and UUIDs are ids; null, NaN and any other object in a column of objects are
-    none. A column of another type is refused.
+    A column of floats is refused, as it cannot hold every id. In a column of objects a float beyond 2**53, which may be
+    several people's, is no id; nor is null, NaN, or an object that is no single value.
 
-    >>> units = hash_units(np.array([1.0, float("nan"), 1.0]), bytes(16))
+    >>> units = hash_units(np.array([1, None, " 1.0"], object), bytes(16))
     >>> bool(units[0] == units[2] == hash_units(np.array([1]), bytes(16))[0]), units[1].item()
     (True, (0, 0))
     """
@@ -43,14 +52,48 @@ def hash_units(ids: Any, key: bytes) -> np.ndarray:
     return _numpy(np.asarray(ids), words(key))
 
 
+def recognised(ids: Any, key: bytes, known: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+    """The hashes of ids in a memory of an earlier version, for which "7" was another unit than 7.
+
+    A unit that `known` does not find keeps the hash that it has there, of its text as it stood or of its number as text.
+    """
+    units = hash_units(ids, key)
+    settled = known(units)
+    text = _text(ids)
+    number = text.str.strip_chars().str.replace(r"^\+?(-?)0*([0-9]+)(?:\.0*)?$", "${1}${2}")
+    for spelling in (number, text):
+        former = _as_it_stands(spelling.to_list(), words(key))
+        found = known(former) & ~settled
+        units[found] = former[found]
+        settled |= found
+    return units
+
+
+def _text(ids: Any) -> pl.Series:
+    import polars as pl
+
+    if type(ids).__module__.partition(".")[0] == "pyarrow":
+        return cells.text(pl.Series(ids))
+    array = np.asarray(ids)
+    return cells.text(pl.Series(array)) if array.dtype.kind in "iu" else cells.texts(array.tolist())
+
+
+def _as_it_stands(texts: list[str | None], key: Key) -> np.ndarray:
+    from tailrace.memory import kernel
+
+    data, offsets = _laid_out([(text or "").encode() for text in texts])
+    tags = np.array([_NOBODY if text is None else _TEXT for text in texts], np.uint8)
+    units = np.empty(len(tags), UNITS)
+    kernel.hash_bytes(data, offsets, tags, *key, units["hi"], units["lo"])
+    return units
+
+
 def _numpy(ids: np.ndarray, key: Key) -> np.ndarray:
     if ids.ndim != 1:
         raise DataError("The ids of the units must be one column: one id per row.")
-    if ids.dtype.kind in "iub":
+    if ids.dtype.kind in "iu":
         return _integers(ids, key)
-    if ids.dtype.kind == "f":
-        return _floats(ids.astype(np.float64, copy=False), key)
-    if ids.dtype.kind in "OUST":
+    if ids.dtype.kind in "OUSTb":
         return _objects(ids, key)
     raise _type_error()
 
@@ -61,20 +104,6 @@ def _integers(ids: np.ndarray, key: Key) -> np.ndarray:
         tags[ids >= 2**63] = _ABOVE
     wide = ids if ids.dtype == np.uint64 else ids.astype(np.int64, copy=False).view(np.uint64)
     return _of_words(np.ascontiguousarray(wide), tags, key)
-
-
-def _floats(ids: np.ndarray, key: Key) -> np.ndarray:
-    """Whole numbers as integers, others by their bits."""
-    whole = np.floor(ids) == ids
-    small = whole & (ids >= -(2.0**63)) & (ids < 2.0**63)
-    large = whole & ~small & np.isfinite(ids)  # few or none: one at a time
-    bits = np.where(small, 0.0, ids).view(np.uint64)
-    bits[small] = ids[small].astype(np.int64).view(np.uint64)
-    tags = np.where(small, np.uint8(_INTEGER), np.uint8(_FLOAT))
-    tags[np.isnan(ids)] = _NOBODY
-    units = _of_words(bits, tags, key)
-    units[large] = _objects(ids[large].astype(object), key)
-    return units
 
 
 def _objects(ids: np.ndarray, key: Key) -> np.ndarray:
@@ -88,35 +117,34 @@ def _objects(ids: np.ndarray, key: Key) -> np.ndarray:
             messages = [_message(value) for value in values]
             contents = [content for content, _ in messages]
             tags = np.array([tag for _, tag in messages], np.uint8)
-        offsets = np.zeros(len(values) + 1, np.int64)
-        np.cumsum([len(content) for content in contents], out=offsets[1:])
-        data = np.frombuffer(b"".join(contents), np.uint8)
+        data, offsets = _laid_out(contents)
         units[start : start + len(values)] = _of_bytes(data, offsets, tags, key)
     return units
+
+
+def _laid_out(contents: list[bytes]) -> tuple[np.ndarray, np.ndarray]:
+    """Contents one after another, and where each begins and the last one ends."""
+    offsets = np.zeros(len(contents) + 1, np.int64)
+    np.cumsum([len(content) for content in contents], out=offsets[1:])
+    return np.frombuffer(b"".join(contents), np.uint8), offsets
 
 
 def _message(value: Any) -> tuple[bytes, int]:
     """What is hashed of one id, and the tag of its kind."""
     if isinstance(value, str):
         return value.encode("utf-8", "surrogatepass"), _TEXT
-    if isinstance(value, (float, np.floating)):
-        value = float(value)
-        if not value.is_integer():
-            return np.float64(value).tobytes(), _NOBODY if value != value else _FLOAT
-    elif isinstance(value, decimal.Decimal):
-        sign, digits, exponent = value.as_tuple()
-        if not isinstance(exponent, int):  # NaN, infinity
-            return b"", _NOBODY
-        if value != value.to_integral_value() or value.adjusted() > 400:
-            short = "".join(map(str, digits)).rstrip("0")
-            return f"{sign} {short} {exponent + len(digits) - len(short)}".encode(), _DECIMAL
-    elif isinstance(value, bytes):
-        return value, _BYTES
-    elif isinstance(value, uuid.UUID):
-        return str(value).encode(), _TEXT  # as the engines that know no UUID hold it
-    elif not isinstance(value, (int, np.integer, np.bool_)):
-        return b"", _NOBODY
-    number = int(value)
+    if isinstance(value, int | np.integer) and not isinstance(value, bool):
+        return _number(int(value))
+    if isinstance(value, float | np.floating) and float(value).is_integer():
+        return _number(int(value)) if abs(value) <= _EXACT else (b"", _NOBODY)
+    if isinstance(value, decimal.Decimal) and value.is_finite() and value.adjusted() < _LONGEST:
+        whole = value.to_integral_value()
+        return _number(int(whole)) if whole == value else (str(value).encode(), _TEXT)
+    text = str(value) if isinstance(value, uuid.UUID) else cells.written(value)
+    return (b"", _NOBODY) if text is None or text == cells.UNREADABLE else (text.encode(), _TEXT)
+
+
+def _number(number: int) -> tuple[bytes, int]:
     if -(2**63) <= number < 2**63:
         return number.to_bytes(8, "little", signed=True), _INTEGER
     if 0 <= number < 2**64:
@@ -140,23 +168,20 @@ def _arrow(ids: Any, key: Key) -> np.ndarray:
     known = ids.is_valid().to_numpy(zero_copy_only=False)
     if types.is_null(kind):
         return np.zeros(len(ids), UNITS)
-    if types.is_integer(kind) or types.is_boolean(kind) or types.is_floating(kind):
-        plain = ids.cast(pa.uint8()) if types.is_boolean(kind) else ids
-        units = _numpy(plain.fill_null(0).to_numpy(zero_copy_only=False), key)
+    if types.is_integer(kind):
+        units = _integers(ids.fill_null(0).to_numpy(zero_copy_only=False), key)
         units[~known] = np.zeros(1, UNITS)
         return units
-    if types.is_decimal(kind):
-        return _objects(np.array(ids.to_pylist(), object), key)
-    text = types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
-    binary = types.is_binary(kind) or types.is_large_binary(kind) or types.is_fixed_size_binary(kind)
-    if not text and not binary and not types.is_binary_view(kind):
+    if types.is_floating(kind) or types.is_nested(kind):
         raise _type_error()
-    wide = ids.cast(pa.large_string() if text else pa.large_binary())
+    if not (types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)):
+        return _objects(np.array([*ids.to_pylist(), None], object)[:-1], key)
+    wide = ids.cast(pa.large_string())
     _, offsets, data = wide.buffers()
     places = (
         np.frombuffer(offsets, np.int64)[wide.offset : wide.offset + len(wide) + 1] if offsets else np.zeros(1, int)
     )
-    tags = np.where(known, np.uint8(_TEXT if text else _BYTES), np.uint8(_NOBODY))
+    tags = np.where(known, np.uint8(_TEXT), np.uint8(_NOBODY))
     return _of_bytes(np.frombuffer(data or b"", np.uint8), places, tags, key)
 
 
@@ -172,7 +197,12 @@ def _of_bytes(data: np.ndarray, offsets: np.ndarray, tags: np.ndarray, key: Key)
     from tailrace.memory import kernel
 
     units = np.empty(len(tags), UNITS)
-    kernel.hash_bytes(data, offsets, tags, *key, units["hi"], units["lo"])
+    large = kernel.hash_ids(data, offsets, tags, *key, units["hi"], units["lo"])
+    for i in np.flatnonzero(large):  # few or none: one at a time
+        text = data[offsets[i] : offsets[i + 1]].tobytes().decode().strip(cells.BLANKS).partition(".")[0]
+        content, tag = _number(int(text)) if len(text) <= _LONGEST else (text.encode(), _TEXT)
+        bytes_ = np.frombuffer(content, np.uint8)
+        units["hi"][i], units["lo"][i] = kernel.of_bytes(bytes_, 0, len(bytes_), tag, *key)
     return units
 
 

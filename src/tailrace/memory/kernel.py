@@ -1,11 +1,15 @@
 """The compiled loops of the unit memory: SipHash-2-4 with 128 bits, a partition by hash, and the merge of one slice.
 
+An id of text that spells a whole number is this number (`spelling_kernel.py`), so that it is hashed as integers are.
+
 A message is hashed with one more byte at its end, its tag, which says what kind of message it is: so no integer is
 ever taken for a text, and the hash that orders rows shares no message with the one that names units.
 """
 
 import numpy as np
 from numba import njit
+
+from tailrace.memory.spelling_kernel import LARGE, NOBODY, TEXT, plain, spelt
 
 ORDER = 111  # the tag of (unit, cell), "o"; the tags of ids are in hashing.py
 GONE = -1  # the cell of the row that counts a unit's deleted inserts
@@ -102,6 +106,28 @@ def hash_bytes(data, offsets, tags, k0, k1, high, low):
         high[i], low[i] = np.uint64(0), np.uint64(0)
         if tags[i] != 0:
             high[i], low[i] = of_bytes(data, offsets[i], offsets[i + 1], tags[i], k0, k1)
+
+
+@njit(cache=True)
+def hash_ids(data, offsets, tags, k0, k1, high, low):
+    """The same, but for text: blanks around it are left out, and a whole number is hashed as an integer.
+
+    Returns which rows spell one beyond 64 bits, and are left to others.
+    """
+    large = np.zeros(len(tags), np.bool_)
+    for i in range(len(tags)):
+        high[i], low[i] = np.uint64(0), np.uint64(0)
+        start, stop, tag, word = offsets[i], offsets[i + 1], np.int64(tags[i]), np.uint64(0)
+        if tag == TEXT and not plain(data, start, stop):
+            start, stop, tag, word = spelt(data, start, stop)
+            large[i] = tag == LARGE
+            if tag != TEXT:
+                if tag != NOBODY and tag != LARGE:
+                    high[i], low[i] = of_word(word, tag, k0, k1)
+                continue
+        if tag != NOBODY:
+            high[i], low[i] = of_bytes(data, start, stop, tag, k0, k1)
+    return large
 
 
 @njit(cache=True)

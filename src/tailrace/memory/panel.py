@@ -48,8 +48,9 @@ def follow(
     with failing(new), ExitStack() as stack:
         batch = stack.enter_context(closing(Batch(rows, folder=new.parent)))
         bits = max(0, max(reader.rows, batch.given).bit_length() - _SLICE_BITS)
-        batch.read(key, bits)
-        writer = stack.enter_context(closing(Writer(new, bound=recall.name, key=key, point=point)))
+        batch.read(key, bits, known=reader.former)
+        writer = Writer(new, bound=recall.name, key=key, point=point, format=reader.format)
+        stack.enter_context(closing(writer))
         starts = reader.starts(bits)
         for s in range(1 << bits):
             high, low, code, count = reader.take(int(starts[s + 1] - starts[s]))

@@ -25,7 +25,7 @@ import numpy as np
 from tailrace.durable import sync
 from tailrace.errors import Corrupt, Mismatch, StateError
 
-FORMAT = 1
+FORMAT = 2  # 1: an id of text was never the unit of the number that it spells
 COLUMNS = {"hi": np.dtype("<u8"), "lo": np.dtype("<u8"), "cell": np.dtype("<i8"), "count": np.dtype("<u4")}
 POINTS = ("memory.columns", "memory.header", "memory.directory")  # the durable writes, in their order
 
@@ -50,7 +50,7 @@ class Reader:
     """The columns of an old segment, from the first row to the last; None: a memory without rows."""
 
     def __init__(self, path: Path | None, *, bound: str, key: bytes) -> None:
-        self.rows = 0
+        self.rows, self.format = 0, FORMAT
         self._path = path
         if path is not None:
             header = _checked(path)
@@ -59,8 +59,21 @@ class Reader:
                     f"The memory segment '{path.name}' was made with another key or another bound on a unit's records: "
                     "open it with the configuration it was made with."
                 )
-            self.rows = int(header["rows"])
+            self.rows, self.format = int(header["rows"]), int(header["format"])
         self._at = 0
+
+    @property
+    def former(self) -> Callable[[np.ndarray], np.ndarray] | None:
+        """Which units are in the segment, where they may be known by the hashes of format 1."""
+        return None if self.format == FORMAT else self._known
+
+    def _known(self, units: np.ndarray) -> np.ndarray:
+        if self._path is None or not self.rows:
+            return np.zeros(len(units), bool)
+        with failing(self._path):
+            hi, lo = (np.memmap(self._path / name, COLUMNS[name], "r") for name in ("hi", "lo"))
+            at = np.minimum(np.searchsorted(hi, units["hi"]), self.rows - 1)
+            return (hi[at] == units["hi"]) & (lo[at] == units["lo"])
 
     def starts(self, bits: int) -> np.ndarray:
         """The first row of each slice (units with the same first `bits`), and the end."""
@@ -86,10 +99,18 @@ class Reader:
 class Writer:
     """A new segment, filled in order of the units; whole only after `finish`."""
 
-    def __init__(self, path: Path, *, bound: str, key: bytes, point: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        path: Path,
+        *,
+        bound: str,
+        key: bytes,
+        point: Callable[[str], None],
+        format: int = FORMAT,  # noqa: A002
+    ) -> None:
         discard(path)  # what an interrupted step has left
         self._path, self._point = path, point
-        self._header: dict[str, Any] = {"format": FORMAT, "rows": 0, "bound": bound, "key": _key_check(key)}
+        self._header: dict[str, Any] = {"format": format, "rows": 0, "bound": bound, "key": _key_check(key)}
         self._digests = {name: hashlib.blake2b(digest_size=32) for name in COLUMNS}
         with failing(path):
             path.mkdir(mode=0o700)
@@ -136,7 +157,7 @@ def _checked(path: Path) -> dict[str, Any]:
             if _digest(line) != digest or rest:
                 raise _damaged(path)
             header = json.loads(line)
-            if header["format"] != FORMAT:
+            if header["format"] not in (1, FORMAT):
                 raise Corrupt(
                     f"The memory segment '{path.name}' has another format than this version of Tailrace reads: "
                     "open it with the version that wrote it."

@@ -192,7 +192,7 @@ class NamedFiles:
         """The files whose names say a time, with its step."""
         import polars as pl
 
-        from tailrace.sources.times import instants
+        from tailrace.times import instants
 
         found = []
         for file in named_shelf(self.path, self.name, self.deletes).found():

@@ -115,6 +115,6 @@ def _typed(texts: pl.Series, timezone: str) -> pl.Series:
     """Times in the database's own spelling."""
     import polars as pl
 
-    from tailrace.sources.times import instants
+    from tailrace.times import instants
 
     return pl.Series(texts.name, instants(texts, timezone=timezone)).dt.replace_time_zone("UTC")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tailrace.calendar import FIRST, to_instants, zone
+from tailrace.domain import cells
 from tailrace.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
@@ -77,6 +78,26 @@ def instants(values: pl.Series, *, timezone: str, format: str | None = None) -> 
         f"Column '{values.name}' holds {type(dtype).__name__}, and times are text, dates or date-times: "
         "write them as ISO 8601 text, for example 2026-01-05T06:00:00Z."
     )
+
+
+def orders(values: pl.Series, *, timezone: str, format: str | None = None) -> np.ndarray:  # noqa: A002
+    """Numbers as doubles, times as microseconds: cell by cell, whichever a cell can be read as; NaN where neither.
+
+    >>> import polars as pl
+    >>> orders(pl.Series(["3", "1970-01-01 00:00:01", "later"]), timezone="UTC").tolist()
+    [3.0, 1000000.0, nan]
+    """
+    import polars as pl
+
+    if not isinstance(values.dtype, pl.Date | pl.Datetime):
+        numbers = cells.number(values).fill_null(np.nan).to_numpy(writable=True)
+        if values.dtype.is_numeric() or values.dtype == pl.Boolean:
+            return numbers
+        values = cells.text(values)
+    else:
+        numbers = np.full(len(values), np.nan)
+    moments = instants(values, timezone=timezone, format=format)
+    return np.where(np.isnan(numbers) & ~np.isnat(moments), moments.astype(np.int64), numbers)
 
 
 def _pattern(format: str) -> str:  # noqa: A002
