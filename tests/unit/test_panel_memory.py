@@ -1,9 +1,22 @@
 """What is remembered of a panel's people, against a plain rendering of the same rules."""
 
 import numpy as np
+import polars as pl
 import pytest
 
-from tailrace import ConfigError, Integer, Mismatch, Missing, Schema
+from tailrace import (
+    ZCDP,
+    AddRemove,
+    ConfigError,
+    DataError,
+    Integer,
+    Mismatch,
+    Missing,
+    PanelWindow,
+    Schema,
+    Stream,
+    User,
+)
 from tailrace.memory import LastValues, Weight, check, follow, panel
 from tailrace.plan import Plan
 
@@ -149,3 +162,21 @@ def test_a_plan_with_a_memory_counts_units_and_not_rows():
     assert plan.size == 27
     with pytest.raises(ConfigError, match="counts units"):
         plan.counts(None)
+
+
+@pytest.mark.parametrize("name", ["month", " Step ", "DATE"])
+def test_a_whole_panel_is_refused_by_its_columns_and_never_by_its_rows(tmp_path, name):
+    panel = PanelWindow(
+        domain=Schema(poor=Integer(0, 1)),
+        unit=User(column="id"),
+        window=2,
+        horizon=3,
+        privacy=ZCDP(rho=1),
+        neighbours=AddRemove,
+    )
+    rows = pl.DataFrame({"id": [1, 1, 2, 2], "poor": [0, 1, 1, 0]})
+    with Stream.create(tmp_path / "panel", panel, population="p") as stream:
+        for frame in (rows.with_columns(pl.lit(1).alias(name)), rows[:0].with_columns(pl.lit(1).alias(name)).lazy()):
+            with pytest.raises(DataError, match=f"a column '{name}'.* one step at a time.* 'id', 'poor' alone"):
+                stream.push(frame)
+        assert stream.push(rows.with_columns(income=5)).step == 1, "nothing is lost, and ids twice are content"

@@ -22,7 +22,7 @@ from tailrace.errors import ConfigError
 from tailrace.guarantee import User, Window
 from tailrace.memory.batch import Batch, Rows
 from tailrace.memory.hashing import hash_units, words
-from tailrace.memory.panel import follow
+from tailrace.memory.panel import follow, one_step
 from tailrace.memory.recall import LastValues, Missing, Weight
 from tailrace.memory.segment import POINTS, Reader, Writer, check, discard, failing
 from tailrace.plan import Counts, Plan
@@ -66,6 +66,8 @@ def counted(
     point: Callable[[str], None] = lambda name: None,  # noqa: ARG005
 ) -> Counts:
     """What a plan counts of one step: of a panel's units what they do now, of others the rows that they may contribute."""
+    if plan.memory is not None:
+        one_step(plan, frame)
     rows = plan.rows(frame)
     if plan.memory is not None:
         tally = follow(old=old, new=new, recall=plan.memory, key=key, rows=rows, point=point)

@@ -12,15 +12,31 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import ExitStack, closing
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from tailrace.errors import ConfigError
+from tailrace.errors import ConfigError, DataError
 from tailrace.memory.batch import Batch, Rows
 from tailrace.memory.recall import LastValues, Missing, Recall
 from tailrace.memory.segment import Reader, Writer, failing
+from tailrace.plan import Plan, opened
 
 _SLICE_BITS = 19  # a slice holds some 2^19 rows
+_TIMES = {"step", "time", "timestamp", "date", "day", "week", "month", "quarter", "year", "period", "wave", "round"}
+
+
+def one_step(plan: Plan, frame: Any) -> None:
+    """Refuse a frame that says by a column's name that it holds several steps; no cell is looked at."""
+    rows = opened(frame)
+    names = [] if rows is None else rows.collect_schema().names()
+    used = {plan.key, *plan.codes.columns}
+    for name in names:
+        if name not in used and name.strip().lower() in _TIMES:
+            raise DataError(
+                f"The frame has a column '{name}', so it may be a whole panel; a panel takes one step at a time. Push the "
+                f"rows of one step, with the columns {', '.join(map(repr, sorted(filter(None, used))))} alone."
+            )
 
 
 def follow(
