@@ -40,7 +40,7 @@ def examined(config: Config, path: Path) -> Examination:
 def _show(config: Config, name: str, found: Examination) -> None:
     facts = [("rows", f"{found.rows:,}"), ("counted", say.share(found.counted, found.rows))]
     facts.append(("dropped", say.share(found.dropped, found.rows)))
-    facts.append(("outside the domain, and dropped", say.share(found.outside, found.rows)))
+    facts.append(("outside the domain", say.share(found.outside, found.rows)))
     if found.garbled:
         facts.append(("with letters that are not UTF-8", f"{say.share(found.garbled, found.rows)}: save it as UTF-8"))
     if not found.rows:
