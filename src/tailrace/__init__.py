@@ -17,6 +17,7 @@ from tailrace.errors import (
     Mismatch,
     NoiseReused,
     StateError,
+    Uncapped,
 )
 
 if TYPE_CHECKING:
@@ -99,6 +100,7 @@ __all__ = [
     "TabularSteps",
     "TabularStream",
     "Trajectories",
+    "Uncapped",
     "User",
     "Window",
     "counters",

@@ -8,6 +8,7 @@ import hashlib
 import json
 import os
 import shutil
+import warnings
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -15,11 +16,12 @@ from typing import Any
 
 from tailrace import counters, fit, geometry, mechanisms
 from tailrace.calendar import Calendar
-from tailrace.durable import place, point, sync, write_file
-from tailrace.errors import BehindLedger, ConfigError, StateError
+from tailrace.durable import place, point, remove, sync_all, write_file
+from tailrace.errors import BehindLedger, ConfigError, Error, StateError, Uncapped
 from tailrace.guarantee import KINDS, Guarantee
 from tailrace.keep import Standing, standing_values
-from tailrace.ledger import Ledger
+from tailrace.ledger import Ledger, population_name
+from tailrace.ledger.file import is_ledger
 from tailrace.mechanisms import policies as snapshot_policies
 from tailrace.mechanisms import static
 from tailrace.mechanisms.base import Mechanism
@@ -27,7 +29,7 @@ from tailrace.memory import Missing
 from tailrace.noise import Noise
 from tailrace.plain import Kinds, from_plain, to_plain
 from tailrace.publish import announce
-from tailrace.store import FORMAT, Store, keyed
+from tailrace.store import FORMAT, Store, keyed, understood
 
 PathLike = str | os.PathLike[str]
 _SEEDED = "NO privacy: made with a known seed"
@@ -63,11 +65,30 @@ def fingerprint(mechanism: Mechanism) -> str:
 def ledger_of(folder: Path, ledger: PathLike | None, *, new: bool = False) -> Ledger:
     """The ledger given, or the one beside the stream; `new` where it may be made."""
     path = where(ledger, "ledger") if ledger is not None else folder.parent / "tailrace.ledger"
+    beside = _spent_beside(folder) if new else []  # looked for first: another process may make stream and ledger now
     if not new and not path.is_file():
         raise BehindLedger(
             f"{folder.name} has no ledger at {path.name}: say with ledger= where the one is that it was charged to."
         )
+    if beside and not path.exists():
+        raise BehindLedger(
+            f"There is no ledger {path.name}, and {beside[0]} lies beside {folder.name}: a new ledger would not know what was "
+            "spent. Name the one that does, or make a new one on purpose, with Ledger(path) or tailrace ledger cap."
+        )
     return Ledger(path, point=point)
+
+
+def _spent_beside(folder: Path) -> list[str]:
+    """The ledgers and streams beside a stream's folder, by name."""
+
+    def spent(path: Path) -> bool:
+        marks = (path / "private" / "state.db", path / "releases" / "guarantee.json")
+        return any(os.path.isfile(mark) for mark in marks) or (path.suffix != ".new" and is_ledger(path))
+
+    try:
+        return sorted(path.name for path in folder.parent.iterdir() if not path.name.startswith(".") and spent(path))
+    except OSError:
+        return []
 
 
 def where(path: PathLike, name: str = "path") -> Path:
@@ -98,6 +119,13 @@ def announce_stream(folder: Path, mechanism: Mechanism, guarantee: Guarantee, ca
     announce(folder, guarantee, to_plain(mechanism.domain), None if calendar is None else to_plain(calendar))
 
 
+@understood()
+def mechanism_of(about: dict[str, Any]) -> Mechanism:
+    """The mechanism that a stream was made with."""
+    return from_plain(about["mechanism"], kinds())
+
+
+@understood()
 def calendar_of(about: dict[str, Any]) -> Calendar | None:
     """The calendar that a stream was made with."""
     plain = about["calendar"]
@@ -134,33 +162,26 @@ def build(
     files: Path | None = None,
     fork_of: dict[str, Any] | None = None,
 ) -> None:
-    """Charge the ledger and put a directory in place that stands at `standing`.
+    """Make a directory that stands at `standing`; charge the ledger once it is whole and on disk; put it in place.
 
     A fork (`fork_of`: what the first stream says about itself) keeps the key of its unit memory, and what its source remembers
     of `files`. After a crash in
     between, the entry of the same path and configuration has no step yet and is used again.
     """
     folder = where(path)
-    if not isinstance(population, str) or not population:
+    if not isinstance(population, str) or not population.strip():
         raise ConfigError("population must name whose data these are, for example population='city 2026'.")
+    population = population_name(population)
     if folder.exists():
         raise StateError(f"{folder.name} exists already: open it with Stream.open, or choose another path.")
     plain = configuration(mechanism)
     book = ledger_of(folder, ledger, new=fork_of is None)
     if fork_of is not None:
         book.mark(fork_of["entry"])  # the ledger that the first stream is charged to, and no other
-    entry = book.charge(
-        population=population,
-        path=str(folder),
-        fingerprint=fingerprint(mechanism),
-        guarantee=mechanism.guarantee,
-        fork_of=None if fork_of is None else fork_of["entry"],
-    )
     units = unit_key(noise) if fork_of is None else fork_of["units"]
     about = {
         "mechanism": plain,
         "population": population,
-        "entry": entry.id,
         "noise": noise.kind,
         "fork": fork_of is not None,
         "units": units,
@@ -170,19 +191,43 @@ def build(
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         with _alone(folder.parent):
-            shutil.rmtree(partial, ignore_errors=True)
+            remove(partial)
             partial.mkdir()
-            values = {"about": json.dumps(about).encode(), **standing_values(standing), **(releases or {})}
-            Store.create(partial / "private", keyed(noise.secret), values)
+            Store.create(partial / "private", keyed(noise.secret), {**standing_values(standing), **(releases or {})})
             if segment is not None:
-                shutil.copytree(segment, partial / "private" / "memory" / segment.name)
+                shutil.copytree(segment, partial / "private" / "memory" / segment.name, symlinks=True)
             if files is not None and files.is_file():
                 write_file(partial / "private" / files.name, files.read_bytes(), private=True)
             announce_stream(partial / "releases", mechanism, promise(mechanism, noise, charged=True), calendar)
-            sync(partial)
+            sync_all(partial)
+            try:
+                entry = book.charge(
+                    population=population,
+                    path=str(folder),
+                    fingerprint=fingerprint(mechanism),
+                    guarantee=mechanism.guarantee,
+                    fork_of=None if fork_of is None else fork_of["entry"],
+                )
+            except Error:
+                remove(partial)
+                raise
+            Store.add(partial / "private", {"about": json.dumps({**about, "entry": entry.id}).encode()})
             place(partial, folder, "create")
     except OSError:
         raise StateError(f"{folder.name} cannot be made here: the folder is missing, read-only or full.") from None
+    _warn_without_cap(book, population)
+
+
+def _warn_without_cap(book: Ledger, population: str) -> None:
+    """Say that charges add up, where nothing limits their sum."""
+    charges = len(book.entries(population))
+    if charges > 1 and all(cap.population != population for cap in book.caps()):
+        warnings.warn(
+            f"Population '{population}' is charged for {charges} streams now and has no cap: what they lose adds up. Set the "
+            "most that it may lose with Ledger.cap or tailrace ledger cap.",
+            Uncapped,
+            stacklevel=4,
+        )
 
 
 @contextlib.contextmanager

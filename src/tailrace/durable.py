@@ -2,6 +2,8 @@
 
 Every durable write of the package passes `point` right before and right after it takes effect. A test sets `hook` to
 stop the process there, so that a new write is covered the day it is written.
+
+A new file is made under a name at which nothing stands (`O_EXCL`), so nothing is written through a link.
 """
 
 from __future__ import annotations
@@ -31,23 +33,45 @@ def sync(path: Path) -> None:
         os.close(descriptor)
 
 
+def sync_all(folder: Path) -> None:
+    """Make a folder durable with all that lies in it."""
+    for place_, _, files in os.walk(folder, topdown=False):
+        for name in files:
+            sync(Path(place_, name))
+        sync(Path(place_))
+
+
+def remove(path: Path) -> None:
+    """Remove a file, a folder or a link itself."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
 def write_file(path: Path, data: bytes, *, private: bool = False) -> None:
-    """Write `data` durably into a new file."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600 if private else 0o644)
-    with os.fdopen(descriptor, "wb") as file:
+    """Write a new file durably, over what a crash left."""
+    path.unlink(missing_ok=True)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+    with os.fdopen(os.open(path, flags, 0o600 if private else 0o644), "wb") as file:
         file.write(data)
         file.flush()
         os.fsync(file.fileno())
 
 
-def write_folder(path: Path, files: Mapping[str, bytes], name: str) -> None:
-    """A new folder with these files, which appears whole or not at all."""
+def write_folder(path: Path, files: Mapping[str, bytes], name: str, *, time: float) -> None:
+    """A new folder with these files, which appears whole or not at all.
+
+    All of it is dated `time` (seconds since 1970): when it was really written would tell how long the step took.
+    """
     partial = path.with_name(f".{path.name}.partial")
-    shutil.rmtree(partial, ignore_errors=True)
     try:
+        remove(partial)
         partial.mkdir()
         for file, data in files.items():
             write_file(partial / file, data)
+            os.utime(partial / file, (time, time))
+        os.utime(partial, (time, time))
         sync(partial)
     except OSError:
         raise StateError(

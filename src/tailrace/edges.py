@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, BinaryIO
 from tailrace import sinks, sources
 from tailrace.errors import DataError, Mismatch
 from tailrace.guarantee import User, Window
+from tailrace.ledger import population_name
 from tailrace.sources.cut import Late, late_rows
 from tailrace.store import peek
 from tailrace.stream import Stream
@@ -32,7 +33,7 @@ def open_stream(config: Config) -> Stream:
     (about,) = peek(config.path / "private", "about")
     stream = Stream.open(config.path, ledger=config.ledger)
     for part, kept, asked in (
-        ("population", about["population"], config.population),
+        ("population", population_name(about["population"]), population_name(config.population)),
         ("mechanism", stream.mechanism, config.mechanism),
         ("calendar", stream.calendar, config.calendar),
     ):

@@ -11,6 +11,8 @@
         ├── BehindLedger     a directory stands behind, or beside, its ledger's mark
         └── Corrupt          a saved state is damaged
 
+    Uncapped                 a warning: a population is charged again, and has no cap
+
 A message says what was expected, what was found and what to do. It names parameters, columns and limits, never a data
 value.
 """
@@ -68,3 +70,7 @@ class BehindLedger(StateError):
 
 class Corrupt(StateError):
     """A saved state is damaged."""
+
+
+class Uncapped(UserWarning):
+    """A population is charged for several streams and has no cap: what they lose adds up."""

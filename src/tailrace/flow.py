@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from datetime import datetime
 
 from tailrace.release import Release
 from tailrace.sinks.base import Sink
-from tailrace.sources.base import Source
+from tailrace.sources.base import Source, now
 from tailrace.stream import Stream
 
 
-def run(stream: Stream, source: Source, sinks: Sequence[Sink] = ()) -> Iterator[Release]:
+def run(
+    stream: Stream, source: Source, sinks: Sequence[Sink] = (), *, asked: datetime | None = None
+) -> Iterator[Release]:
     """Release every step that is ready, one after the other, and bring every sink up to date.
 
     A step is in the stream before it is in a sink: where a sink fails, the next run delivers what it lacks. How the source cuts
     rows into steps is kept with the stream, and a source that cuts them otherwise is refused: a row would count twice.
+    `asked` is the time that all of them are published with where there is no calendar: that of the call where left
+    out, and never later, which would tell how long reading and counting took.
 
     >>> from tailrace import Categorical, Event, HistogramStream, PureDP, Schema, Stream, sinks, sources
     >>> ward = Schema(sex=Categorical(["f", "m"]))
@@ -25,6 +30,7 @@ def run(stream: Stream, source: Source, sinks: Sequence[Sink] = ()) -> Iterator[
     >>> sorted(kept.holds())
     [1, 2]
     """
+    asked = now() if asked is None else asked
     cut = getattr(source, "cut", None)  # frames are cut by whoever gives them
     if cut is not None:
         stream.bind(cut, moved=getattr(source, "moved", None))
@@ -35,7 +41,7 @@ def run(stream: Stream, source: Source, sinks: Sequence[Sink] = ()) -> Iterator[
     while (horizon is None or stream.step < horizon) and source.ready(stream.step + 1):
         step = stream.step + 1
         batch = source.batch(step)
-        release = stream.push(batch.adds, batch.deletes, step=step)
+        release = stream.push(batch.adds, batch.deletes, step=step, asked=asked)
         for sink in sinks:
             sink.put(release)
         yield release

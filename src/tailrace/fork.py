@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tailrace import keep
-from tailrace.create import PathLike, build, calendar_of, kinds, where
+from tailrace.create import PathLike, build, calendar_of, mechanism_of, where
 from tailrace.errors import ConfigError
 from tailrace.ledger import Mark
 from tailrace.noise import Noise
-from tailrace.plain import from_plain
 from tailrace.store import Store
 
 
@@ -21,7 +20,7 @@ def fork(path: PathLike, to: PathLike, ledger: PathLike | None) -> None:
     store = Store(source / "private")
     try:
         about = store.json("about")
-        mechanism = from_plain(about["mechanism"], kinds())
+        mechanism = mechanism_of(about)
         standing, noise = keep.read_standing(store, mechanism), Noise.fresh()
         if about["noise"] != "fresh":
             noise = Noise.kept(Noise.kept(store.secret, "insecure").at("fork").keyed_hash(b"fork"), "insecure")

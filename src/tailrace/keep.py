@@ -6,11 +6,13 @@ import io
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import narwhals as nw
 import numpy as np
 
+from tailrace import publish
 from tailrace.domain import cells
 from tailrace.domain.digits import Digits
 from tailrace.errors import Mismatch
@@ -18,8 +20,8 @@ from tailrace.ledger import Mark
 from tailrace.mechanisms.base import Mechanism, OncePlan, State, Table, row_codes
 from tailrace.packing import pack, unpack
 from tailrace.plan import Plan, opened
-from tailrace.release import Release
-from tailrace.store import Store
+from tailrace.release import Release, seconds
+from tailrace.store import Store, understood, unfit
 
 Cut = Mapping[str, Any]  # how a source cuts rows into steps, in plain values
 _PARTS = ("table", "added", "removed")
@@ -73,6 +75,7 @@ def standing_values(standing: Standing) -> dict[str, bytes]:
     }
 
 
+@understood()
 def read_standing(store: Store, mechanism: Mechanism) -> Standing:
     """Where the stream in `store` stands."""
     stands, begin = store.json("standing"), beginning(mechanism)
@@ -102,6 +105,7 @@ def read_release_values(store: Store, step: int) -> dict[str, bytes]:
     return {name: store.bytes(name) for name in names}
 
 
+@understood()
 def read_release(store: Store, step: int, mechanism: Mechanism, guarantee: Any) -> Release:
     """A release again."""
     prefix, begin = _prefix(step), beginning(mechanism)
@@ -110,20 +114,20 @@ def read_release(store: Store, step: int, mechanism: Mechanism, guarantee: Any) 
     return Release(step, guarantee, store.json(prefix), view, rows, added, removed, row_codes(mechanism).types)
 
 
-def files(store: Store, step: int) -> dict[str, bytes]:
-    """What is delivered of a release."""
+def published(step: int) -> dict[str, str]:
+    """The files that are delivered of a release, and the values that they are."""
     prefix = _prefix(step)
-    return {f"{name}.parquet": store.bytes(f"{prefix}/{name}") for name in _PARTS} | {
-        "provenance.json": store.bytes(prefix)
-    }
+    return {f"{name}.parquet": f"{prefix}/{name}" for name in _PARTS} | {"provenance.json": prefix}
 
 
-def sizes(store: Store, step: int) -> dict[str, int]:
-    """The lengths of those files."""
-    prefix = _prefix(step)
-    return {f"{name}.parquet": store.length(f"{prefix}/{name}") for name in _PARTS} | {
-        "provenance.json": store.length(prefix)
-    }
+def deliver(store: Store, folder: Path, step: int) -> None:
+    """Put a release into the public directory, unless it is there."""
+    if publish.holds(folder, step, published(step), store.fits):
+        return
+    files = {file: store.bytes(value) for file, value in published(step).items()}
+    with understood():
+        time = seconds(store.json(_prefix(step)))
+    publish.deliver(folder, step, files, time=time)
 
 
 def _parquet(frame: Any) -> bytes:
@@ -159,7 +163,11 @@ def _read_table(store: Store, step: int, name: str, mechanism: Mechanism) -> Tab
     """A stored table; the cells of its rows are read off their values, which lead back to the cells they were made of."""
     import polars as pl
 
-    frame = pl.read_parquet(io.BytesIO(store.bytes(f"{_prefix(step)}/{name}")))
+    data = store.bytes(f"{_prefix(step)}/{name}")
+    try:
+        frame = pl.read_parquet(io.BytesIO(data))
+    except pl.exceptions.PanicException:  # of a crafted file; no Exception
+        raise unfit() from None
     like = beginning(mechanism).table.columns
     columns = {}
     for column, values in like.items():

@@ -9,14 +9,17 @@ A step's folder appears whole or not at all. Delivering it again is fine; delive
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from tailrace.durable import write_file, write_folder
 from tailrace.errors import StateError
 from tailrace.guarantee import Guarantee
+from tailrace.guarding import open_plain
 
+_PIECE = 1 << 20  # bytes read at a time
 _README = """# Synthetic data, released step by step
 
 {sentence}
@@ -41,29 +44,36 @@ def announce(
     if calendar is not None:
         said["calendar.json"] = _json(calendar)
     for name, data in {**said, "README.md": _README.format(sentence=guarantee).encode()}.items():
-        if not (folder / name).is_file():
+        if not os.path.lexists(folder / name):
             write_file(folder / name, data)
 
 
-def holds(folder: Path, step: int, sizes: Mapping[str, int]) -> bool:
-    """Whether the folder of a step has the files of these lengths."""
-    target = folder / f"{step:06d}"
-    return all((target / name).is_file() and (target / name).stat().st_size == size for name, size in sizes.items())
+def holds(folder: Path, step: int, files: Mapping[str, str], fits: Callable[[str, Iterable[bytes]], bool]) -> bool:
+    """Whether the folder of a step has files that fit the values of the store, by their digests."""
+    return all(fits(value, _pieces(folder / f"{step:06d}", file)) for file, value in files.items())
 
 
-def deliver(folder: Path, step: int, files: Mapping[str, bytes]) -> None:
-    """Put a step's files in place, once."""
+def deliver(folder: Path, step: int, files: Mapping[str, bytes], *, time: float) -> None:
+    """Put a step's files in place, once, dated `time` (in seconds since 1970)."""
     target = folder / f"{step:06d}"
-    if target.is_dir():
-        for name, data in files.items():
-            if not (target / name).is_file() or (target / name).read_bytes() != data:
-                raise StateError(
-                    f"releases/{target.name} holds a different release of this step: it was changed after it was published. "
-                    "Move it away and open the stream again."
-                )
-        return
+    if os.path.lexists(target):
+        if all(b"".join(_pieces(target, file)) == data for file, data in files.items()):
+            return
+        raise StateError(
+            f"releases/{target.name} holds a different release of this step: it was changed after it was published. "
+            "Move it away and open the stream again."
+        )
     folder.mkdir(exist_ok=True)
-    write_folder(target, files, "release")
+    write_folder(target, files, "release", time=time)
+
+
+def _pieces(folder: Path, name: str) -> Iterator[bytes]:
+    """A published file, a piece at a time; nothing of one that is no plain file."""
+    try:
+        with os.fdopen(open_plain(folder, name), "rb") as file:
+            yield from iter(lambda: file.read(_PIECE), b"")
+    except OSError:
+        return
 
 
 def _json(value: Any) -> bytes:

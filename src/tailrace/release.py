@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 import narwhals as nw
@@ -103,6 +104,11 @@ class Release:
 
     def __repr__(self) -> str:
         return f"<release of step {self.step}: {self.guarantee.short}>"
+
+
+def seconds(provenance: Mapping[str, Any]) -> float:
+    """The published time of a release, in seconds since 1970."""
+    return datetime.fromisoformat(provenance["time"]).timestamp()
 
 
 def part(table: Table, keep: np.ndarray | slice) -> Table:

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import tempfile
 import threading
 from collections.abc import Callable
@@ -37,8 +36,8 @@ from tailrace.create import (
     calendar_of,
     checked,
     fingerprint,
-    kinds,
     ledger_of,
+    mechanism_of,
     promise,
     unit_key,
     where,
@@ -51,12 +50,10 @@ from tailrace.intents import Intent
 from tailrace.ledger import Ledger, Mark
 from tailrace.loss import whole
 from tailrace.mechanisms.base import Mechanism, Takes, row_codes
-from tailrace.memory import counted
+from tailrace.memory import clean, counted
 from tailrace.memory.snapshot import snapshot_counted
 from tailrace.noise import Noise
-from tailrace.plain import from_plain
 from tailrace.plan import Counts, Plan
-from tailrace.publish import deliver, holds
 from tailrace.release import Release, kind_of, part
 from tailrace.store import Store
 
@@ -113,7 +110,7 @@ class Stream:
         stream = cls.__new__(cls)
         try:
             about = store.json("about")
-            mechanism = from_plain(about["mechanism"], kinds())
+            mechanism = mechanism_of(about)
             noise = Noise.kept(store.secret, about["noise"])
             stream._begin(mechanism, noise, store.folder / "memory", keep.read_standing(store, mechanism))
             stream._store, stream._entry, stream._units = store, about["entry"], about["units"]
@@ -173,8 +170,7 @@ class Stream:
         assert self._store is not None
         announce_stream(self._public, self._mechanism, self.guarantee, self._calendar)
         for step in range(1, self.step + 1):
-            if not holds(self._public, step, keep.sizes(self._store, step)):
-                deliver(self._public, step, keep.files(self._store, step))
+            keep.deliver(self._store, self._public, step)
 
     @property
     def step(self) -> int:
@@ -196,16 +192,20 @@ class Stream:
         """The promise of the whole stream."""
         return promise(self._mechanism, self._noise, charged=self._store is not None)
 
-    def push(self, frame: Any, deletes: Any = None, *, step: int | None = None) -> Release:
+    def push(
+        self, frame: Any, deletes: Any = None, *, step: int | None = None, asked: datetime | None = None
+    ) -> Release:
         """Release the next step from the rows inserted (and deleted) since the last; None is an empty batch.
 
         `step` says which one it is meant to be: one that is committed returns the stored release and does not look at the
-        frame; one beyond the next is refused.
+        frame; one beyond the next is refused. `asked` is the time that is published where there is no calendar: when the
+        step was asked for, before its rows were read. Where left out it is the time of the call.
         """
+        asked = datetime.now(UTC) if asked is None else asked
         with self._lock:
-            return self._push(frame, deletes, step)
+            return self._push(frame, deletes, step, asked)
 
-    def _push(self, frame: Any, deletes: Any, step: int | None) -> Release:
+    def _push(self, frame: Any, deletes: Any, step: int | None, asked: datetime) -> Release:
         self._check_usable()
         wanted = self.step + 1 if step is None else whole("step", step)
         if wanted <= self.step:
@@ -224,7 +224,7 @@ class Stream:
             raise ConfigError(
                 "This mechanism was made without deletes: its guarantee does not cover them. Make one with deletes=True."
             )
-        intent = self._seal(wanted, frame, deletes)
+        intent = self._seal(wanted, frame, deletes, intents.published_time(self._calendar, wanted, asked))
         return replace(self._finish(intent), kind=kind)
 
     def bind(self, cut: keep.Cut, *, moved: Callable[[], bool] | None = None) -> None:
@@ -253,9 +253,9 @@ class Stream:
             if self._store is not None and not self._closed:
                 if erase:
                     self._deliver_missing()
-                self._store.close()
-                if erase:
-                    shutil.rmtree(self._store.folder)
+                    self._store.erase()
+                else:
+                    self._store.close()
             elif not self._closed:
                 self._temporary.cleanup()
             self._usable, self._closed = False, True
@@ -288,7 +288,7 @@ class Stream:
             return self._mechanism.plan(self._standing.state.public).counts(None)
         return Counts(np.zeros(0, np.int64), np.zeros(0, np.int64))
 
-    def _seal(self, step: int, frame: Any, deletes: Any) -> Intent:
+    def _seal(self, step: int, frame: Any, deletes: Any, time: str) -> Intent:
         """Bound, count, and write it down; nothing has been drawn."""
         nonce = self._noise.at("step", step).nonce()
         plan, unit, segment = self._mechanism.plan(self._standing.state.public), self._mechanism.unit, None
@@ -313,7 +313,7 @@ class Stream:
             )
         else:
             counts = plan.counts(frame, deletes)
-        intent = Intent(step, nonce, segment, counts)
+        intent = Intent(step, nonce, segment, time, counts)
         if self._mechanism.rounds > 1:
             gone = None if deletes is None else keep.seal(plan, deletes)
             intent = replace(intent, sealed=(keep.seal(plan, frame), gone))
@@ -346,7 +346,7 @@ class Stream:
         release = Release(
             step=intent.step,
             guarantee=self.guarantee,
-            provenance=self._provenance(intent.step),
+            provenance=self._provenance(intent),
             view=view,
             rows=sample.table,
             added=part(sample.table, slice(kept, None)),
@@ -370,28 +370,26 @@ class Stream:
         self._standing = standing
         self._clean()
         if self._store is not None:
-            deliver(self._public, release.step, keep.files(self._store, release.step))
+            keep.deliver(self._store, self._public, release.step)
 
     def _tag(self, intent: Intent) -> str:
         return self._noise.at("tag", intent.step, intent.nonce).keyed_hash(b"tag").hex()[:32]
 
-    def _provenance(self, step: int) -> dict[str, Any]:
+    def _provenance(self, intent: Intent) -> dict[str, Any]:
         from tailrace import __version__
 
         return {
             "tailrace": __version__,
             "fingerprint": fingerprint(self._mechanism),
-            "step": step,
-            **({} if self._calendar is None else {"period": self._calendar.label(step)}),
-            "time": datetime.now(UTC).isoformat(timespec="seconds"),
+            "step": intent.step,
+            **({} if self._calendar is None else {"period": self._calendar.label(intent.step)}),
+            "time": intent.time,
             "noise": self._noise.kind,
         }
 
     def _clean(self) -> None:
         """Remove the memory of other steps than the one that stands."""
-        for folder in self._segments.iterdir():
-            if folder.name != self._standing.segment:
-                shutil.rmtree(folder, ignore_errors=True)
+        clean(self._segments, self._standing.segment)
 
     @property
     def _public(self) -> Path:

@@ -402,7 +402,6 @@ def test_a_mechanism_may_count_again_in_the_same_step(tmp_path, monkeypatch):
 
     kinds = create.kinds
     monkeypatch.setattr(create, "kinds", lambda: {**kinds(), "TwoRounds": TwoRounds})
-    monkeypatch.setattr("tailrace.stream.kinds", create.kinds)
     mechanism = TwoRounds(domain=WARD, privacy=PureDP(epsilon=1000), unit=Event(), horizon=9)
     with Stream.create(tmp_path / "w", mechanism, population="p", noise=Noise.insecure(1)) as stream:
         release = stream.push(day(1))

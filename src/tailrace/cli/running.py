@@ -44,6 +44,7 @@ def release_steps(file: Path, *, watch: bool, every: float, json: bool) -> None:
 
 def _look(config: Config, lines: Source | None, *, watch: bool, json: bool) -> bool:
     """Release every step that is ready; whether no other will ever be."""
+    asked = now()  # before a row is read
     stood = peek(config.path / "private", "standing")[0]["step"] if config.path.exists() else 0
     with open_stream(config) as stream:
         if lines is not None and config.calendar is None:
@@ -61,7 +62,7 @@ def _look(config: Config, lines: Source | None, *, watch: bool, json: bool) -> b
         )
         with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
             task = bar.add_task("", total=_ready(stream))
-            for release in run(stream, source, open_sinks(config)):
+            for release in run(stream, source, open_sinks(config), asked=asked):
                 bar.advance(task)
                 if json or watch:
                     _tell(config, release, json=json)

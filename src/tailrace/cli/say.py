@@ -23,13 +23,14 @@ import sys
 import threading
 import traceback
 import unicodedata
+import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any, NoReturn
 
 import typer
 from typer.core import TyperGroup
 
-from tailrace.errors import BudgetExceeded, ConfigError, DataError, Error, without_password
+from tailrace.errors import BudgetExceeded, ConfigError, DataError, Error, Uncapped, without_password
 
 _CODES = {ConfigError: 3, DataError: 4, BudgetExceeded: 6}
 _UNSEEN = {"Cc", "Cf", "Cs", "Zl", "Zp"}  # controls, marks that reorder text, halves of letters, line ends
@@ -81,7 +82,8 @@ def sentences() -> Iterator[None]:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # of letters that a terminal's encoding lacks
     try:
-        yield
+        with _warned():
+            yield
     except (typer.Exit, SystemExit):
         raise
     except (KeyboardInterrupt, typer.Abort):  # typer's own, where a question stays unanswered
@@ -100,6 +102,19 @@ def sentences() -> Iterator[None]:
         where = traceback.extract_tb(error.__traceback__)[-1]
         place = f"{type(error).__name__} at {where.filename.rsplit('/', 1)[-1]}:{where.lineno}"
         refuse(f"A fault of Tailrace itself ({place}); nothing is lost. Please report it with this line.", 70)
+
+
+@contextlib.contextmanager
+def _warned() -> Iterator[None]:
+    """Warnings of our own as sentences."""
+
+    def show(message: Warning | str, category: type[Warning], *place: Any) -> None:
+        tell(message, err=True) if issubclass(category, Uncapped) else shown(message, category, *place)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", Uncapped)
+        shown, warnings.showwarning = warnings.showwarning, show
+        yield
 
 
 def interruptible() -> None:

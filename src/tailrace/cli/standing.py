@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json as encoding
+import sqlite3
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,9 +15,14 @@ from tailrace.config import load
 from tailrace.config.models import Config
 from tailrace.create import calendar_of, ledger_of
 from tailrace.errors import ConfigError, Corrupt, StateError
-from tailrace.ledger import Entry, Ledger
+from tailrace.ledger import Entry, Ledger, population_name
 from tailrace.sinks.folders import csv_of
-from tailrace.store import peek
+from tailrace.store import loses_commits, peek
+
+_FLAWED = (
+    f"{sqlite3.sqlite_version} can lose a commit of a WAL database that several programs write (mended in 3.51.3). A stream has "
+    "one writer and a ledger no WAL, so let no other program write private/state.db; update SQLite when you can"
+)
 
 
 @dataclass(frozen=True)
@@ -55,6 +61,8 @@ def show_status(path: Path, *, private: bool, json: bool) -> None:
         "population": about["population"],
         "ledger": str(book.path.name),
         "ledger_step": None if entry is None else entry.mark.step,
+        "cap": _cap(book, population_name(about["population"])),
+        "sqlite": _FLAWED if loses_commits() else None,
     }
     if private:
         from tailrace.cli.private import PRIVATE
@@ -70,12 +78,21 @@ def show_status(path: Path, *, private: bool, json: bool) -> None:
     return None
 
 
+def _cap(book: Ledger, population: str) -> str | None:
+    """What the population may lose, or that nothing limits what its streams lose together."""
+    entries = [entry.guarantee for entry in book.entries(population)]
+    for cap in book.caps():
+        if cap.population == population:
+            return f"{cap.loss}, of which {cap.words(cap.spent(entries))} is spent"
+    return f"none, and what its {len(entries)} streams lose adds up" if len(entries) > 1 else None
+
+
 def _promise(path: Path) -> dict[str, Any]:
     """What is promised, as it was published."""
     try:
         found = encoding.loads(path.read_bytes())
         return {"sentence": found["sentence"], "horizon": found["horizon"]}
-    except (OSError, ValueError, TypeError, KeyError):
+    except (OSError, ValueError, TypeError, KeyError, RecursionError):
         raise Corrupt(
             "releases/guarantee.json is missing or damaged: restore the whole directory from a backup."
         ) from None

@@ -24,7 +24,7 @@ from tailrace.memory.batch import Batch, Rows
 from tailrace.memory.hashing import hash_units, words
 from tailrace.memory.panel import follow, one_step
 from tailrace.memory.recall import LastValues, Missing, Weight
-from tailrace.memory.segment import POINTS, Reader, Writer, check, discard, failing
+from tailrace.memory.segment import POINTS, Reader, Writer, check, clean, discard, failing
 from tailrace.plan import Counts, Plan
 
 __all__ = [
@@ -36,6 +36,7 @@ __all__ = [
     "Weight",
     "bound",
     "check",
+    "clean",
     "counted",
     "discard",
     "follow",

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from tailrace.durable import sync
+from tailrace.durable import remove, sync
 from tailrace.errors import Corrupt, Mismatch, StateError
 
 FORMAT = 2  # 1: an id of text was never the unit of the number that it spells
@@ -41,9 +41,21 @@ def check(path: Path) -> int:
 def discard(path: Path) -> None:
     """Remove a segment, the header first, so that a half-removed one is never taken for a whole one."""
     with failing(path):
-        if path.exists():
+        if path.is_dir() and not path.is_symlink():
             (path / _HEADER).unlink(missing_ok=True)
-            shutil.rmtree(path)
+        remove(path)
+
+
+def clean(folder: Path, kept: str | None) -> None:
+    """Remove every segment but `kept`; no link is followed."""
+    with failing(folder):
+        at = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        try:
+            for name in os.listdir(at):
+                if name != kept:
+                    shutil.rmtree(name, ignore_errors=True, dir_fd=at)
+        finally:
+            os.close(at)
 
 
 class Reader:

@@ -12,6 +12,7 @@ import csv
 import functools
 import io
 import json
+import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -20,7 +21,8 @@ from typing import TYPE_CHECKING, Any
 from tailrace.create import PathLike, where
 from tailrace.durable import place, write_file, write_folder
 from tailrace.errors import StateError
-from tailrace.release import Kind, Release
+from tailrace.guarding import open_plain
+from tailrace.release import Kind, Release, seconds
 from tailrace.sinks.base import check_same, digest
 
 if TYPE_CHECKING:
@@ -85,7 +87,7 @@ def _steps(folder: Path) -> set[int]:
 
 def _put(folder: Path, release: Release, ending: str, write: Callable[[pl.DataFrame], bytes], missing: str) -> None:
     target = folder / f"{release.step:06d}"
-    if target.is_dir():
+    if os.path.lexists(target):
         return check_same(release, _held(target), f"{folder.name}/{target.name}")
     promise = {"sentence": str(release.guarantee), **release.guarantee.to_dict()}
     about = {"step": release.step, "digest": digest(release), "guarantee": promise, "provenance": release.provenance}
@@ -93,7 +95,8 @@ def _put(folder: Path, release: Release, ending: str, write: Callable[[pl.DataFr
     files = {f"{name}.{ending}": write(Kind().frame(table, release.types)) for name, table in tables.items()}
     readme = _README.format(sentence=release.guarantee, ending=ending, missing=missing)
     _announce(folder, {"README.md": readme.encode(), "guarantee.json": _json(promise)})
-    return write_folder(target, {**files, "release.json": _json(about)}, "sink")
+    made = {**files, "release.json": _json(about)}
+    return write_folder(target, made, "sink", time=seconds(release.provenance))
 
 
 def _announce(folder: Path, files: dict[str, bytes]) -> None:
@@ -114,8 +117,9 @@ def _announce(folder: Path, files: dict[str, bytes]) -> None:
 def _held(target: Path) -> Any:
     """The digest of the release in a folder; None where it is not one of ours."""
     try:
-        return json.loads((target / "release.json").read_bytes())["digest"]
-    except (OSError, ValueError, KeyError, TypeError):
+        with os.fdopen(open_plain(target, "release.json"), "rb") as file:
+            return json.loads(file.read())["digest"]
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
 
 

@@ -1,0 +1,59 @@
+"""Makes kept.tar.gz, the streams that later versions must open: `python make_kept.py`, with the version that is to be kept.
+
+Made with 0.1.0 at 25baf71: ledgers with a write-ahead log, intents without a time.
+"""
+
+import tarfile
+import tempfile
+from pathlib import Path
+
+import polars as pl
+
+from tailrace import Categorical, HistogramStream, PureDP, Schema, Stream, User, durable
+
+DAY = pl.DataFrame({"id": [1, 2, 3], "sex": ["f", "m", "f"]})
+
+
+class Cut(BaseException):
+    pass
+
+
+def main() -> None:
+    person = User(column="id", events=3)
+    ward = HistogramStream(
+        domain=Schema(sex=Categorical(["f", "m"])), privacy=PureDP(epsilon=1), unit=person, horizon=9
+    )
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        with Stream.create(folder / "ward.tail", ward, population="ward") as stream:
+            stream.push(DAY)
+            stream.push(DAY)
+        stream = Stream.create(folder / "cut.tail", ward, population="ward")
+        stream.push(DAY)
+
+        def stop(point: str) -> None:
+            if point == "intent, after":
+                raise Cut
+
+        durable.hook = stop
+        try:
+            stream.push(DAY)
+        except Cut:
+            durable.hook = None
+        stream.close()
+        Stream.fork(folder / "ward.tail", folder / "fork.tail").close()
+        made = Path(__file__).with_name("kept.tar.gz")
+        with tarfile.open(made, "w:gz") as archive:
+            for one in sorted(folder.iterdir()):
+                archive.add(one, one.name, filter=_nobody)
+    print(f"{made.name}: {made.stat().st_size:,} bytes")
+
+
+def _nobody(entry: tarfile.TarInfo) -> tarfile.TarInfo:
+    entry.uid = entry.gid = 0
+    entry.uname = entry.gname = ""
+    return entry
+
+
+if __name__ == "__main__":
+    main()
