@@ -118,8 +118,9 @@ class Ledger:
     ) -> Entry:
         """Charge a stream for its whole horizon, once.
 
-        One that was charged before and has no step yet is not charged again. Refused where a stream of the same path has released steps: its folder is not where it was, and making it again
-        would release the same data under a second charge.
+        One that was charged before and has no step yet is not charged again. Refused where a stream of the same
+        path has released steps: its folder is not where it was, and making it again would release the same data
+        under a second charge.
         """
         asked = Entry(
             id=uuid.uuid4().hex,
