@@ -18,19 +18,21 @@ _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 def check_private(folder: Path) -> None:
     """Refuse a private folder with links, or open to others."""
-    stream = folder.parent
+    stream, ours = folder.parent, {folder, *(folder / name for name in ("key", "state.db", "memory"))}
     for path in (folder, stream / "releases"):
         if os.path.lexists(path) and not stat.S_ISDIR(os.lstat(path).st_mode):
             raise _stray(stream, path)
     for path, found in _below(folder):
         if not stat.S_ISDIR(found.st_mode) and not stat.S_ISREG(found.st_mode):
             raise _stray(stream, path)
+        if path not in ours:
+            continue
         if found.st_uid != os.geteuid():
             raise StateError(
                 f"{_named(stream, path)} belongs to another user: run as that user, or make it yours with "
                 f"chown -R $(id -u) {stream.name}."
             )
-        if path.parent in (stream, folder) and found.st_mode & _OTHERS:  # what lies deeper is closed by its folder
+        if found.st_mode & _OTHERS:
             raise StateError(
                 f"{_named(stream, path)} may be used by other users, and is private: run "
                 f"chmod -R go= {stream.name}/{folder.name}."

@@ -198,3 +198,8 @@ def test_a_private_file_of_another_user_is_refused(path, name):
     os.chown(path / name, 65534, -1)
     with pytest.raises(StateError, match=rf"ward\.tail/{name} belongs to another user.*chown"):
         Stream.open(path)
+
+
+def test_a_file_of_ones_own_in_the_private_folder_is_closed_by_the_folder(path):
+    (path / "private" / "notes.txt").write_text("for the curator")
+    Stream.open(path).close()

@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 
 from tailrace.calendar import Calendar
+from tailrace.durable import write_file
 from tailrace.errors import ConfigError
 from tailrace.guarantee import Event, Guarantee
 from tailrace.ledger import Ledger
@@ -53,7 +54,7 @@ def run(folder: Path, *, progress: Callable[[], None]) -> Demo:
         truth, entries = lives(changes), Ledger(folder / "tailrace.ledger").entries()
         report, private = folder / "report.html", folder / STREAM / "private" / "PRIVATE-report.html"
         report.write_text(spatial_report(stream, entries), encoding="utf-8")
-        private.write_text(spatial_report(stream, entries, truth), encoding="utf-8")
+        write_file(private, spatial_report(stream, entries, truth).encode(), private=True)
         followed = follow(stream, truth)
         assert followed.measured is not None
         return Demo(
