@@ -231,10 +231,11 @@ def race(folder, unit):
         own.mkdir()
         assert ended(begin(lambda own=own: work(own, unit, "fresh", until=1))) == 0
         shutil.copytree(own / "ward.tail", own / "copy.tail")
-        ready, go = os.pipe()
+        (ready, go), (told, tell) = os.pipe(), os.pipe()
 
-        def push(name, own=own, ready=ready):
+        def push(name, own=own, ready=ready, tell=tell):
             with Stream.open(own / name) as stream:
+                os.write(tell, b"!")
                 os.read(ready, 1)  # both are open and wait here
                 try:
                     stream.push(day(2))
@@ -243,10 +244,12 @@ def race(folder, unit):
                     os._exit(3)
 
         children = [begin(lambda name=name: push(name)) for name in ("ward.tail", "copy.tail")]
-        time.sleep(0.3)
+        for _ in children:
+            os.read(told, 1)
         os.write(go, b"go")
         won.append(sorted(ended(child) for child in children))
-        os.close(ready), os.close(go)
+        for end in (ready, go, told, tell):
+            os.close(end)
     return {"won": won}
 
 
