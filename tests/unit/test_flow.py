@@ -3,7 +3,19 @@
 import polars as pl
 import pytest
 
-from tailrace import Categorical, DataError, Event, HistogramStream, Noise, PureDP, Schema, StateError, Stream, durable
+from tailrace import (
+    Categorical,
+    DataError,
+    Event,
+    HistogramStream,
+    Ledger,
+    Noise,
+    PureDP,
+    Schema,
+    StateError,
+    Stream,
+    durable,
+)
 from tailrace.flow import run
 from tailrace.sinks import Memory
 from tailrace.sources import Batch, Frames
@@ -120,6 +132,7 @@ def test_a_run_that_is_killed_at_any_point_goes_on_with_the_same_counts(kept, tm
     with kept() as stream:
         list(run(stream, Frames(DAYS[:2])))
     wanted = list(dict.fromkeys(points))
+    Ledger(tmp_path / "other.ledger")  # on purpose, beside the first
     for point in wanted:
 
         def kill(name, point=point):
