@@ -69,6 +69,7 @@ def rows(seed, many=30):
 
 STREAM = [(rows(0), None), (rows(1), rows(0, 5)), (None, None), (rows(2, 5), rows(1, 9)), (rows(3), None)]
 GROWING = [(adds, None) for adds, _ in STREAM]
+REPORTS = [(adds if adds is None else adds.select("id", "sex"), None) for adds, _ in STREAM]
 
 
 def histograms():
@@ -111,9 +112,9 @@ def panels():
                 people = 30
             common = {"unit": User(column="id"), "horizon": 7, "privacy": ZERO, "neighbours": neighbours_}
             for window in (1, 2, 3):
-                yield PanelWindow(domain=domain, window=window, people=people, **common), GROWING
+                yield PanelWindow(domain=domain, window=window, people=people, **common), REPORTS
             for counter in (None, counters.BinaryTree()):
-                yield PanelCumulative(domain=domain, people=people, counter=counter, **common), GROWING
+                yield PanelCumulative(domain=domain, people=people, counter=counter, **common), REPORTS
 
 
 def snapshots():

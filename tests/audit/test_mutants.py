@@ -61,6 +61,7 @@ def rows(seed, many=30):
 
 BATCHES = [(rows(0), None), (rows(1), rows(0, 5)), (None, None), (rows(2), None)]
 ADDED = [(adds, None) for adds, _ in BATCHES]
+REPORTS = [(adds if adds is None else adds.select("id", "sex"), None) for adds, _ in BATCHES]
 
 
 def histogram(**options):
@@ -104,8 +105,8 @@ SOUND = {
     "people": (histogram(unit=User(column="id", events=2)), BATCHES),
     "spatial": (spatial(), BATCHES),
     "retention": (spatial(retention=2), ADDED),
-    "panel": (panel(), ADDED),
-    "replaced": (panel(Replace), ADDED),
+    "panel": (panel(), REPORTS),
+    "replaced": (panel(Replace), REPORTS),
     "snapshots": (snapshots(DSAT(releases=3, burn_in=1)), ADDED),
     "trajectories": (trajectories(), [(rows(3, 60), None)]),
     "privtree": (privtree(), BATCHES),
