@@ -217,9 +217,8 @@ def test_cells_of_every_type_are_read_by_the_schema(postgres, server):
             server.execute(f"DROP TABLE {table}")
     finally:
         server.execute("ALTER DATABASE postgres RESET ALL")
-    numbers = [0.1234567890123456, 0.5, 0.25, 0.125, 1.0, None, None, 1.0, None]
-    assert found == [(number, "f".ljust(9), True) for number in numbers]
-    assert domain.attributes[1].encode_text(pl.Series(["f".ljust(9)])).tolist() == [0]
+    numbers = [0.1234567890123456, 0.5, 0.25, 0.125, 1.0, None, None, None, None]
+    assert found == [(number, "f", True) for number in numbers]
 
 
 def test_a_server_that_does_not_mind_its_letters(postgres, server):

@@ -117,7 +117,7 @@ def _elsewhere(frame: Any) -> dict[str, Any]:
     if importlib.util.find_spec("pyarrow"):
         frames["PyArrow"] = rows.to_arrow()
         if importlib.util.find_spec("pandas"):
-            frames["pandas"] = rows.to_pandas()
+            frames["pandas"] = rows.to_arrow().to_pandas(integer_object_nulls=True)  # not as floats
         if importlib.util.find_spec("duckdb"):
             import duckdb
 
