@@ -10,6 +10,7 @@ SOURCE = Path(__file__).parents[1] / "src" / "tailrace"
 ORDER = (
     *(
         "errors",
+        "calls",
         "plain",
         "calendar",
         "packing",

@@ -15,6 +15,7 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 
+from tailrace.calls import told
 from tailrace.errors import ConfigError
 
 SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86400, "week": 604800}
@@ -26,6 +27,7 @@ FIRST = np.datetime64("0001-01-01", "us")  # what Python's datetime, hence zonei
 LAST = np.datetime64("9999-12-30T23:59:59.999999", "us")  # so that the day after still has an offset
 
 
+@told
 @dataclass(frozen=True, kw_only=True)
 class Calendar:
     """Steps 1, 2, 3, ... of one period each; `start` is a date, a naive date-time or ISO text, and is kept as text.

@@ -16,7 +16,7 @@ from typing import Any
 
 from tailrace import counters, fit, geometry, mechanisms
 from tailrace.calendar import Calendar
-from tailrace.durable import place, point, remove, sync_all, write_file
+from tailrace.durable import place, point, remove, sync_all, where, write_file
 from tailrace.errors import BehindLedger, ConfigError, Error, StateError, Uncapped
 from tailrace.guarantee import KINDS, Guarantee
 from tailrace.keep import Standing, standing_values
@@ -89,14 +89,6 @@ def _spent_beside(folder: Path) -> list[str]:
         return sorted(path.name for path in folder.parent.iterdir() if not path.name.startswith(".") and spent(path))
     except OSError:
         return []
-
-
-def where(path: PathLike, name: str = "path") -> Path:
-    """`path` in full."""
-    try:
-        return Path(path).resolve()
-    except (TypeError, ValueError):
-        raise ConfigError(f"{name} must be the path of a folder or file, as a text or a Path.") from None
 
 
 def checked(mechanism: Mechanism, noise: Noise | None) -> Noise:

@@ -13,7 +13,7 @@ import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from tailrace.errors import StateError
+from tailrace.errors import ConfigError, StateError
 
 hook: Callable[[str], None] | None = None  # for tests
 
@@ -22,6 +22,14 @@ def point(name: str) -> None:
     """A place just before or after a durable write."""
     if hook is not None:
         hook(name)
+
+
+def where(path: str | os.PathLike[str], name: str = "path") -> Path:
+    """`path` in full."""
+    try:
+        return Path(path).resolve()
+    except (TypeError, ValueError):
+        raise ConfigError(f"{name} must be the path of a folder or file, as a text or a Path.") from None
 
 
 def sync(path: Path) -> None:

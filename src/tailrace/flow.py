@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 
+from tailrace.calls import told
 from tailrace.release import Release
 from tailrace.sinks.base import Sink
 from tailrace.sources.base import Source, now
 from tailrace.stream import Stream
 
 
+@told
 def run(
     stream: Stream, source: Source, sinks: Sequence[Sink] = (), *, asked: datetime | None = None
 ) -> Iterator[Release]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tailrace import keep
-from tailrace.create import PathLike, build, calendar_of, mechanism_of, where
+from tailrace.create import PathLike, build, calendar_of, mechanism_of
+from tailrace.durable import where
 from tailrace.errors import ConfigError
 from tailrace.ledger import Mark
 from tailrace.noise import Noise

@@ -13,6 +13,7 @@ from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from typing import Any, Protocol
 
+from tailrace.calls import told
 from tailrace.errors import ConfigError
 from tailrace.loss import ZCDP, ApproxDP, Loss, PureDP, number_text, whole
 from tailrace.plain import Kinds, from_plain, to_plain
@@ -35,6 +36,7 @@ class Neighbours(enum.Enum):
 AddRemove, Replace, Null = Neighbours
 
 
+@told
 @dataclass(frozen=True)
 class Event:
     """One insertion or one deletion of one record, at one step."""
@@ -43,6 +45,7 @@ class Event:
         return f"any one insertion{' or deletion' if deletes else ''} of a record"
 
 
+@told
 @dataclass(frozen=True, kw_only=True)
 class User:
     """One person, found by `column`: at most `events` insertions over the horizon (each deleted at most once), or at
@@ -76,6 +79,7 @@ class User:
         return f"{who} in the whole history"
 
 
+@told
 @dataclass(frozen=True, kw_only=True)
 class Window:
     """One person, found by `column`, inside any `steps` consecutive steps (w-event privacy), with at most `records` live at once."""
@@ -98,6 +102,7 @@ class Window:
 Unit = Event | User | Window
 
 
+@told
 @dataclass(frozen=True)
 class Guarantee:
     """The promise of a whole stream.
@@ -234,6 +239,8 @@ class Promising(Protocol):
     """A mechanism of events, as far as its guarantee needs it."""
 
     @property
+    def privacy(self) -> Loss: ...
+    @property
     def unit(self) -> Unit: ...
     @property
     def neighbours(self) -> Neighbours: ...
@@ -241,6 +248,25 @@ class Promising(Protocol):
     def horizon(self) -> int | None: ...
     @property
     def deletes(self) -> bool: ...
+
+
+def check_privacy(privacy: Any) -> None:
+    """Refuse what is no loss."""
+    if not isinstance(privacy, Loss):
+        raise ConfigError("privacy must be PureDP(epsilon=...), ZCDP(rho=...) or ApproxDP(epsilon=..., delta=...).")
+
+
+def check_events(mechanism: Promising) -> None:
+    """Refuse what no mechanism of events can promise."""
+    check_privacy(mechanism.privacy)
+    unit = mechanism.unit
+    if not isinstance(unit, Event) and not (isinstance(unit, User) and unit.events is not None):
+        raise ConfigError(
+            f"unit is not bounded: {type(mechanism).__name__} protects Event() or User(column=..., events=m), since without a "
+            "bound on the events of a person its loss over the horizon has none."
+        )
+    if not isinstance(mechanism.deletes, bool):
+        raise ConfigError("deletes must be True or False.")
 
 
 def events_of(mechanism: Promising) -> tuple[int, int]:

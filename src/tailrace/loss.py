@@ -30,6 +30,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
 
+from tailrace.calls import told
 from tailrace.errors import ConfigError
 
 Number = int | float | str | Decimal | Fraction
@@ -88,6 +89,7 @@ def _readable(value: Decimal) -> str:
     return f"{plain:f}" if -5 <= plain.adjusted() < 15 else f"{plain:e}"
 
 
+@told
 @dataclass(frozen=True, kw_only=True)
 class PureDP:
     """Pure differential privacy: no outcome becomes more than e^epsilon times likelier.
@@ -137,6 +139,7 @@ class PureDP:
         return other & self
 
 
+@told
 @dataclass(frozen=True, kw_only=True)
 class ZCDP:
     """Zero-concentrated differential privacy: every Renyi divergence of order alpha is at most alpha rho.
@@ -189,6 +192,7 @@ class ZCDP:
         return ZCDP(rho=self.rho + other.as_zcdp().rho)
 
 
+@told
 @dataclass(frozen=True, kw_only=True)
 class ApproxDP:
     """(epsilon, delta)-differential privacy.
@@ -284,6 +288,13 @@ def whole(name: str, value: int, *, least: int = 1) -> int:
     if isinstance(value, bool) or not isinstance(value, numbers.Integral) or not least <= value < 1 << 62:
         raise ConfigError(f"{name} must be a whole number of at least {least}.")
     return int(value)
+
+
+def real(name: str, value: float, *, least: float = -1e30, most: float = 1e30) -> float:
+    """`value` as a float, if it is a number from `least` to `most`."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not least <= value <= most:
+        raise ConfigError(f"{name} must be a number from {least:g} to {most:g}.")
+    return float(value)
 
 
 def _decimal(value: Fraction) -> Decimal:

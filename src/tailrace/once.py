@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tailrace.calls import told
 from tailrace.errors import ConfigError
 from tailrace.mechanisms.base import Mechanism, Takes
 from tailrace.noise import Noise
@@ -11,6 +12,7 @@ from tailrace.release import Release
 from tailrace.stream import Stream
 
 
+@told
 def release_once(mechanism: Mechanism, frame: Any, *, noise: Noise | None = None) -> Release:
     """The one release of a mechanism that takes everything at once; `Stream.create` makes the same, kept and charged.
 

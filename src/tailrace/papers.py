@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any, Literal
 
+from tailrace.calls import told
 from tailrace.counters import BinaryTree, Simple
 from tailrace.domain import Schema
+from tailrace.errors import ConfigError
 from tailrace.fit import Fit
 from tailrace.guarantee import Neighbours, Replace, Unit, User, Window
 from tailrace.journeys.moves import Ends, Even
-from tailrace.loss import Loss, Number
+from tailrace.loss import Loss, Number, exact
 from tailrace.mechanisms.panel_cumulative import PanelCumulative
 from tailrace.mechanisms.panel_window import PanelWindow
 from tailrace.mechanisms.policies import DSAT, DSFT, BudgetAbsorption, BudgetDistribution
@@ -28,6 +31,7 @@ from tailrace.mechanisms.tabular_workloads import default_fit
 from tailrace.memory import Missing
 
 
+@told
 def privstream(
     *,
     domain: Any,
@@ -64,6 +68,7 @@ def privstream(
     )
 
 
+@told
 def panel_window(
     *,
     domain: Schema,
@@ -84,10 +89,7 @@ def panel_window(
     ...     neighbours=AddRemove).padding
     124
     """
-    rho, releases = float(privacy.zcdp_within().rho), horizon - window + 1
-    moved = 2 if neighbours is Replace else 1
-    tail = math.log(domain.size**window * releases / beta)
-    return PanelWindow(
+    bare = PanelWindow(
         domain=domain,
         unit=unit,
         window=window,
@@ -98,10 +100,15 @@ def panel_window(
         missing=missing,
         first=1,
         raw_bins=True,
-        padding=math.ceil((math.sqrt(moved * releases / rho) + math.sqrt(0.5)) * math.sqrt(tail)),
     )
+    rho, releases = float(privacy.zcdp_within().rho), bare.horizon - bare.window + 1
+    moved = 2 if neighbours is Replace else 1
+    tail = math.log(domain.size**bare.window * releases / float(exact("beta", beta, below=1)))
+    padding = math.ceil((math.sqrt(moved * releases / rho) + math.sqrt(0.5)) * math.sqrt(tail))
+    return replace(bare, padding=padding)
 
 
+@told
 def panel_cumulative(
     *,
     domain: Schema,
@@ -121,8 +128,7 @@ def panel_cumulative(
     >>> [int(share) for share in made.shares]
     [64, 64, 64, 64, 27, 27, 27, 27, 8, 8, 1, 1]
     """
-    levels = [max((horizon - b).bit_length(), 1) for b in range(1, horizon + 1)]  # ceil(log2(T-b+1)), at least 1
-    return PanelCumulative(
+    even = PanelCumulative(
         domain=domain,
         unit=unit,
         horizon=horizon,
@@ -131,10 +137,13 @@ def panel_cumulative(
         people=people,
         missing=missing,
         counter=BinaryTree(),
-        shares=tuple(level**3 for level in levels),
     )
+    steps = even.horizon
+    levels = [max((steps - b).bit_length(), 1) for b in range(1, steps + 1)]  # ceil(log2(T-b+1)), at least 1
+    return replace(even, shares=tuple(level**3 for level in levels))
 
 
+@told
 def dsft(
     *,
     domain: Schema,
@@ -151,6 +160,7 @@ def dsft(
     return _snapshots(domain, privacy, unit, horizon, policy, histogram, population)
 
 
+@told
 def dsat(
     *,
     domain: Schema,
@@ -175,6 +185,7 @@ def dsat(
     return _snapshots(domain, privacy, unit, horizon, policy, histogram, population)
 
 
+@told
 def budget_distribution(
     *, domain: Schema, privacy: Loss, unit: User | Window, horizon: int | None, histogram: Any = None
 ) -> SnapshotHistogram:
@@ -182,6 +193,7 @@ def budget_distribution(
     return _snapshots(domain, privacy, unit, horizon, BudgetDistribution(), histogram, None)
 
 
+@told
 def budget_absorption(
     *, domain: Schema, privacy: Loss, unit: User | Window, horizon: int | None, histogram: Any = None
 ) -> SnapshotHistogram:
@@ -189,6 +201,7 @@ def budget_absorption(
     return _snapshots(domain, privacy, unit, horizon, BudgetAbsorption(), histogram, None)
 
 
+@told
 def trajectories(
     *,
     domain: Any,
@@ -210,19 +223,23 @@ def trajectories(
     >>> [str(budget) for budget in made.budgets.values()]
     ['epsilon = 0.3', 'epsilon = 0.4', 'epsilon = 0.3']
     """
+    parts = [exact("shares", share) for share in shares] if isinstance(shares, list | tuple) else []
+    if len(parts) != 3:
+        raise ConfigError("shares must be three numbers: of epsilon_1, epsilon_2 and epsilon_3.")
     return PrivTreeTrajectories(
         domain=domain,
         privacy=privacy,
         unit=unit,
         trajectory=trajectory,
         order=order,
-        cells=PrivTreeCells(share=shares[0], threshold=threshold, max_depth=max_depth),
-        moves=Transitions(share=shares[1], weighting=weighting),
-        trips=PrivTreeTrips(share=shares[2], threshold=threshold),
+        cells=PrivTreeCells(share=parts[0], threshold=threshold, max_depth=max_depth),
+        moves=Transitions(share=parts[1], weighting=weighting),
+        trips=PrivTreeTrips(share=parts[2], threshold=threshold),
         lengths=ProbableLengths(),
     )
 
 
+@told
 def tabular_stream(
     *,
     domain: Schema,
@@ -260,6 +277,7 @@ def tabular_stream(
     )
 
 
+@told
 def streaming_mwem(
     *,
     domain: Schema,

@@ -13,6 +13,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from tailrace.calls import told
+from tailrace.domain.attributes import listed
 from tailrace.errors import ConfigError
 from tailrace.loss import whole
 
@@ -27,6 +29,7 @@ class Query(Protocol):
         ...
 
 
+@told
 @dataclass(frozen=True, kw_only=True)
 class AtLeast:
     """At least `times` of `of` steps with a value (None: the second one of two).
@@ -52,6 +55,7 @@ class AtLeast:
         return _where(len(values), self.of, lambda codes: codes.count(code) >= self.times)
 
 
+@told
 @dataclass(frozen=True, kw_only=True)
 class Spell:
     """At least `times` steps in a row, among `of`, with a value (None: the second one of two).
@@ -77,6 +81,7 @@ class Spell:
         return _where(len(values), self.of, lambda codes: runs(codes) >= self.times)
 
 
+@told
 @dataclass(frozen=True)
 class Pattern:
     """These values one after the other; `...` stands for any.
@@ -102,6 +107,7 @@ class Pattern:
         return _where(len(values), self.length, fits)
 
 
+@told
 @dataclass(frozen=True, eq=False)
 class Weighted:
     """Any weights, an axis per step and along it a weight for each value of the domain."""
@@ -130,12 +136,14 @@ def _code(values: Sequence[Any], value: Any, *, named: bool = False) -> int:
     """The code of a value; one that is missing may be asked for by a pattern, where the domain knows it."""
     if value is None and not named:
         if len([known for known in values if known is not None]) != 2:
-            raise ConfigError("The domain has more than two values: say which one is counted with value=.")
+            raise ConfigError(
+                f"The domain has more than two values: say with value= which one is counted, of {listed(values)}."
+            )
         return 1
     for code, known in enumerate(values):
         if known == value and isinstance(known, bool) == isinstance(value, bool):
             return code
-    raise ConfigError("The domain has no such value: ask for one of those it was made with.")
+    raise ConfigError(f"The domain has no such value: ask for one of {listed(values)}.")
 
 
 def _times(times: int, of: int) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 
+from tailrace.calls import told
 from tailrace.errors import DataError
 from tailrace.guarantee import Guarantee
 from tailrace.mechanisms.base import Table
@@ -74,6 +75,7 @@ class Changes:
     removed: Any
 
 
+@told
 @dataclass(frozen=True)
 class Release:
     """One step, published.

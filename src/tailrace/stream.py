@@ -28,6 +28,7 @@ import numpy as np
 
 from tailrace import intents, keep
 from tailrace.calendar import Calendar
+from tailrace.calls import told
 from tailrace.create import (
     PathLike,
     announce_stream,
@@ -58,6 +59,7 @@ from tailrace.release import Release, kind_of, part
 from tailrace.store import Store
 
 
+@told
 class Stream:
     """A mechanism at work. `Stream(mechanism)` lives in memory; `Stream.create` and `Stream.open` keep it in a directory.
 

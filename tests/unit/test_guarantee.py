@@ -129,7 +129,7 @@ def test_bad_parts_are_refused_in_one_sentence(make, message):
 
 
 def test_a_unit_has_no_default():
-    with pytest.raises(TypeError):
+    with pytest.raises(ConfigError, match="Guarantee needs unit="):
         Guarantee(ApproxDP(epsilon=1, delta=1e-6))  # type: ignore[call-arg]
 
 

@@ -34,7 +34,7 @@ def test_delta_lies_between_0_and_1(delta):
 
 
 def test_losses_take_keywords_only():
-    with pytest.raises(TypeError):
+    with pytest.raises(ConfigError, match="PureDP takes its arguments by name"):
         PureDP(1.0)  # type: ignore[call-arg]
 
 

@@ -14,10 +14,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tailrace.calls import told
 from tailrace.counters.feed import bounded
 from tailrace.counters.ladder import LadderCounter, Sizes
 
 
+@told
 @dataclass(frozen=True, kw_only=True)
 class BinaryTree(LadderCounter):
     """A binary tree over the horizon.

@@ -14,11 +14,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tailrace.calls import told
 from tailrace.counters.feed import bounded, configured
 from tailrace.counters.ladder import LadderCounter, Sizes
 from tailrace.errors import ConfigError
 
 
+@told
 @dataclass(frozen=True, kw_only=True)
 class Block(LadderCounter):
     """Blocks of `size` steps (None: the square root of the horizon); the horizon is optional where size is given.

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from tailrace.calls import told
 from tailrace.counters.base import Counter
 from tailrace.counters.binary_tree import BinaryTree
 from tailrace.counters.block import Block
@@ -19,6 +20,7 @@ from tailrace.counters.sqrt_toeplitz import SqrtToeplitz
 from tailrace.counters.unbounded import Unbounded
 from tailrace.counters.unbounded_block import UnboundedBlock
 from tailrace.errors import ConfigError
+from tailrace.guarantee import check_privacy
 from tailrace.loss import ZCDP, Loss, PureDP, whole
 
 ENDLESS = 4096  # steps over which counters without a horizon are compared
@@ -26,6 +28,7 @@ _POINTS = 20_000  # times at which a mean is taken, all of them up to here
 _TOEPLITZ_REACH = 1 << 14  # above, its 16 bytes per step and row and its quadratic set-up are too much
 
 
+@told
 def best(*, privacy: Loss, horizon: int | None) -> Counter[Any]:
     """The counter of lowest predicted mean squared error over t <= horizon (None: over the first 4,096 steps of an
     endless stream).
@@ -40,16 +43,20 @@ def best(*, privacy: Loss, horizon: int | None) -> Counter[Any]:
     >>> type(best(privacy=ApproxDP(epsilon=0.5, delta=1e-6), horizon=4096)).__name__
     'SqrtToeplitz'
     """
-    if not isinstance(privacy, Loss):
-        raise ConfigError(
-            "best(privacy=, horizon=) needs a budget: PureDP(epsilon=...), ZCDP(rho=...) or ApproxDP(epsilon=..., delta=...)."
-        )
+    check_privacy(privacy)
     return _best(privacy, None if horizon is None else whole("horizon", horizon))
 
 
 @functools.lru_cache(maxsize=256)
 def _best(privacy: Loss, horizon: int | None) -> Counter[Any]:
     return min(candidates(privacy, horizon), key=mean_squared_error)
+
+
+def check_counter(counter: Any) -> None:
+    """Refuse what is no counter."""
+    parts = ("privacy", "horizon", "init", "step", "loss", "variance")
+    if counter is not None and (isinstance(counter, type) or not all(hasattr(counter, part) for part in parts)):
+        raise ConfigError("counter must be a counter without a budget, for example counters.Block(size=8), or None.")
 
 
 @functools.lru_cache(maxsize=256)

@@ -8,13 +8,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tailrace.errors import ConfigError, DataError, HorizonReached
-from tailrace.loss import Loss, whole
+from tailrace.guarantee import check_privacy
+from tailrace.loss import whole
 
 
 def configured(counter: Any, *numbers: str) -> None:
     """Refuse what no counter can use, and keep whole numbers as ints whatever they came as."""
-    if counter.privacy is not None and not isinstance(counter.privacy, Loss):
-        raise ConfigError("privacy must be PureDP(epsilon=...), ZCDP(rho=...) or ApproxDP(epsilon=..., delta=...).")
+    if counter.privacy is not None:
+        check_privacy(counter.privacy)
     for name in ("horizon", *numbers):
         value = getattr(counter, name)
         if value is not None:

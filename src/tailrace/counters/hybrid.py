@@ -14,10 +14,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from tailrace.calls import told
 from tailrace.counters.binary_tree import BinaryTree
 from tailrace.counters.unbounded import Unbounded
 
 
+@told
 @dataclass(frozen=True, kw_only=True)
 class Hybrid(Unbounded):
     """The unbounded binary tree: `Unbounded(counter=BinaryTree())` by its own name."""

@@ -18,12 +18,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tailrace.calls import told
 from tailrace.counters.feed import bounded, configured
 from tailrace.counters.ladder import LadderCounter, Sizes
 from tailrace.errors import ConfigError
 from tailrace.loss import PureDP
 
 
+@told
 @dataclass(frozen=True, kw_only=True)
 class KaryTree(LadderCounter):
     """`levels` levels of `arity` (None: about the root of that order of the horizon; of twice the horizon, and odd, with

@@ -13,9 +13,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tailrace.calls import told
 from tailrace.counters.ladder import LadderCounter, Sizes
 
 
+@told
 @dataclass(frozen=True, kw_only=True)
 class Simple(LadderCounter):
     """One noise per step; the horizon is optional.

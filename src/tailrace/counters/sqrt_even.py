@@ -23,6 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from tailrace.calls import told
 from tailrace.counters.atoms import Atoms
 from tailrace.counters.feed import bounded, configured, fed, row_count, times
 from tailrace.counters.sqrt_toeplitz import matrices as toeplitz
@@ -43,6 +44,7 @@ class Diary:
     outputs: np.ndarray  # (steps, rows) y in lattice units
 
 
+@told
 @dataclass(frozen=True, kw_only=True)
 class SqrtEven:
     """The square-root factorisation with columns of equal length; ZCDP or ApproxDP.

@@ -24,6 +24,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from tailrace.calls import told
 from tailrace.counters.atoms import Atoms
 from tailrace.counters.feed import bounded, configured, fed, row_count, times
 from tailrace.errors import ConfigError
@@ -42,6 +43,7 @@ class History:
     outputs: np.ndarray  # (steps, rows) y in lattice units
 
 
+@told
 @dataclass(frozen=True, kw_only=True)
 class SqrtToeplitz:
     """The square-root factorisation over the horizon; ZCDP or ApproxDP.

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from tailrace.calls import told
 from tailrace.counters.base import Counter
 from tailrace.counters.feed import configured, fed, row_count, times
 from tailrace.errors import ConfigError
@@ -36,6 +37,7 @@ class Epochs:
     running: tuple[Any, ...]  # the bounded counter's state for each epoch from `oldest` on
 
 
+@told
 @dataclass(frozen=True, kw_only=True)
 class Unbounded:
     """`counter` restarted for epochs of `first`, 2 `first`, 4 `first`, ... steps.

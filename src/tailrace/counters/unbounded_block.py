@@ -18,9 +18,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tailrace.calls import told
 from tailrace.counters.ladder import LadderCounter, Sizes
 
 
+@told
 @dataclass(frozen=True, kw_only=True)
 class UnboundedBlock(LadderCounter):
     """Parts of 4^j steps in blocks of 2^j, or as published parts of b^2 steps in blocks of b from b = 2."""

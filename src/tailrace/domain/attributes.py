@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import narwhals as nw
 import numpy as np
 
+from tailrace.calls import told
 from tailrace.domain import cells
 from tailrace.errors import ConfigError
 
@@ -33,8 +34,10 @@ if TYPE_CHECKING:
 
 # Below it every integer is a double and every larger integer stays outside when it is rounded to one.
 EXACT = 2**53 - 1
+_LISTED = 20  # values in a sentence
 
 
+@told
 @dataclass(frozen=True)
 class Categorical:
     """One of a list of public values: texts, whole numbers or booleans.
@@ -167,6 +170,7 @@ class Categorical:
         return {"kind": "Categorical", "values": list(self.values), "outside": self.outside}
 
 
+@told
 @dataclass(frozen=True)
 class Integer:
     """A whole number from `low` to `high`, both included; a number with a fraction lies outside ("clip" rounds it down).
@@ -226,6 +230,7 @@ class Integer:
         return {"kind": "Integer", "low": self.low, "high": self.high, "outside": self.outside}
 
 
+@told
 @dataclass(frozen=True, kw_only=True)
 class Real:
     """A number, known by its bin: from an edge up to the next, the last bin closed; decoded evenly inside the bin.
@@ -293,6 +298,16 @@ class Real:
 
 
 Attribute = Categorical | Integer | Real
+
+
+def listed(values: Sequence[Any]) -> str:
+    """The public values of an attribute, for a sentence; of many the first and the last.
+
+    >>> listed(["f", "m"]), listed(range(100))
+    ("'f', 'm'", '0, 1, 2, 3, 4, 5, 6, 7, 8, 9, ... 99')
+    """
+    shown = [repr(value) for value in values]
+    return ", ".join(shown if len(shown) <= _LISTED else [*shown[: _LISTED // 2], f"... {shown[-1]}"])
 
 
 def reals(values: Sequence[float], name: str) -> tuple[float, ...]:

@@ -10,6 +10,7 @@ from typing import Any, Literal
 import narwhals as nw
 import numpy as np
 
+from tailrace.calls import told
 from tailrace.domain import columns as read
 from tailrace.domain.attributes import clipped, policy, present, reals
 from tailrace.errors import ConfigError
@@ -18,6 +19,7 @@ from tailrace.loss import whole
 _FINEST = 64  # doubles that each cell must hold, so that a point drawn inside a cell is counted in it
 
 
+@told
 @dataclass(frozen=True, init=False, repr=False)
 class Box:
     """Points between `low` and `high`, both included, on a grid of `cells` per side; the last column changes fastest.

@@ -9,11 +9,13 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 
+from tailrace.calls import told
 from tailrace.domain import columns as read
 from tailrace.domain.attributes import Attribute
 from tailrace.errors import ConfigError
 
 
+@told
 @dataclass(frozen=True, init=False, repr=False)
 class Schema:
     """Named attributes, in order; a cell is one value of each, the last attribute changing fastest.

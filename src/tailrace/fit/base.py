@@ -8,9 +8,11 @@ from typing import Protocol
 
 import numpy as np
 
+from tailrace.calls import told
 from tailrace.errors import ConfigError, DataError
 
 
+@told
 @dataclass(frozen=True)
 class Measured:
     """Noisy counts of one marginal: an array of the clique's shape, which may be negative, and their variance."""
@@ -33,6 +35,7 @@ def checked(shape: tuple[int, ...], measured: Sequence[Measured], start: Model |
             raise ConfigError("The variance of measured counts is a positive number, or one for each cell.")
 
 
+@told
 @dataclass(frozen=True)
 class Conditional:
     """How one column is drawn, given columns drawn before it: a row of probabilities for each cell of `given`."""

@@ -8,6 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
+from tailrace.calls import told
 from tailrace.errors import ConfigError, Mismatch
 from tailrace.fit.answers import Answers
 from tailrace.fit.base import Conditional, Measured, Model, checked
@@ -61,6 +62,7 @@ class TreeModel:
         return np.array(structure, np.int64), np.concatenate([self.values[part] for part in self.tree.slices] or [[]])
 
 
+@told
 @dataclass(frozen=True, kw_only=True)
 class JunctionTree:
     """Fits by belief propagation on a junction tree of at most `limit` cells, in at most `rounds` rounds.

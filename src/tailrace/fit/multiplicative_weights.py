@@ -8,12 +8,14 @@ from math import prod
 
 import numpy as np
 
+from tailrace.calls import told
 from tailrace.errors import ConfigError, Mismatch
 from tailrace.fit.base import Conditional, Measured, Model, checked
 
 LARGEST = 1.0  # a factor's logarithm; only noise larger than the table itself would ask for more
 
 
+@told
 @dataclass(frozen=True, eq=False)
 class TableModel:
     """A table of probabilities, one for each cell."""
@@ -44,6 +46,7 @@ class TableModel:
         return np.array(self.shape, np.int64), self.probabilities.ravel()
 
 
+@told
 @dataclass(frozen=True, kw_only=True)
 class MultiplicativeWeights:
     """Fits a full table of at most `limit` cells: in each of `rounds` rounds it goes once through all measurements.

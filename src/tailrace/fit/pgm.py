@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from tailrace.calls import told
 from tailrace.errors import ConfigError
 from tailrace.fit.base import Measured, Model, checked
 from tailrace.fit.junction_tree import JunctionTree, TreeModel, with_start
@@ -17,6 +18,7 @@ from tailrace.fit.tree import stored, tree_of
 from tailrace.fit.triangulation import Clique, tree_cells, tree_cliques
 
 
+@told
 @dataclass(frozen=True, kw_only=True)
 class PGM:
     """Fits with mbi's mirror descent, `rounds` steps of it, on a junction tree of at most `limit` cells; needs `tailrace[pgm]`."""

@@ -12,12 +12,14 @@ from typing import Any, Literal
 import narwhals as nw
 import numpy as np
 
+from tailrace.calls import told
 from tailrace.domain import Box, Frame
 from tailrace.domain.attributes import policy
 from tailrace.geometry import areas, files, grid, shapes
 from tailrace.geometry.cells import box_of, drawable, held, homes
 
 
+@told
 @dataclass(frozen=True, init=False, repr=False)
 class Region:
     """Points inside a shapely Polygon or MultiPolygon, on a grid of `cells` per side of its bounding box.

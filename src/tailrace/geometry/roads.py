@@ -13,6 +13,7 @@ from typing import Any, Literal
 import narwhals as nw
 import numpy as np
 
+from tailrace.calls import told
 from tailrace.domain import Box, Frame
 from tailrace.domain.attributes import policy
 from tailrace.errors import ConfigError
@@ -20,6 +21,7 @@ from tailrace.geometry import files, grid, lengths, shapes
 from tailrace.geometry.cells import box_of, drawable, held, homes
 
 
+@told
 @dataclass(frozen=True, init=False, repr=False)
 class Roads:
     """Points on a shapely LineString or MultiLineString, on a grid of `cells` per side of its bounding box.

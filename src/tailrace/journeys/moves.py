@@ -15,16 +15,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tailrace.calls import told
 from tailrace.journeys.graph import Graph
 from tailrace.journeys.masses import WHOLE, Masses
 from tailrace.journeys.reading import Journeys
 
 
+@told
 @dataclass(frozen=True)
 class Even:
     """All transitions of a trajectory count the same: alpha(t, i) = 1 / t."""
 
 
+@told
 @dataclass(frozen=True)
 class Ends:
     """The first and last transitions count most: alpha(t, i) is proportional to 2^-min(i - 1, t - i)."""

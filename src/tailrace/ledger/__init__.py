@@ -25,8 +25,9 @@ import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from pathlib import Path
 
+from tailrace.calls import told
+from tailrace.durable import where
 from tailrace.errors import BehindLedger, ConfigError, Mismatch
 from tailrace.guarantee import AddRemove, Guarantee, Neighbours, Unit
 from tailrace.ledger.file import create, damaged, digest, sound, transaction
@@ -65,6 +66,7 @@ class Entry:
     fork_of: str | None = None
 
 
+@told
 class Ledger:
     """The ledger in the file `path`, made if it is not there; any number of processes may use it at once.
 
@@ -83,7 +85,7 @@ class Ledger:
     """
 
     def __init__(self, path: str | os.PathLike[str], *, point: Callable[[str], None] = lambda _: None) -> None:
-        self.path = Path(os.path.realpath(path))
+        self.path = where(path)
         self._point = point
         create(self.path, point)
         with transaction(self.path, "BEGIN") as file:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from tailrace.domain import Attribute, Categorical, Integer, Real, Schema
+from tailrace.domain.attributes import listed
 from tailrace.errors import ConfigError
 from tailrace.mechanisms.base import Sample, Table
 from tailrace.postprocess import on_simplex, rounded
@@ -62,7 +63,7 @@ def _chosen(column: str, attribute: Attribute, wanted: Any) -> np.ndarray:
     known = {value: place for place, value in enumerate(values)}
     for value in wanted if isinstance(wanted, list | tuple | set) else [wanted]:
         if value not in known:
-            raise ConfigError(f"Column '{column}' has no such value in its domain.")
+            raise ConfigError(f"Column '{column}' has no such value in its domain, which has {listed(values)}.")
         weights[known[value]] = 1.0
     return weights
 

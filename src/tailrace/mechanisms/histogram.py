@@ -18,10 +18,11 @@ from typing import Any
 
 import numpy as np
 
-from tailrace.counters.choice import allot
+from tailrace.calls import told
+from tailrace.counters.choice import allot, check_counter
 from tailrace.domain import Schema
 from tailrace.errors import ConfigError
-from tailrace.guarantee import AddRemove, Event, Guarantee, Neighbours, Unit, User, events_of, promised
+from tailrace.guarantee import AddRemove, Guarantee, Neighbours, Unit, User, check_events, events_of, promised
 from tailrace.loss import ZCDP, ApproxDP, Loss, whole
 from tailrace.mechanisms.base import Estimate, Sample, State, Step, Table, Takes
 from tailrace.mechanisms.bins import resampled, weights
@@ -73,6 +74,7 @@ class HistogramView:
         )
 
 
+@told
 @dataclass(frozen=True, kw_only=True)
 class HistogramStream:
     """A histogram over `domain`, kept up to date by insertions and deletions.
@@ -95,19 +97,10 @@ class HistogramStream:
             raise ConfigError("domain must be a Schema of attributes, for example Schema(age=Integer(0, 99)).")
         if self.domain.size > LARGEST:
             raise ConfigError(f"The domain has more than {LARGEST:,} bins: use fewer attributes or coarser edges.")
-        if not isinstance(self.privacy, Loss):
-            raise ConfigError("privacy must be PureDP(epsilon=...), ZCDP(rho=...) or ApproxDP(epsilon=..., delta=...).")
+        check_events(self)
         if self.horizon is not None:
             object.__setattr__(self, "horizon", whole("horizon", self.horizon))
-        if self.counter is not None and (isinstance(self.counter, type) or not hasattr(self.counter, "step")):
-            raise ConfigError(
-                "counter must be a counter without a budget, for example counters.Block(size=8), or None."
-            )
-        if not isinstance(self.unit, Event) and not (isinstance(self.unit, User) and self.unit.events is not None):
-            raise ConfigError(
-                "HistogramStream protects Event() or User(column=..., events=m): without a bound on the events of a person "
-                "its loss over the horizon has none."
-            )
+        check_counter(self.counter)
         self.counting.init(0)  # a counter that does not fit is refused now, not at the first step
 
     @property

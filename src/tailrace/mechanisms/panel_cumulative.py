@@ -30,8 +30,10 @@ from typing import Any
 
 import numpy as np
 
+from tailrace.calls import told
 from tailrace.counters import SqrtEven, SqrtToeplitz
 from tailrace.counters.atoms import Atoms
+from tailrace.counters.choice import check_counter
 from tailrace.counters.moves import allot_move, loss_of_a_move, squared_move
 from tailrace.domain import Schema
 from tailrace.errors import ConfigError
@@ -64,6 +66,7 @@ class Held:
     counters: tuple[Any, ...]
 
 
+@told
 @dataclass(frozen=True, kw_only=True)
 class PanelCumulative:
     """A panel of people who report one of two values per step; how often each had the second one so far is kept.
@@ -96,9 +99,12 @@ class PanelCumulative:
                 "PanelCumulative counts how often one of two values occurs: the domain must have two, the second one is counted."
             )
         if self.horizon > LARGEST:
-            raise ConfigError(f"PanelCumulative takes at most {LARGEST:,} steps: it has a counter for each.")
+            raise ConfigError(
+                f"horizon of PanelCumulative must be at most {LARGEST:,} steps: it has a counter for each."
+            )
         if self.people is None and self.neighbours is not AddRemove:
             raise ConfigError("Under Replace and Null the number of people is public: give it as people=.")
+        check_counter(self.counter)
         if self.shares is not None:
             object.__setattr__(self, "shares", tuple(exact("shares", share) for share in self.shares))
             if len(self.shares) != self.horizon:

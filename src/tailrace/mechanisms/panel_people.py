@@ -96,7 +96,7 @@ def checked(mechanism: Any, name: str) -> None:
     domain, unit, privacy = mechanism.domain, mechanism.unit, mechanism.privacy
     if not isinstance(domain, Schema) or len(domain.attributes) != 1:
         raise ConfigError(
-            f"{name} takes a Schema of one attribute: what each person reports, e.g. Schema(poor=Integer(0, 1))."
+            f"domain of {name} must be a Schema of one attribute: what each person reports, e.g. Schema(poor=Integer(0, 1))."
         )
     if not isinstance(domain.attributes[0], Categorical | Integer) or not 2 <= domain.size <= MOST_VALUES:
         raise ConfigError(f"The attribute of a panel is a Categorical or an Integer of 2 to {MOST_VALUES} values.")

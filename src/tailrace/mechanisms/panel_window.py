@@ -36,11 +36,12 @@ from fractions import Fraction
 
 import numpy as np
 
+from tailrace.calls import told
 from tailrace.counters.atoms import Atoms
 from tailrace.domain import Categorical, Schema
 from tailrace.errors import ConfigError
 from tailrace.guarantee import Guarantee, Neighbours, Replace, Unit
-from tailrace.loss import ZCDP, Loss, Number, exact, whole
+from tailrace.loss import ZCDP, Loss, Number, exact, real, whole
 from tailrace.mechanisms.base import Sample, State, Step, Table, Takes
 from tailrace.mechanisms.panel_people import Nothing, People, checked, seed, spread, stated
 from tailrace.mechanisms.panel_view import WindowView
@@ -62,6 +63,7 @@ class Released:
     estimates: np.ndarray  # (releases, windows) the measurements, put together without clipping or rounding
 
 
+@told
 @dataclass(frozen=True, kw_only=True)
 class PanelWindow:
     """A panel of people who report a value per step; windows of `window` steps are kept.
@@ -104,6 +106,7 @@ class PanelWindow:
             )
         if self.first is not None:
             object.__setattr__(self, "first", exact("first", self.first))
+            real("first", float(self.first), least=1e-9, most=1e9)  # pyright: ignore[reportArgumentType]
         for atoms in self._atoms:
             atoms.check()
 

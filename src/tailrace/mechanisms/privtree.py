@@ -24,10 +24,11 @@ from typing import Any, Literal
 
 import numpy as np
 
-from tailrace.counters.choice import allot
+from tailrace.calls import told
+from tailrace.counters.choice import allot, check_counter
 from tailrace.domain import Box
 from tailrace.errors import ConfigError
-from tailrace.guarantee import AddRemove, Event, Guarantee, Neighbours, Unit, User, events_of, promised
+from tailrace.guarantee import AddRemove, Guarantee, Neighbours, Unit, User, check_events, events_of, promised
 from tailrace.loss import ZCDP, ApproxDP, Loss, PureDP, whole
 from tailrace.mechanisms.base import Sample, State, Step, Table, Takes
 from tailrace.mechanisms.privtree_nodes import Batch, Grid, Growth, Nodes
@@ -60,6 +61,7 @@ class Held:
     deletes: np.ndarray
 
 
+@told
 @dataclass(frozen=True, kw_only=True)
 class PrivTreeStream:
     """Places by a tree that is drawn at every step, with a counter at each leaf.
@@ -85,8 +87,7 @@ class PrivTreeStream:
 
     def __post_init__(self) -> None:
         Partition(self.domain)
-        if not isinstance(self.privacy, Loss):
-            raise ConfigError("privacy must be PureDP(epsilon=...), ZCDP(rho=...) or ApproxDP(epsilon=..., delta=...).")
+        check_events(self)
         if not isinstance(self.structure, PrivTree):
             raise ConfigError("structure must be PrivTree(...), for example PrivTree(share=0.25).")
         if self.structure.fan_out not in (2, 1 << len(self.domain.columns)):
@@ -98,15 +99,7 @@ class PrivTreeStream:
             raise ConfigError("begin is the step of the first release: it must not lie beyond the horizon.")
         if self.rounding not in ("up", "unbiased"):
             raise ConfigError('rounding must be "up" or "unbiased".')
-        if self.counter is not None and (isinstance(self.counter, type) or not hasattr(self.counter, "step")):
-            raise ConfigError(
-                "counter must be a counter without a budget, for example counters.Block(size=8), or None."
-            )
-        if not isinstance(self.unit, Event) and not (isinstance(self.unit, User) and self.unit.events is not None):
-            raise ConfigError(
-                "PrivTreeStream protects Event() or User(column=..., events=m): without a bound on the events of a person "
-                "its loss over the horizon has none."
-            )
+        check_counter(self.counter)
         self.counting.init(0)  # what does not fit is refused now, not at the first step
         self.splitting.penalty  # noqa: B018
 

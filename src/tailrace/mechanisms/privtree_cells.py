@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from tailrace.calls import told
 from tailrace.errors import ConfigError
 from tailrace.journeys.masses import WHOLE, Masses
 from tailrace.loss import ZCDP, Loss, Number, PureDP, exact, whole
@@ -25,6 +26,7 @@ from tailrace.mechanisms.trajectories_layout import Leaves
 from tailrace.noise import Draws
 
 
+@told
 @dataclass(frozen=True, kw_only=True)
 class PrivTreeCells:
     """Cells by PrivTree: `share` of the budget, relative to those of the other parts, decides which nodes are halved.

@@ -24,6 +24,7 @@ from typing import Any
 
 import numpy as np
 
+from tailrace.calls import told
 from tailrace.domain import Box
 from tailrace.errors import ConfigError
 from tailrace.geometry import Region, Roads
@@ -54,6 +55,7 @@ class Released:
     trips: Any
 
 
+@told
 @dataclass(frozen=True, kw_only=True)
 class PrivTreeTrajectories:
     """Journeys in `domain`: rows with the id of a `trajectory`, its `order` (a number or a time), and a place.

@@ -12,12 +12,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tailrace.calls import told
 from tailrace.journeys.paths import hops, most_probable
 from tailrace.loss import whole
 from tailrace.mechanisms.privtree_transitions import Chances
 from tailrace.mechanisms.trajectories_layout import Layout
 
 
+@told
 @dataclass(frozen=True, kw_only=True)
 class ProbableLengths:
     """Exponential lengths whose median is the length of the most probable path between the ends; `longest` cells at most, or the fewest."""

@@ -28,6 +28,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from tailrace.calls import told
 from tailrace.errors import ConfigError
 from tailrace.loss import ZCDP, Loss, Number, PureDP, exact, whole
 from tailrace.noise import Draws, check_drawable
@@ -37,6 +38,7 @@ _MOST = 2.0**50  # a public count beyond is taken as this much, so that no integ
 _LOG_2 = Fraction(6931471805599454, 10**16)  # above ln 2
 
 
+@told
 @dataclass(frozen=True, kw_only=True)
 class PrivTree:
     """A structure that is drawn at every step: `share` of the budget decides which nodes split.

@@ -16,6 +16,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from tailrace.calls import told
 from tailrace.errors import ConfigError
 from tailrace.journeys.masses import WHOLE, Masses
 from tailrace.journeys.moves import Ends, Even, Routes, Weighting, transitions
@@ -44,6 +45,7 @@ class Moves:
     parts: np.ndarray  # (edges + cells,)
 
 
+@told
 @dataclass(frozen=True, kw_only=True)
 class Transitions:
     """Transitions by `weighting`, Even() or Ends(), within `share` of the budget, relative to those of the other parts.

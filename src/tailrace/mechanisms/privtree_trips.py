@@ -20,6 +20,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from tailrace.calls import told
 from tailrace.counters.atoms import Atoms
 from tailrace.journeys.masses import WHOLE, Masses
 from tailrace.journeys.moves import Routes, ends
@@ -53,6 +54,7 @@ class Trips:
         return np.diff(self.a)[:, 0] * np.diff(self.b)[:, 0]
 
 
+@told
 @dataclass(frozen=True, kw_only=True)
 class PrivTreeTrips:
     """Pairs by PrivTree: of its `share` of the budget, relative to those of the other parts, `structure` draws the groups.

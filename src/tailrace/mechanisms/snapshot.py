@@ -20,9 +20,10 @@ from typing import Any
 
 import numpy as np
 
+from tailrace.calls import told
 from tailrace.domain import Schema
 from tailrace.errors import ConfigError
-from tailrace.guarantee import AddRemove, Guarantee, Neighbours, User, Window
+from tailrace.guarantee import AddRemove, Guarantee, Neighbours, User, Window, check_privacy
 from tailrace.loss import ApproxDP, Loss, whole
 from tailrace.mechanisms.base import Sample, State, Step, Table, Takes
 from tailrace.mechanisms.bins import resampled
@@ -56,6 +57,7 @@ class Held:
     current: np.ndarray  # (bins,), or empty
 
 
+@told
 @dataclass(frozen=True, kw_only=True)
 class SnapshotHistogram:
     """A histogram over `domain` at every step, of a data set in which a person may take part at every step.
@@ -85,8 +87,7 @@ class SnapshotHistogram:
             raise ConfigError("domain must be a Schema of attributes, for example Schema(age=Integer(0, 99)).")
         if self.domain.size > LARGEST:
             raise ConfigError(f"The domain has more than {LARGEST:,} bins: use fewer attributes or coarser edges.")
-        if not isinstance(self.privacy, Loss):
-            raise ConfigError("privacy must be PureDP(epsilon=...), ZCDP(rho=...) or ApproxDP(epsilon=..., delta=...).")
+        check_privacy(self.privacy)
         if not isinstance(self.unit, User | Window) or self.unit.records is None:
             raise ConfigError(
                 "SnapshotHistogram protects User(column=..., records=m) or Window(steps=w, column=..., records=m)."

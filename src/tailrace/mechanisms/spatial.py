@@ -35,12 +35,13 @@ from typing import Any
 
 import numpy as np
 
+from tailrace.calls import told
 from tailrace.counters.atoms import Atoms
 from tailrace.counters.choice import allot
 from tailrace.domain import Box
 from tailrace.errors import ConfigError
 from tailrace.geometry import Region, Roads
-from tailrace.guarantee import AddRemove, Event, Guarantee, Neighbours, Unit, User, events_of, promised
+from tailrace.guarantee import AddRemove, Guarantee, Neighbours, Unit, User, check_events, events_of, promised
 from tailrace.loss import ZCDP, ApproxDP, Loss, PureDP, whole
 from tailrace.mechanisms.base import Sample, State, Step, Table, Takes
 from tailrace.mechanisms.spatial_epochs import AdaTree, Epochs, Released
@@ -63,6 +64,7 @@ class Held:
     clock: Any
 
 
+@told
 @dataclass(frozen=True, kw_only=True)
 class SpatialStream:
     """Points in `domain`, kept up to date by insertions and deletions.
@@ -86,13 +88,6 @@ class SpatialStream:
     structure: AdaTree = field(default_factory=AdaTree)
 
     def __post_init__(self) -> None:
-        if not isinstance(self.privacy, Loss):
-            raise ConfigError("privacy must be PureDP(epsilon=...), ZCDP(rho=...) or ApproxDP(epsilon=..., delta=...).")
-        if not isinstance(self.unit, Event) and not (isinstance(self.unit, User) and self.unit.events is not None):
-            raise ConfigError(
-                "SpatialStream protects Event() or User(column=..., events=m): without a bound on the events of a person "
-                "its loss over the horizon has none."
-            )
         if not isinstance(self.structure, AdaTree):
             raise ConfigError("structure must be an AdaTree, for example AdaTree(churn=0.25).")
         for name in ("horizon", "retention", "begin"):
@@ -100,9 +95,11 @@ class SpatialStream:
                 object.__setattr__(self, name, whole(name, getattr(self, name)))
         if self.horizon is not None and self.begin > self.horizon:
             raise ConfigError("begin, the step of the first release, must not lie beyond the horizon.")
+        if self.deletes is None:
+            object.__setattr__(self, "deletes", self.retention is None)
+        check_events(self)
         if self.retention is not None and self.deletes:
             raise ConfigError("With a retention points leave by themselves: deletes must be False.")
-        object.__setattr__(self, "deletes", self.retention is None if self.deletes is None else bool(self.deletes))
         partition_of(self.domain)
         self.atoms.check()
         self.clock.init(0)

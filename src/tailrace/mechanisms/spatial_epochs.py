@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from tailrace.errors import ConfigError
-from tailrace.loss import exact, whole
+from tailrace.calls import told
+from tailrace.loss import exact, real, whole
 from tailrace.mechanisms import spatial_retention as retention
 from tailrace.mechanisms.epochs import Clock, net
 from tailrace.mechanisms.spatial_tree import Layout, Tree, lay_out, measured, partition_of, regrown, seed
@@ -19,6 +19,7 @@ from tailrace.mechanisms.spatial_tree import Layout, Tree, lay_out, measured, pa
 _FAR_AHEAD = 4.0  # times the last epoch's change that the next tree is prepared for
 
 
+@told
 @dataclass(frozen=True, kw_only=True)
 class AdaTree:
     """How the tree adapts. It decides from released numbers only, so nothing here but `clock` moves noise, and nothing the guarantee.
@@ -44,8 +45,8 @@ class AdaTree:
             object.__setattr__(self, name, whole(name, getattr(self, name), least=least))
         for name in ("churn", "split"):
             exact(name, getattr(self, name))
-        if not all(math.isfinite(getattr(self, name)) for name in ("unsure", "far")):
-            raise ConfigError("unsure and far of an AdaTree must be finite numbers of deviations.")
+        for name in ("unsure", "far"):
+            object.__setattr__(self, name, real(name, getattr(self, name)))
 
 
 @dataclass(frozen=True)

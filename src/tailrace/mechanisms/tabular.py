@@ -37,6 +37,7 @@ from typing import Any
 
 import numpy as np
 
+from tailrace.calls import told
 from tailrace.counters.atoms import Atoms
 from tailrace.counters.choice import allot
 from tailrace.domain import Schema
@@ -77,6 +78,7 @@ class Held:
     clock: Any
 
 
+@told
 @dataclass(frozen=True, kw_only=True)
 class TabularStream:
     """A table with columns `domain`, kept up to date by insertions and deletions.
@@ -100,7 +102,7 @@ class TabularStream:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "workload", asked(self.domain, self.workload))
-        check("TabularStream", self.domain, self.privacy, self.unit)
+        check(self)
         check_fit(self.fit, self.marginals)
         if not isinstance(self.selection, Selection):
             raise ConfigError("selection must be a Selection, for example Selection(chosen=16).")

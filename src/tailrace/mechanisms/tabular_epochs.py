@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from tailrace.calls import told
 from tailrace.fit import Measured
 from tailrace.loss import Number, exact, whole
 from tailrace.marginals import Marginals
@@ -25,6 +26,7 @@ from tailrace.mechanisms.tabular_workloads import flat
 SMALLEST = 1e-6  # variance of a count that is as good as exact
 
 
+@told
 @dataclass(frozen=True, kw_only=True)
 class Selection:
     """How workloads are selected, and when. This moves noise from one place to another, and never the guarantee.

@@ -33,10 +33,10 @@ from typing import Any
 
 import numpy as np
 
-from tailrace.counters.choice import allot
+from tailrace.calls import told
+from tailrace.counters.choice import allot, check_counter
 from tailrace.domain import Schema
 from tailrace.domain.digits import Digits
-from tailrace.errors import ConfigError
 from tailrace.fit import Measured
 from tailrace.guarantee import AddRemove, Guarantee, Neighbours, Unit, events_of, promised
 from tailrace.loss import ZCDP, ApproxDP, Loss, Number, PureDP, exact, whole
@@ -83,6 +83,7 @@ class Held:
     cells: Any
 
 
+@told
 @dataclass(frozen=True, kw_only=True)
 class TabularSteps:
     """Marginals of a table with columns `domain`, of which `chosen` are measured at every step.
@@ -110,12 +111,9 @@ class TabularSteps:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "workload", asked(self.domain, self.workload))
-        check("TabularSteps", self.domain, self.privacy, self.unit)
+        check(self)
         check_fit(self.fit, self.marginals)
-        if self.counter is not None and (isinstance(self.counter, type) or not hasattr(self.counter, "step")):
-            raise ConfigError(
-                "counter must be a counter without a budget, for example counters.Block(size=8), or None."
-            )
+        check_counter(self.counter)
         if self.horizon is not None:
             object.__setattr__(self, "horizon", whole("horizon", self.horizon))
         object.__setattr__(self, "chosen", whole("chosen", self.chosen))

@@ -9,8 +9,8 @@ import numpy as np
 from tailrace.domain import Schema
 from tailrace.errors import ConfigError
 from tailrace.fit import JunctionTree
-from tailrace.guarantee import Event, Unit, User
-from tailrace.loss import Loss
+from tailrace.guarantee import Unit, User, check_events
+from tailrace.loss import whole
 from tailrace.marginals import Marginals, all_ways, chosen
 from tailrace.plan import Plan
 
@@ -28,8 +28,8 @@ def asked(domain: Any, workload: Any) -> Workload:
     if not isinstance(domain, Schema):
         raise ConfigError("domain must be a Schema of attributes, for example Schema(age=Integer(0, 99)).")
     if isinstance(workload, int) and not isinstance(workload, bool):
-        return workload
-    if isinstance(workload, list | tuple) and all(isinstance(names, list | tuple) for names in workload):
+        return whole("workload", workload)
+    if isinstance(workload, list | tuple) and workload and all(isinstance(names, list | tuple) for names in workload):
         return tuple(tuple(names) for names in workload)
     raise ConfigError(
         "workload must be the number of columns of each marginal, for example 2, or the columns of each: "
@@ -42,16 +42,10 @@ def marginals_of(domain: Schema, workload: Workload) -> Marginals:
     return all_ways(domain.shape, workload) if isinstance(workload, int) else chosen(domain, workload)
 
 
-def check(name: str, domain: Schema, privacy: Any, unit: Any) -> None:
-    """Refuse what the mechanism of this name cannot promise."""
-    if not isinstance(privacy, Loss):
-        raise ConfigError("privacy must be PureDP(epsilon=...), ZCDP(rho=...) or ApproxDP(epsilon=..., delta=...).")
-    if not isinstance(unit, Event) and not (isinstance(unit, User) and unit.events is not None):
-        raise ConfigError(
-            f"{name} protects Event() or User(column=..., events=m): without a bound on the events of a person "
-            "its loss over the horizon has none."
-        )
-    if isinstance(unit, User) and domain.size >= _LARGEST:
+def check(mechanism: Any) -> None:
+    """Refuse what a tabular mechanism cannot promise."""
+    check_events(mechanism)
+    if isinstance(mechanism.unit, User) and mechanism.domain.size >= _LARGEST:
         raise ConfigError(
             "The domain has 2**62 cells or more, too many to remember whose rows are in which: protect Event(), or "
             "use fewer or coarser attributes."

@@ -27,6 +27,7 @@ from typing import Any
 
 import numpy as np
 
+from tailrace.calls import told
 from tailrace.domain import Box
 from tailrace.errors import ConfigError
 from tailrace.geometry import Region, Roads
@@ -56,6 +57,7 @@ class Released:
     parts: np.ndarray  # (counts,)
 
 
+@told
 @dataclass(frozen=True, kw_only=True)
 class Trajectories:
     """Journeys in `domain`: rows with the id of a `trajectory`, its `order` (a number or a time), and a place.

@@ -29,6 +29,7 @@ from typing import Any
 
 import numpy as np
 
+from tailrace.calls import told
 from tailrace.counters.atoms import Atoms
 from tailrace.errors import ConfigError
 from tailrace.journeys.masses import WHOLE, Masses
@@ -50,6 +51,7 @@ FEWEST = np.array([0, 1, 2, 3, 5, 9, 17, 33])  # where the bins of the fewest mo
 MORE = np.array([0, 1, 2, 3, 5, 9, 17, 33, 65, 129])  # and those of further moves
 
 
+@told
 @dataclass(frozen=True, kw_only=True)
 class Grids:
     """Counts on nested grids of so many cells a side, from coarse to fine, in a `share` of the budget, relative to other parts.
@@ -85,6 +87,7 @@ class Grids:
         return tuple(Fraction(weight, sum(weights)) for weight in weights)
 
 
+@told
 @dataclass(frozen=True, kw_only=True)
 class Bins:
     """Counts in a few bins, in a `share` of the budget, relative to other parts; `most` as in Grids.

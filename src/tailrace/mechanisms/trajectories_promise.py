@@ -14,7 +14,7 @@ from typing import Any
 
 from tailrace.counters.atoms import Atoms
 from tailrace.errors import ConfigError
-from tailrace.guarantee import AddRemove, Event, Guarantee, Unit, User
+from tailrace.guarantee import AddRemove, Event, Guarantee, Unit, User, check_privacy
 from tailrace.journeys.masses import LEAST, WHOLE
 from tailrace.loss import ZCDP, ApproxDP, Loss, Number, PureDP, exact
 from tailrace.mechanisms.spatial_tree import partition_of
@@ -83,8 +83,7 @@ def promise(losses: Sequence[Loss], privacy: Loss, unit: Unit) -> Guarantee:
 
 def check(domain: Any, privacy: Loss, unit: Unit, trajectory: str, order: str) -> None:
     """Refuse what no mechanism for trajectories can be made of."""
-    if not isinstance(privacy, Loss):
-        raise ConfigError("privacy must be PureDP(epsilon=...), ZCDP(rho=...) or ApproxDP(epsilon=..., delta=...).")
+    check_privacy(privacy)
     person = isinstance(unit, User) and unit.events is None and unit.records is None
     if not isinstance(unit, Event) and not person:
         raise ConfigError(

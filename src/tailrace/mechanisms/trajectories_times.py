@@ -14,10 +14,11 @@ from fractions import Fraction
 import narwhals as nw
 import numpy as np
 
+from tailrace.calls import told
 from tailrace.errors import ConfigError
 from tailrace.journeys.masses import Masses
 from tailrace.journeys.reading import Journeys
-from tailrace.loss import Number, exact, whole
+from tailrace.loss import Number, exact, real, whole
 
 _GAPS = (
     64  # bins of the time between points: each twice as wide as two before it, the last ends at the whole of the clock
@@ -25,6 +26,7 @@ _GAPS = (
 _MICRO = 10**6
 
 
+@told
 @dataclass(frozen=True, kw_only=True)
 class Clock:
     """Times from `start` to `end`, both public: numbers, or ISO 8601 texts (UTC where they name no zone), as `order` has them.
@@ -102,7 +104,7 @@ def _chosen(counts: np.ndarray, many: int, rng: np.random.Generator) -> np.ndarr
 
 def _number(value: float | str) -> float:
     if not isinstance(value, str):
-        return float(value)
+        return real("start and end of a Clock", value)
     try:
         moment = datetime.fromisoformat(value)
     except ValueError:

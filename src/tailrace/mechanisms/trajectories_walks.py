@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tailrace.calls import told
 from tailrace.errors import ConfigError
 from tailrace.journeys.graph import Graph
 from tailrace.journeys.second_order import by_direction, mixing_of, turning_walks
@@ -28,6 +29,7 @@ _BACK = 4  # the turn by half a circle
 _SELDOM = 0.005  # the share of turns back that walks make by themselves, at most: some numbers of moves need one
 
 
+@told
 @dataclass(frozen=True, kw_only=True)
 class TurningWalks:
     """How walks are drawn; nothing here costs any privacy.

@@ -12,13 +12,17 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from tailrace.calls import told
 from tailrace.errors import ConfigError, DataError
+from tailrace.loss import real
+from tailrace.metrics.given import corners, numbers, queries
 
 FLOOR = 0.001
 CLASSES = {"small": (10_000, 0.0001, 0.001), "medium": (5_000, 0.001, 0.01), "large": (1_000, 0.01, 0.1)}
 _MOST_CELLS = 1 << 22  # of the grid that points are sorted into
 
 
+@told
 @dataclass(frozen=True, eq=False)
 class Rectangles:
     """Boxes in one to four dimensions, both corners included."""
@@ -28,7 +32,7 @@ class Rectangles:
 
     def __post_init__(self) -> None:
         for name in ("low", "high"):
-            object.__setattr__(self, name, np.ascontiguousarray(getattr(self, name), np.float64))
+            object.__setattr__(self, name, numbers(f"{name} of Rectangles", getattr(self, name)))
         if self.low.ndim != 2 or self.low.shape != self.high.shape or not 1 <= self.low.shape[1] <= 4:
             raise ConfigError("low and high of Rectangles must be two arrays (rectangles, dimensions) of one shape.")
 
@@ -36,6 +40,7 @@ class Rectangles:
         return len(self.low)
 
 
+@told
 @dataclass(frozen=True)
 class RangeError:
     """A mean relative error over all rectangles, and over those whose true count is at or above the floor (nan: none)."""
@@ -45,6 +50,7 @@ class RangeError:
     share: float  # of the rectangles, at or above the floor
 
 
+@told
 def random_rectangles(
     rng: np.random.Generator,
     *,
@@ -58,8 +64,11 @@ def random_rectangles(
 
     In the plane the ratio of the sides is even in [0.5, 2); sides are measured in the box's own.
     """
-    lowest, widths = np.asarray(low, float), np.asarray(high, float) - np.asarray(low, float)
-    dimensions = len(widths)
+    lowest, highest = corners(low, high)
+    widths, dimensions, number = highest - lowest, len(lowest), queries(number)
+    least, most = (real(name, value, least=0, most=1) for name, value in (("least", least), ("most", most)))
+    if least > most:
+        raise ConfigError("least must not be above most: both are shares of the box's volume.")
     volume = rng.uniform(least, most, number)
     if dimensions == 2:
         ratio = rng.uniform(0.5, 2.0, number)
@@ -72,6 +81,7 @@ def random_rectangles(
     return Rectangles(lowest + start * widths, lowest + (start + sides) * widths)
 
 
+@told
 def standard_queries(rng: np.random.Generator, *, low: ArrayLike, high: ArrayLike) -> dict[str, Rectangles]:
     """PrivStream's queries: 10,000 small, 5,000 medium and 1,000 large rectangles of [.01, .1), [.1, 1) and [1, 10) % of the box."""
     return {
@@ -80,6 +90,7 @@ def standard_queries(rng: np.random.Generator, *, low: ArrayLike, high: ArrayLik
     }
 
 
+@told
 def count(points: np.ndarray, rectangles: Rectangles) -> np.ndarray:
     """How many of the points (n, dimensions) lie in each rectangle.
 
@@ -91,7 +102,7 @@ def count(points: np.ndarray, rectangles: Rectangles) -> np.ndarray:
     """
     from tailrace.metrics import kernel
 
-    values = np.ascontiguousarray(points, np.float64)
+    values = numbers("points", points)
     dimensions = rectangles.low.shape[1]
     if values.ndim != 2 or values.shape[1] != dimensions:
         raise DataError(f"points must be an array (points, {dimensions}): the rectangles have {dimensions} dimensions.")
@@ -108,6 +119,7 @@ def count(points: np.ndarray, rectangles: Rectangles) -> np.ndarray:
     return kernel.count(ordered, starts, low, scale, side, rectangles.low, rectangles.high)
 
 
+@told
 def relative_error(
     true: np.ndarray, synthetic: np.ndarray, rectangles: Rectangles, *, floor: float = FLOOR
 ) -> RangeError:
@@ -117,6 +129,11 @@ def relative_error(
     >>> relative_error(true, true[:2], Rectangles([[0.0, 0.0], [0.0, 0.0]], [[0.5, 0.5], [1.0, 1.0]])).every
     0.16666666666666666
     """
+    floor, true, synthetic = (
+        real("floor", floor, least=0, most=1),
+        numbers("true", true),
+        numbers("synthetic", synthetic),
+    )
     return error_of_counts(count(true, rectangles), count(synthetic, rectangles), len(true), floor=floor)
 
 

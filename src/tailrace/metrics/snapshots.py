@@ -8,13 +8,18 @@ A release that is reused is wrong for two reasons. With h the true count at the 
 from __future__ import annotations
 
 import itertools
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
+from tailrace.calls import told
 from tailrace.errors import ConfigError, DataError
+from tailrace.loss import real
+from tailrace.metrics.given import numbers, queries, sides
 
 
+@told
 @dataclass(frozen=True, eq=False)
 class Ranges:
     """Blocks of cells, one interval on each side of a table, both ends included."""
@@ -24,7 +29,7 @@ class Ranges:
 
     def __post_init__(self) -> None:
         for name in ("low", "high"):
-            object.__setattr__(self, name, np.asarray(getattr(self, name), np.int64))
+            object.__setattr__(self, name, numbers(f"{name} of Ranges", getattr(self, name), int))
         if self.low.ndim != 2 or self.low.shape != self.high.shape or (self.low > self.high).any():
             raise ConfigError("low and high of Ranges must be two arrays (queries, sides), low not above high.")
 
@@ -32,6 +37,7 @@ class Ranges:
         return len(self.low)
 
 
+@told
 @dataclass(frozen=True)
 class SnapshotError:
     """Means over queries and snapshots."""
@@ -42,27 +48,34 @@ class SnapshotError:
     perturbation: float
 
 
+@told
 def random_ranges(rng: np.random.Generator, shape: tuple[int, ...], number: int) -> Ranges:
     """Blocks with a random interval on every side: both ends even over the side."""
-    ends = np.stack([rng.integers(0, side, (number, 2)) for side in shape], axis=2)
+    many = queries(number)
+    ends = np.stack([rng.integers(0, side, (many, 2)) for side in sides(shape)], axis=2)
     return Ranges(ends.min(axis=1), ends.max(axis=1))
 
 
+@told
 def ranges_of_size(rng: np.random.Generator, shape: tuple[int, ...], number: int, *, share: float) -> Ranges:
     """Blocks that hold about this share of the cells, anywhere; the sides' own shares are even among those that multiply to it."""
-    weights = rng.dirichlet(np.ones(len(shape)), number)
-    sides = np.array(shape)
-    length = np.clip(np.rint(sides * share**weights), 1, sides).astype(np.int64)
-    low = np.floor(rng.random(length.shape) * (sides - length + 1)).astype(np.int64)
+    wide = np.array(sides(shape))
+    weights = rng.dirichlet(np.ones(len(wide)), queries(number))
+    length = np.clip(np.rint(wide * real("share", share, least=0, most=1) ** weights), 1, wide).astype(np.int64)
+    low = np.floor(rng.random(length.shape) * (wide - length + 1)).astype(np.int64)
     return Ranges(low, low + length - 1)
 
 
+@told
 def answers(histogram: np.ndarray, ranges: Ranges, shape: tuple[int, ...]) -> np.ndarray:
     """The sum of each block, from the running sums over all sides.
 
     >>> answers(np.arange(6), Ranges([[0, 1]], [[1, 2]]), (2, 3))
     array([12])
     """
+    shape, histogram = sides(shape), np.asarray(histogram)
+    if histogram.size != math.prod(shape) or histogram.dtype.kind not in "biuf":
+        raise DataError("histogram must have a number for each cell of a table of this shape.")
     if ranges.low.shape[1] != len(shape) or (ranges.low < 0).any() or (ranges.high >= np.array(shape)).any():
         raise DataError(f"The ranges must lie in a table of {len(shape)} sides.")
     table = np.zeros([side + 1 for side in shape], np.asarray(histogram).dtype)
@@ -76,6 +89,7 @@ def answers(histogram: np.ndarray, ranges: Ranges, shape: tuple[int, ...]) -> np
     return total
 
 
+@told
 def snapshot_error(
     true: np.ndarray, released: np.ndarray, measured: np.ndarray | None = None, *, sanity: float = 1.0
 ) -> SnapshotError:
@@ -84,6 +98,11 @@ def snapshot_error(
     >>> snapshot_error(np.array([[10.0], [20.0]]), np.array([[11.0], [11.0]]), np.array([[10.0], [10.0]]))
     SnapshotError(absolute=5.0, relative=0.275, update=5.0, perturbation=1.0)
     """
+    given = {"true": true, "released": released, "measured": true if measured is None else measured}
+    if any(numbers(name, values).shape != np.shape(true) for name, values in given.items()):
+        raise DataError("true, released and measured must be arrays of one shape: (snapshots, queries).")
+    if not real("sanity", sanity, least=0) > 0:
+        raise ConfigError("sanity must be above 0: errors are divided by it where nothing is true.")
     off = np.abs(released - true)
     stale = np.abs(measured - true).mean() if measured is not None else np.nan
     noise = np.abs(released - measured).mean() if measured is not None else np.nan

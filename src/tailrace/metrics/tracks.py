@@ -7,9 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from tailrace.calls import told
 from tailrace.errors import ConfigError, DataError
+from tailrace.metrics.given import corners, numbers
 
 
+@told
 @dataclass(frozen=True, eq=False)
 class Tracks:
     """Trajectories one after another: the i-th has the points from offsets[i] up to offsets[i + 1].
@@ -25,8 +28,8 @@ class Tracks:
     y: np.ndarray
 
     def __post_init__(self) -> None:
-        offsets = np.asarray(self.offsets, np.int64)
-        x, y = (np.ascontiguousarray(values, np.float64) for values in (self.x, self.y))
+        offsets = numbers("offsets", self.offsets, int)
+        x, y = (numbers(name, getattr(self, name)) for name in ("x", "y"))
         if x.ndim != 1 or x.shape != y.shape or offsets.ndim != 1 or not len(offsets):
             raise DataError("offsets, x and y of Tracks must be arrays of one dimension, x and y of one length.")
         if offsets[0] != 0 or offsets[-1] != len(x) or (np.diff(offsets) < 0).any():
@@ -87,9 +90,9 @@ class Visits:
 
 def visits(tracks: Tracks, *, low: ArrayLike, high: ArrayLike, side: int) -> Visits:
     """The cell of every point in an even grid (side, side) of the box; points outside count for the nearest cell."""
-    lowest, highest = np.asarray(low, float), np.asarray(high, float)
-    if not (highest > lowest).all():
-        raise ConfigError("high of the box must be above low on both sides.")
+    lowest, highest = corners(low, high)
+    if len(lowest) != 2:
+        raise ConfigError("low and high must have two numbers each: tracks lie on a map.")
     scale = side / (highest - lowest)
     column = np.clip(np.floor((tracks.x - lowest[0]) * scale[0]), 0, side - 1).astype(np.int64)
     row = np.clip(np.floor((tracks.y - lowest[1]) * scale[1]), 0, side - 1).astype(np.int64)

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from tailrace.calls import told
 from tailrace.errors import ConfigError
 from tailrace.metrics.ranges import FLOOR, Rectangles, error_of_counts, random_rectangles
 from tailrace.metrics.tracks import Tracks, Visits, visits
@@ -29,6 +30,7 @@ QUERIES, LEAST, MOST = 500, 0.0001, 0.001
 _MOST_CELLS = 1 << 20  # of the grid that points are sorted into
 
 
+@told
 @dataclass(frozen=True, kw_only=True)
 class TrajectoryError:
     """The measures of one synthetic data set; smaller is better, but for the places (1 is best). nan: no true trajectories."""
@@ -46,6 +48,7 @@ class TrajectoryError:
     places: float  # Kendall's tau
 
 
+@told
 def trajectory_error(
     true: Tracks, synthetic: Tracks, *, low: ArrayLike, high: ArrayLike, rectangles: Rectangles
 ) -> TrajectoryError:
@@ -130,6 +133,7 @@ def _patterns(visits: Visits) -> list[tuple[np.ndarray, np.ndarray]]:
     ]
 
 
+@told
 def small_rectangles(rng: np.random.Generator, *, low: ArrayLike, high: ArrayLike) -> Rectangles:
     """The dissertation's queries: 500 rectangles of .01 to .1 % of the box."""
     return random_rectangles(rng, low=low, high=high, number=QUERIES, least=LEAST, most=MOST)

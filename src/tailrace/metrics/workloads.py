@@ -19,10 +19,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tailrace.calls import told
 from tailrace.errors import DataError
 from tailrace.marginals import Marginals
 
 
+@told
 @dataclass(frozen=True, eq=False)
 class WorkloadError:
     """The errors of each workload, and the numbers that the paper makes of them."""
@@ -57,6 +59,7 @@ class WorkloadError:
         return float(self.variation.mean())
 
 
+@told
 def workload_error(true: np.ndarray, synthetic: np.ndarray, marginals: Marginals) -> WorkloadError:
     """The errors of synthetic marginals, from the flat counts of both tables.
 

@@ -36,6 +36,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from tailrace.calls import told
 from tailrace.errors import ConfigError, DataError, NoiseReused, StateError
 from tailrace.loss import Number, exact
 from tailrace.noise.words import Part, Words, encode, key
@@ -89,6 +90,7 @@ class _Root:
             )
 
 
+@told
 class Noise:
     """Exact integer noise at a path.
 

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from tailrace.calls import told
 from tailrace.errors import StateError
 from tailrace.release import Release
 
@@ -24,6 +25,7 @@ class Sink(Protocol):
         ...
 
 
+@told
 def digest(release: Release) -> str:
     """A short name for the step and the rows of a release, alike for every sink, engine and process."""
     hashed = hashlib.blake2b(digest_size=16)

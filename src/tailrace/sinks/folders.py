@@ -18,8 +18,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tailrace.create import PathLike, where
-from tailrace.durable import place, write_file, write_folder
+from tailrace.calls import told
+from tailrace.create import PathLike
+from tailrace.durable import place, where, write_file, write_folder
 from tailrace.errors import StateError
 from tailrace.guarding import open_plain
 from tailrace.release import Kind, Release, seconds
@@ -44,6 +45,7 @@ These are not records of people. They were made from noisy counts, and may be sh
 """
 
 
+@told
 class ParquetFolder:
     """One folder a step, with Parquet files."""
 
@@ -57,6 +59,7 @@ class ParquetFolder:
         _put(self.path, release, "parquet", _parquet, "null, or NaN in a column of fractions")
 
 
+@told
 class CsvFolder:
     """One folder a step, with CSV files: a missing value is an empty cell, and every number is read back exactly.
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from tailrace.calls import told
 from tailrace.release import Release
 from tailrace.sinks.base import check_same, digest
 
 
+@told
 class Memory:
     """Keeps the releases themselves, by step, in `releases`.
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 import narwhals as nw
 
+from tailrace.calls import told
 from tailrace.databases import Database, check, connect
 from tailrace.durable import point
 from tailrace.errors import ConfigError, StateError
@@ -17,6 +18,7 @@ from tailrace.sinks.base import check_same, digest, values
 _ABOUT = {"step": nw.Int64(), "digest": nw.String(), "guarantee": nw.String(), "provenance": nw.String()}
 
 
+@told
 @dataclass(frozen=True)
 class SqlTable:
     """`table` with the column `step` and the domain's; `<table>_releases` with a row a step: digest, guarantee, provenance.

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
+from tailrace.calls import told
+
 Clock = Callable[[], datetime]
 
 
@@ -15,6 +17,7 @@ def now() -> datetime:
     return datetime.now(UTC)
 
 
+@told
 @dataclass(frozen=True)
 class Batch:
     """The rows inserted and deleted in one step; None stands for a frame without rows."""

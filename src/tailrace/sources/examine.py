@@ -9,7 +9,9 @@ import narwhals as nw
 import numpy as np
 
 from tailrace.calendar import Calendar
+from tailrace.calls import told
 from tailrace.domain import Box, Schema
+from tailrace.errors import DataError
 from tailrace.sources.reading import Reader
 
 if TYPE_CHECKING:
@@ -29,6 +31,7 @@ class Column:
     outside: int | None
 
 
+@told
 @dataclass(frozen=True)
 class Examination:
     """PRIVATE: exact numbers of a batch."""
@@ -49,8 +52,11 @@ class Examination:
         return self.rows - self.counted
 
 
+@told
 def examine(reader: Reader, calendar: Calendar | None, frame: pl.DataFrame) -> Examination:
     """Read a frame as a run would, and count what becomes of it."""
+    if not hasattr(frame, "get_columns"):
+        raise DataError("frame must be a Polars DataFrame of the source's columns.")
     read = reader.read(frame)
     cells = reader.domain.cells(nw.from_native(read.frame, eager_only=True))
     used = (cells >= 0) & read.readable

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from tailrace.calendar import Calendar
+from tailrace.calls import told
 from tailrace.errors import ConfigError, DataError, StateError
 from tailrace.sources import files
 from tailrace.sources.base import Batch, Clock, now
@@ -37,6 +38,7 @@ class File:
     deletes: bool
 
 
+@told
 @dataclass(frozen=True, kw_only=True)
 class Shelf:
     """The files of a folder: those that `files` matches, and `deletes` for files of rows to delete."""
@@ -94,6 +96,7 @@ class _Opened:
     steps: np.ndarray
 
 
+@told
 @dataclass(kw_only=True, eq=False)
 class TimedFiles:
     """Rows by their time."""
@@ -154,6 +157,7 @@ class TimedFiles:
         return opened
 
 
+@told
 @dataclass(kw_only=True, eq=False)
 class NamedFiles:
     """A file for each period, named after it: `name` is a pattern such as `cases-%Y-%m-%d.csv`."""
@@ -205,6 +209,7 @@ class NamedFiles:
         return [(file, int(own)) for (file, _), own in zip(found, steps, strict=True)]
 
 
+@told
 @dataclass(kw_only=True, eq=False)
 class OrderedFiles:
     """Each file is a step; a file of deletes belongs to the one of the same name."""
@@ -246,6 +251,7 @@ class OrderedFiles:
         return next(iter([*again, *(file for file in adds if file.name > last)]), None)
 
 
+@told
 def named_shelf(path: Path, name: str, deletes: str | None) -> Shelf:
     """The files whose names may say a time."""
     return Shelf(path=path, files=wildcard(name), deletes=None if deletes is None else wildcard(deletes))

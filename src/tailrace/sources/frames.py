@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from tailrace.calls import told
 from tailrace.errors import StateError
 from tailrace.sources.base import Batch
 
 _END = object()
 
 
+@told
 class Frames:
     """Frames of any engine, or pairs (inserted, deleted), or None for a step without rows.
 

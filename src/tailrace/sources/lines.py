@@ -16,12 +16,14 @@ from typing import Any
 import numpy as np
 
 from tailrace.calendar import Calendar
-from tailrace.errors import DataError
+from tailrace.calls import told
+from tailrace.errors import ConfigError, DataError
 from tailrace.sources.base import Batch, Clock, now
 from tailrace.sources.cut import joined, plain_cut, steps_of
 from tailrace.sources.reading import Reader, Rows, text_frame
 
 
+@told
 @dataclass(kw_only=True, eq=False)
 class Lines:
     """Lines of bytes, read in the background. Without a calendar all of them are one step.
@@ -40,6 +42,8 @@ class Lines:
     _broken: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
+        if not isinstance(self.lines, Iterable) or isinstance(self.lines, str | bytes):
+            raise ConfigError("lines must be a list of lines, or a stream that gives one after another, in bytes.")
         self._cells = {column: [] for column in self.reader.columns}
         self._lock, self._ended = threading.Lock(), threading.Event()
         threading.Thread(target=self._listen, daemon=True).start()
@@ -87,7 +91,7 @@ class Lines:
                 with self._lock:
                     for column, values in self._cells.items():
                         values.append(cells.get(column))
-        except (OSError, ValueError):  # ValueError: it was closed
+        except (OSError, ValueError, AttributeError):  # it was closed, or gives no bytes
             self._broken = True
         finally:
             self._ended.set()

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import narwhals as nw
 import numpy as np
 
+from tailrace.calls import told
 from tailrace.domain import Codes, cells
 from tailrace.errors import DataError
 from tailrace.plan import unit_of
@@ -33,6 +34,7 @@ class Rows:
     arrived: np.ndarray | None = None
 
 
+@told
 @dataclass(frozen=True, kw_only=True)
 class Reader:
     """Which columns are wanted, and how they are written."""

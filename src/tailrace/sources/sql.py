@@ -12,6 +12,7 @@ from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tailrace.calendar import Calendar
+from tailrace.calls import told
 from tailrace.databases import Database, Span, check, connect
 from tailrace.errors import ConfigError, DataError
 from tailrace.loss import whole
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 
+@told
 @dataclass(frozen=True)
 class SqlTable:
     """The rows of `table` by the calendar; a late row goes by `late` and by its column `arrived`.

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
+from tailrace.calls import told
 from tailrace.durable import place, write_file
 from tailrace.errors import Corrupt, StateError
 from tailrace.sources.files import closed, opened
@@ -81,6 +82,7 @@ def first(seen: Seen, *, since: int, until: int, deletes: bool, times: str | Non
     )
 
 
+@told
 class Used:
     """The files used so far, in a JSON file that is replaced whole."""
 

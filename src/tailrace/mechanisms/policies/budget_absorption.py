@@ -12,6 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
+from tailrace.calls import told
 from tailrace.mechanisms.policies.base import (
     Decision,
     Drawn,
@@ -29,6 +30,7 @@ from tailrace.mechanisms.policies.dissimilarity import HALF, Dissimilarity
 from tailrace.noise import Draws
 
 
+@told
 @dataclass(frozen=True, kw_only=True)
 class BudgetAbsorption:
     """A release where the noisy distance exceeds the error of one made with the parts of all steps skipped since the last."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
+from tailrace.calls import told
 from tailrace.mechanisms.policies.base import (
     Decision,
     Drawn,
@@ -27,6 +28,7 @@ from tailrace.noise import Draws
 _UNITS = 1 << 12  # so that a budget can be halved twelve times
 
 
+@told
 @dataclass(frozen=True, kw_only=True)
 class BudgetDistribution:
     """A release where the noisy distance exceeds the error of one made with half of the budget that is left."""

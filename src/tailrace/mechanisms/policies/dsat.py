@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from tailrace.calls import told
 from tailrace.errors import ConfigError
 from tailrace.loss import Number, whole
 from tailrace.mechanisms.policies.base import (
@@ -37,6 +38,7 @@ from tailrace.noise import Draws
 _REMEMBERED = 5  # errors that the integral term adds up
 
 
+@told
 @dataclass(frozen=True, kw_only=True)
 class DSAT:
     """Distance-based sampling with an adaptive threshold: at most `releases` releases, meant to be spread over all

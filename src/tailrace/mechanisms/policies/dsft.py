@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tailrace.calls import told
 from tailrace.loss import Number
 from tailrace.mechanisms.policies.base import (
     Decision,
@@ -28,6 +29,7 @@ from tailrace.mechanisms.policies.sampling import Sampling, checked_share, check
 from tailrace.noise import Draws
 
 
+@told
 @dataclass(frozen=True, kw_only=True)
 class DSFT:
     """Distance-based sampling with a fixed threshold: at most `releases` releases; `threshold` is a share of all people,

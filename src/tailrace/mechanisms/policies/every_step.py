@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
+from tailrace.calls import told
 from tailrace.mechanisms.policies.base import (
     Decision,
     Drawn,
@@ -26,6 +27,7 @@ from tailrace.mechanisms.policies.base import (
 from tailrace.noise import Draws
 
 
+@told
 @dataclass(frozen=True, kw_only=True)
 class EveryStep:
     """A release at every step."""

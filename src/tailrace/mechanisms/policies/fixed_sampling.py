@@ -12,6 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
+from tailrace.calls import told
 from tailrace.mechanisms.policies.base import (
     Decision,
     Drawn,
@@ -30,6 +31,7 @@ from tailrace.mechanisms.policies.schedule import due
 from tailrace.noise import Draws
 
 
+@told
 @dataclass(frozen=True, kw_only=True)
 class FixedSampling:
     """`releases` releases over the series (or in any window of it), evenly spaced; None: a hundredth of the steps, at least 5."""

@@ -17,6 +17,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
+from tailrace.calls import told
 from tailrace.loss import Number, PureDP, exact
 from tailrace.mechanisms.policies.base import (
     Decision,
@@ -37,6 +38,7 @@ from tailrace.mechanisms.policies.schedule import due
 from tailrace.noise import Draws
 
 
+@told
 @dataclass(frozen=True, kw_only=True)
 class Tracking:
     """`releases` releases over the series (or in any window of it), evenly spaced, combined by their variances.

@@ -12,10 +12,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
+from tailrace.calls import told
 from tailrace.errors import ConfigError
 from tailrace.mechanisms.halving import Halving
 
 
+@told
 @dataclass(frozen=True, kw_only=True)
 class Hierarchy:
     """Noise on every level of a tree of `fan_out` (a power of 2), the same at each; least squares makes the levels agree."""

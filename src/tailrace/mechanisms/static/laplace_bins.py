@@ -11,9 +11,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
+from tailrace.calls import told
 from tailrace.mechanisms.halving import Halving
 
 
+@told
 @dataclass(frozen=True, kw_only=True)
 class LaplaceBins:
     """Independent noise on every bin: Laplace under PureDP, Gaussian under ZCDP."""

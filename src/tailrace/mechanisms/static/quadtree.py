@@ -12,12 +12,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
+from tailrace.calls import told
 from tailrace.loss import whole
 from tailrace.mechanisms.halving import Halving
 
 _GROWTH = Fraction(126, 100)  # 2^(1/3)
 
 
+@told
 @dataclass(frozen=True, kw_only=True)
 class Quadtree:
     """Noise on the nodes of up to `height` halvings of all sides, the leaves' budget the largest.
