@@ -242,7 +242,7 @@ def test_an_example_can_be_used_as_it_stands():
         ("epsilon = 1.0", "epsilon = true", "line 8: [mechanism] privacy.epsilon must be a number."),
         ('{ kind = "PureDP", epsilon = 1.0 }', "1", 'for example { kind = "PureDP", epsilon = 1.0 }.'),
         ('{ kind = "Event" }', "{}", "line 9: [mechanism] unit needs the key 'kind', which is one of \"Event\", \"User\", \"Window\"."),
-        ('"Event"', '"User", column = "id"', "line 9: [mechanism]: HistogramStream protects"),
+        ('"Event"', '"User", column = "id"', "line 9: [mechanism]: unit is not bounded: HistogramStream protects"),
         ('"Event"', '"User"', "line 9: [mechanism] unit needs the key 'column', for example column = \"id\"."),
         ("size = 8", "size = 1", "line 11: [mechanism] counter: A block of 1 step"),
         ("size = 8", "privacy = {}", "line 11: [mechanism] counter takes its privacy from [mechanism]; remove it here."),

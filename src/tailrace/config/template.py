@@ -172,8 +172,13 @@ def _boolean(words: list[str], outside: dict[str, Any]) -> Attribute:
     return Categorical([False, True], **outside)
 
 
+def _integer(words: list[str], outside: dict[str, Any]) -> Attribute:
+    low, high = map(int, words)
+    return Integer(low, high, **outside)
+
+
 _MAKERS: dict[str, tuple[str, Callable[[list[str], dict[str, Any]], Attribute]]] = {
-    "integer": ("integer 0 99", lambda words, outside: Integer(*map(int, words), **outside)),
+    "integer": ("integer 0 99", _integer),
     "category": ("category f m", lambda words, outside: Categorical(words, **outside)),
     "real": ("real 0 18.5 30", lambda words, outside: Real(edges=[float(word) for word in words], **outside)),
     "boolean": ("boolean", _boolean),

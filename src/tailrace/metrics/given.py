@@ -35,7 +35,7 @@ def corners(low: Any, high: Any) -> tuple[np.ndarray, np.ndarray]:
 
 def queries(number: int) -> int:
     """How many queries."""
-    if whole("number", number) > MOST:
+    if whole("number", number, least=0) > MOST:
         raise ConfigError(f"number must be at most {MOST:,}.")
     return int(number)
 
