@@ -49,9 +49,10 @@ def from_dict(plain: dict[str, Any]) -> Schema | Box:
             return Box(**values)
         if kind == "Schema" and set(values) == {"attributes"}:
             return _schema([dict(part) for part in values["attributes"]])
-    except (TypeError, ValueError, KeyError) as error:
-        if isinstance(error, ConfigError):
-            raise
+    except ConfigError as error:
+        raise ConfigError(f"A stored domain cannot be used: {error}") from None
+    except (TypeError, ValueError, KeyError):
+        pass
     raise ConfigError(
         "A stored domain must be a Schema with its attributes or a Box, as to_dict() writes them."
     ) from None

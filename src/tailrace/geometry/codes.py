@@ -44,5 +44,7 @@ def from_dict(plain: dict[str, Any]) -> Schema | Box | Region | Roads:
         if kind == "Region":
             return Region(shapes.from_text(values.pop("polygons")), **values)
         return Roads(shapes.from_text(values.pop("lines")), **values)
+    except ConfigError as error:
+        raise ConfigError(f"A stored {kind} cannot be used: {error}") from None
     except (TypeError, KeyError):
         raise ConfigError(f"A stored {kind} must be as to_dict() writes it.") from None

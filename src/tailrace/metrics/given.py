@@ -19,7 +19,7 @@ def numbers(name: str, values: Any, kind: type = float) -> np.ndarray:
         given = np.asarray(values)
     except ValueError:  # lists of different lengths
         given = np.array(None)
-    if given.dtype.kind not in "biuf":
+    if given.dtype.kind not in "biuf" or (kind is int and not np.isfinite(given).all()):
         raise DataError(f"{name} must be an array of numbers.")
     return np.ascontiguousarray(given, np.float64 if kind is float else np.int64)
 
