@@ -23,11 +23,13 @@ MODES = {"log, FULL": ("WAL", "FULL"), "journal, EXTRA": ("DELETE", "EXTRA")}
 def made(path: Path, journal: str) -> str:
     """A ledger with some entries, kept in this way; one entry's id."""
     promise = Guarantee(PureDP(epsilon=1), Event(), AddRemove, 9)
-    for number in range(ENTRIES):
-        entry = Ledger(path).charge(population="p", path=f"{number}", fingerprint="f", guarantee=promise)
+    entries = [
+        Ledger(path).charge(population="p", path=f"{number}", fingerprint="f", guarantee=promise)
+        for number in range(ENTRIES)
+    ]
     with contextlib.closing(sqlite3.connect(path)) as file:
         file.execute(f"PRAGMA journal_mode = {journal}")
-    return entry.id
+    return entries[-1].id
 
 
 def claim(path: Path, synchronous: str, name: str, step: int) -> None:

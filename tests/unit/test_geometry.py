@@ -432,7 +432,7 @@ def test_a_wrong_column_is_refused():
     with pytest.raises(DataError, match="no column 'lat'"):
         region.check(frame({"lon": [1.0]}))
     with pytest.raises(DataError, match="must hold numbers"):
-        region.check(frame({"lon": [1.0], "lat": ["1"]}))
+        region.check(frame({"lon": [1.0], "lat": [[1.0]]}))
 
 
 def test_without_shapely_the_package_to_install_is_named(monkeypatch):
