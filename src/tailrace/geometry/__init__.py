@@ -1,9 +1,11 @@
-"""Domains of points on a geometry: public, declared, never read off the data.
+"""Domains of points on a geometry: public and declared.
 
-Points are counted on the grid of a bounding box, and a public table says which of its cells hold a part of the geometry and where
-the points of the others count. So the finest cell decides, alike on every engine: what becomes of a row depends on its
-cell alone, and on no other row. Coordinates are taken as they are: areas, lengths and distances are those of the plane
-(project degrees first where a degree of longitude must count as much as it is long).
+Points are counted on the grid of a bounding box. A public table says which of its cells hold a part
+of the geometry, and where the points of the other cells count. So the finest cell decides, alike on
+every engine: the fate of a row depends on its cell alone, and on no other row.
+
+Coordinates are taken as they are: areas, lengths and distances are those of the plane. Project
+degrees first where a degree of longitude must count as much as it is long.
 """
 
 from tailrace.geometry.codes import from_dict, measure_of_cells

@@ -1,8 +1,9 @@
-"""How much of a region lies in each cell of a grid, and points spread evenly over it.
+"""The area of a region in each grid cell.
 
-Borders are cut along the grid. Sweeping each column of cells upwards, a piece that runs right opens the area above it and one
-that runs left closes it, so the area of every cell comes from one pass over the pieces and one running sum. Cells that
-borders cross are divided into upright strips and those into trapezoids, from which points are drawn.
+Borders are cut along the grid. Sweeping each column of cells upwards, a piece that runs right opens
+the area above it and one that runs left closes it, so the area of every cell comes from one pass
+over the pieces and one running sum. Cells that borders cross are divided into upright strips, and
+those into trapezoids, from which points are drawn evenly.
 """
 
 from __future__ import annotations
@@ -16,26 +17,35 @@ from tailrace.geometry import shapes
 from tailrace.geometry.grid import Grid, Pieces, cut
 from tailrace.geometry.parts import LEAST, Parts, gathered
 
-_ATTEMPTS = 20  # at a point that rounding has not carried over a border
+# Attempts to draw a point that rounding does not carry over a border. Chosen by reasoning: rounding
+# carries few points over, and the middle of the largest trapezoid, tested beforehand, ends it.
+_ATTEMPTS = 20
 
 
 @dataclass(frozen=True, eq=False)
 class Areas:
-    """A region on a grid; every cell with a measure holds a point that is both counted in it and on the region."""
+    """A region on a grid.
+
+    Every cell with a measure holds a point that is both counted in it and on the region.
+    """
 
     region: Any
     grid: Grid
     measure: np.ndarray  # (side, side) area
-    parts: Parts  # the trapezoids of the cells that borders cross
-    trapezoids: np.ndarray  # (parts, 6) left and right side; lower border at both, upper border at both
+    # The trapezoids of the cells that borders cross.
+    parts: Parts
+    # (parts, 6) left and right side; lower border at both, upper border at both
+    trapezoids: np.ndarray
 
     def draw(self, cells: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """Points (n, 2), spread evenly over what each cell holds of the region."""
+        """Points (n, 2), even over the region in each cell."""
         points = self.grid.points(cells, rng.random((len(cells), 2)))
         waiting = np.flatnonzero(np.isin(cells, self.parts.cells))
         for _ in range(_ATTEMPTS):
             chosen = self.trapezoids[self.parts.draw(cells[waiting], rng)]
-            points[waiting] = self.grid.points(cells[waiting], _inside(chosen, rng.random((len(waiting), 2))))
+            points[waiting] = self.grid.points(
+                cells[waiting], _inside(chosen, rng.random((len(waiting), 2)))
+            )
             waiting = waiting[~_on(self.region, points[waiting])]
             if not len(waiting):
                 return points
@@ -45,11 +55,16 @@ class Areas:
 
 
 def measured(region: Any, grid: Grid) -> Areas:
-    """The areas of a region, of which the grid may hold a part only."""
+    """Measure a region on a grid.
+
+    The grid may hold only a part of the region.
+    """
     pieces = cut(shapes.segments(shapes.within(region, grid.outline)), grid)
     shares = _shares(pieces, grid.side)
     crossed, offsets = np.unique(pieces.cells, return_index=True)
-    cells, trapezoids = _trapezoids(region, grid, crossed, np.append(offsets, len(pieces.cells)), pieces)
+    cells, trapezoids = _trapezoids(
+        region, grid, crossed, np.append(offsets, len(pieces.cells)), pieces
+    )
     kept = (shares[cells] >= LEAST) & (_sizes(trapezoids) > 0)
     parts = gathered(cells[kept], _sizes(trapezoids[kept]))
     # A cell counts only if a point can be drawn in it, whatever rounding does.
@@ -63,31 +78,37 @@ def measured(region: Any, grid: Grid) -> Areas:
 
 
 def _shares(pieces: Pieces, side: int) -> np.ndarray:
-    """The share of every cell that lies inside the borders, from 0 to 1."""
+    """The share of each cell inside the borders."""
     run = pieces.end[:, 0] - pieces.start[:, 0]
     above = run * (1 - (pieces.start[:, 1] + pieces.end[:, 1]) / 2)
     opened = np.bincount(pieces.cells, run, minlength=side * side).reshape(side, side)
     here = np.bincount(pieces.cells, above, minlength=side * side).reshape(side, side)
     shares = (here + np.cumsum(opened, axis=1) - opened).reshape(-1)
-    shares = np.clip(shares if shares.sum() > 0 else -shares, 0, 1) + 0.0  # rings may run either way around
+    # Rings may run either way around.
+    shares = np.clip(shares if shares.sum() > 0 else -shares, 0, 1) + 0.0
     empty = np.ones(side * side, bool)
     empty[pieces.cells] = False
-    shares[empty] = np.round(shares[empty])  # without a border it is all or nothing
+    # A cell without a border is inside or outside as a whole.
+    shares[empty] = np.round(shares[empty])
     return shares
 
 
 def _trapezoids(
     region: Any, grid: Grid, crossed: np.ndarray, offsets: np.ndarray, pieces: Pieces
 ) -> tuple[np.ndarray, np.ndarray]:
-    """What lies inside of every crossed cell, as trapezoids with upright sides, and the cell of each."""
+    """(cells, trapezoids): the inside of every crossed cell.
+
+    The sides of a trapezoid are upright. Between two levels of one strip all is inside or all
+    outside, in turn, so one answer for the strip's widest gap gives the others.
+    """
     from tailrace.geometry import kernel
 
     (place, left, right), (strip, low, high) = kernel.strips(offsets, pieces.start, pieces.end)
-    # Between two levels of one strip all is inside or all outside, in turn: one answer for its widest gap gives the others.
     gaps = np.flatnonzero(strip[:-1] == strip[1:])
     owner, width = strip[gaps], (low[gaps + 1] + high[gaps + 1]) - (low[gaps] + high[gaps])
     number = np.arange(len(gaps)) - np.searchsorted(owner, owner)
-    widest = np.lexsort((width, owner))[np.searchsorted(owner, np.arange(len(place)), side="right") - 1]
+    last = np.searchsorted(owner, np.arange(len(place)), side="right") - 1
+    widest = np.lexsort((width, owner))[last]
     middle = (low[gaps] + high[gaps] + low[gaps + 1] + high[gaps + 1])[widest] / 4
     asked = grid.points(crossed[place], np.stack([(left + right) / 2, middle], axis=1))
     inside = (number - number[widest][owner]) % 2 == np.where(_on(region, asked), 0, 1)[owner]
@@ -106,13 +127,17 @@ def _middles(trapezoids: np.ndarray) -> np.ndarray:
 
 
 def _inside(trapezoids: np.ndarray, share: np.ndarray) -> np.ndarray:
-    """Points spread evenly over trapezoids: across in proportion to the height there, then up."""
+    """Points spread evenly over trapezoids.
+
+    Across in proportion to the height there, then up.
+    """
     left, right, low, high, upper, top = trapezoids.T
     near, far = np.maximum(upper - low, 0), np.maximum(top - high, 0)
     grown = near + np.sqrt(near**2 + share[:, 0] * (far**2 - near**2))
     across = np.divide(share[:, 0] * (near + far), grown, out=np.zeros(len(share)), where=grown > 0)
     floor, ceiling = low + across * (high - low), upper + across * (top - upper)
-    return np.stack([left + across * (right - left), floor + share[:, 1] * (ceiling - floor)], axis=1)
+    x, y = left + across * (right - left), floor + share[:, 1] * (ceiling - floor)
+    return np.stack([x, y], axis=1)
 
 
 def _on(region: Any, points: np.ndarray) -> np.ndarray:

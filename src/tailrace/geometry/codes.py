@@ -1,4 +1,4 @@
-"""What a mechanism needs to know of a domain of points, and how such a domain is stored."""
+"""Domains of points as mechanisms see them, and as stored."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ from tailrace.geometry.roads import Roads
 
 
 def measure_of_cells(points: Box | Region | Roads) -> np.ndarray:
-    """The volume, area or length that each cell of a domain of points holds of it: public; zero where a cell holds nothing.
+    """The volume, area or length in each cell: public.
+
+    It is zero where a cell holds nothing of the domain.
 
     >>> measure_of_cells(Box(low=(0, 0), high=(1, 4), columns=("x", "y"), cells=2))
     array([[1., 1.],
@@ -24,12 +26,15 @@ def measure_of_cells(points: Box | Region | Roads) -> np.ndarray:
     """
     if not isinstance(points, Box):
         return points.measure_of_cells()
-    volume = math.prod((high - low) / points.side for low, high in zip(points.low, points.high, strict=True))
-    return np.broadcast_to(volume, points.shape)  # one number, however many cells there are
+    volume = math.prod(
+        (high - low) / points.side for low, high in zip(points.low, points.high, strict=True)
+    )
+    # One number in memory, however many cells there are.
+    return np.broadcast_to(volume, points.shape)
 
 
 def from_dict(plain: dict[str, Any]) -> Schema | Box | Region | Roads:
-    """The domain that `to_dict` wrote, with a geometry or without.
+    """Build the domain that `to_dict` wrote.
 
     >>> import shapely
     >>> triangle = Region(shapely.Polygon([(0, 0), (1, 0), (0, 1)]))

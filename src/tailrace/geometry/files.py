@@ -1,4 +1,4 @@
-"""Reading a geometry from a file: GeoJSON, GeoParquet, or tables of nodes and edges."""
+"""Read a geometry from GeoJSON, GeoParquet, or tables of edges."""
 
 from __future__ import annotations
 
@@ -14,31 +14,33 @@ from tailrace.geometry import shapes
 
 
 def polygons(path: Path) -> Any:
-    """All polygons of a file, merged where they meet."""
+    """Read all polygons of a file, merged where they meet."""
     shapely = shapes.library()
     found = _parts(path, "polygons", shapely.GeometryType.POLYGON)
     if not shapely.is_valid(found).all():
         raise ConfigError(
-            f"{path.name} holds polygons that are not valid: their borders cross; see shapely.make_valid."
+            f"{path.name} holds polygons that are not valid: their borders cross; see "
+            "shapely.make_valid."
         )
     return found[0] if len(found) == 1 else shapely.union_all(found)
 
 
 def lines(path: Path) -> Any:
-    """All lines of a file."""
+    """Read all lines of a file."""
     shapely = shapes.library()
     return shapely.MultiLineString(list(_parts(path, "lines", shapely.GeometryType.LINESTRING)))
 
 
 def edges(path: Path, nodes: Path, columns: Sequence[str]) -> Any:
-    """The straight lines between the nodes at the ends of every edge."""
+    """Read edges as straight lines between their nodes."""
     shapely = shapes.library()
     places, ends = _table(nodes), _table(path)
     if not set(columns) <= set(places.columns):
         columns = ("x", "y")
     if not set(columns) <= set(places.columns[1:]) or len(ends.columns) < 2:
         raise StateError(
-            f"{nodes.name} must hold ids in its first column, and coordinates in the columns of the domain or in x and y; "
+            f"{nodes.name} must hold ids in its first column, and coordinates in the columns of "
+            "the domain or in x and y; "
             f"{path.name} the ids of an edge's ends in its first two."
         )
     ids = {node: row for row, node in enumerate(places.to_series(0).to_list())}
@@ -49,9 +51,14 @@ def edges(path: Path, nodes: Path, columns: Sequence[str]) -> Any:
         raise StateError(f"The coordinates in {nodes.name} must be numbers.") from None
     start, end = np.array(rows, np.int64)
     if not len(start) or min(start.min(), end.min()) < 0 or len(ids) != len(places):
-        raise StateError(f"Every edge in {path.name} must join two nodes of {nodes.name}, whose ids must be distinct.")
+        raise StateError(
+            f"Every edge in {path.name} must join two nodes of {nodes.name}, whose ids must be "
+            "distinct."
+        )
     apart = start != end
-    return shapely.MultiLineString(list(np.stack([points[start[apart]], points[end[apart]]], axis=1)))
+    return shapely.MultiLineString(
+        list(np.stack([points[start[apart]], points[end[apart]]], axis=1))
+    )
 
 
 def _parts(path: Path, kind: str, wanted: int) -> np.ndarray:
@@ -66,17 +73,26 @@ def _parts(path: Path, kind: str, wanted: int) -> np.ndarray:
 
 def _shapes(path: Path) -> list[Any]:
     shapely = shapes.library()
-    readers = {".geojson": _geojson, ".json": _geojson, ".parquet": _geoparquet, ".geoparquet": _geoparquet}
+    readers = {
+        ".geojson": _geojson,
+        ".json": _geojson,
+        ".parquet": _geoparquet,
+        ".geoparquet": _geoparquet,
+    }
     if path.suffix.lower() not in readers:
         raise ConfigError("A geometry is read from .geojson, .json, .parquet or .geoparquet files.")
     try:
         return readers[path.suffix.lower()](path)
     except OSError:
-        raise StateError(f"{path.name} cannot be read: no such file, or not a readable one.") from None
+        raise StateError(
+            f"{path.name} cannot be read: no such file, or not a readable one."
+        ) from None
     except (KeyError, TypeError, ValueError, AttributeError, shapely.errors.ShapelyError) as error:
         if isinstance(error, ConfigError):
             raise
-        raise StateError(f"{path.name} is damaged, or no GeoJSON or GeoParquet as its name says.") from None
+        raise StateError(
+            f"{path.name} is damaged, or no GeoJSON or GeoParquet as its name says."
+        ) from None
 
 
 def _geojson(path: Path) -> list[Any]:
@@ -86,7 +102,10 @@ def _geojson(path: Path) -> list[Any]:
 
 
 def _geometries(plain: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """The geometries of a collection of features, of one feature, or the one that it is; features may have none."""
+    """The geometries of a collection, feature or single geometry.
+
+    A feature may have none.
+    """
     if plain["type"] == "FeatureCollection":
         for feature in plain["features"]:
             yield from _geometries(feature)

@@ -1,4 +1,4 @@
-"""The grid of a bounding box: where its cells begin and end in doubles, and straight lines cut along it."""
+"""The grid of a box, and lines cut along it."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ from tailrace.domain import Box
 class Grid:
     """A box of two dimensions in units of its cells.
 
-    A point (x, y) lies at (x - low) * scale, exactly as a box counts it, so what is cut here and what is counted there fall
-    on the same side of every edge.
+    A point (x, y) lies at (x - low) * scale, exactly as a box counts it: cutting here and counting
+    there put it on the same side of every edge.
     """
 
     low: np.ndarray  # (2,)
     scale: np.ndarray  # (2,) cells per unit of the coordinates
-    first: np.ndarray  # (2, side) a double at the lower edge of each cell that is counted in it
-    last: np.ndarray  # (2, side) the same at the upper edge
+    # (2, side) the lowest and the highest double, nearly, that is counted in each cell
+    first: np.ndarray
+    last: np.ndarray
 
     @property
     def side(self) -> int:
@@ -28,7 +29,7 @@ class Grid:
 
     @property
     def width(self) -> np.ndarray:
-        """Of a cell, in units of the coordinates."""
+        """The sides of a cell, in units of the coordinates."""
         return 1 / self.scale
 
     @property
@@ -39,14 +40,19 @@ class Grid:
     def scaled(self, points: np.ndarray) -> np.ndarray:
         """Points (n, 2) of the coordinates in units of cells."""
         values = (points - self.low) * self.scale
-        return np.where(points <= self.last[:, -1], np.minimum(values, self.side), values)  # the highest edge is inside
+        # The highest edge is inside.
+        return np.where(points <= self.last[:, -1], np.minimum(values, self.side), values)
 
     def points(self, cells: np.ndarray, inside: np.ndarray) -> np.ndarray:
-        """The points (n, 2) at places `inside` (n, 2) of their cells, from 0 to 1; each is counted in its cell."""
+        """The points at given places of their cells.
+
+        `inside` (n, 2) are places from 0 to 1; each point (n, 2) is counted in its cell.
+        """
         codes = np.stack(np.divmod(cells, self.side), axis=1)
         values = self.low + (codes + inside) / self.scale
         axes = np.arange(2)
-        return np.clip(values, self.first[axes, codes], self.last[axes, codes])  # rounding may stray over an edge
+        # Rounding may stray over an edge.
+        return np.clip(values, self.first[axes, codes], self.last[axes, codes])
 
 
 def of_box(box: Box) -> Grid:
@@ -70,7 +76,10 @@ def of_box(box: Box) -> Grid:
 
 @dataclass(frozen=True, eq=False)
 class Pieces:
-    """Parts of segments, each within one cell, sorted by cell; those outside the grid are left out."""
+    """Parts of segments, each within one cell, sorted by cell.
+
+    Parts outside the grid are left out.
+    """
 
     cells: np.ndarray  # (pieces,) int64
     start: np.ndarray  # (pieces, 2) inside the cell, from 0 to 1
@@ -79,15 +88,18 @@ class Pieces:
 
 
 def cut(segments: np.ndarray, grid: Grid) -> Pieces:
-    """Segments (n, 4) cut wherever they cross a line of the grid."""
+    """Cut segments (n, 4) at the lines of the grid."""
     start, end = grid.scaled(segments[:, :2]), grid.scaled(segments[:, 2:])
-    owners, shares = [np.arange(len(segments))] * 2, [np.zeros(len(segments)), np.ones(len(segments))]
+    many = len(segments)
+    owners, shares = [np.arange(many)] * 2, [np.zeros(many), np.ones(many)]
     for axis in range(2):
         a, b = start[:, axis], end[:, axis]
-        lines = np.clip([np.floor(np.minimum(a, b)) + 1, np.ceil(np.maximum(a, b))], 0, grid.side + 1).astype(np.int64)
+        lines = [np.floor(np.minimum(a, b)) + 1, np.ceil(np.maximum(a, b))]
+        lines = np.clip(lines, 0, grid.side + 1).astype(np.int64)
         crossed = np.maximum(lines[1] - lines[0], 0)
-        owner = np.repeat(np.arange(len(segments)), crossed)
-        line = np.arange(len(owner)) - np.repeat(np.cumsum(crossed) - crossed, crossed) + lines[0][owner]
+        owner = np.repeat(np.arange(many), crossed)
+        before = np.repeat(np.cumsum(crossed) - crossed, crossed)
+        line = np.arange(len(owner)) - before + lines[0][owner]
         owners.append(owner)
         shares.append(np.clip((line - a[owner]) / (b[owner] - a[owner]), 0, 1))
     owner, share = np.concatenate(owners), np.concatenate(shares)
@@ -95,7 +107,8 @@ def cut(segments: np.ndarray, grid: Grid) -> Pieces:
     owner, share = owner[order], share[order]
     at = start[owner] + share[:, None] * (end - start)[owner]
     kept = (owner[:-1] == owner[1:]) & (share[:-1] < share[1:])
-    return _placed(at[:-1][kept], at[1:][kept], np.diff(share)[kept] * _lengths(segments)[owner[:-1][kept]], grid)
+    length = np.diff(share)[kept] * _lengths(segments)[owner[:-1][kept]]
+    return _placed(at[:-1][kept], at[1:][kept], length, grid)
 
 
 def _placed(start: np.ndarray, end: np.ndarray, length: np.ndarray, grid: Grid) -> Pieces:

@@ -1,18 +1,25 @@
-"""Compiled loops over cells: strips of a polygon, a part drawn among those of a cell, the nearest cell that holds something."""
+"""Compiled loops over cells: strips, draws, nearest cells."""
 
 import numpy as np
 from numba import njit
 
-THIN = 1e-12  # of a cell: a strip that narrow is rounding, not geometry
+# Of a cell: a narrower strip is rounding, not geometry. Chosen by reasoning: far above the
+# precision of doubles, far below LEAST in parts.py.
+THIN = 1e-12
 
 
 @njit(cache=True)
 def strips(offsets, start, end):
-    """Upright strips of cells between the ends of their pieces, and the pieces that run through each.
+    """Cut cells into upright strips between the ends of pieces.
 
-    The pieces from offsets[i] to offsets[i + 1] lie in cell i. Returns of each strip the cell, the left and the right
-    side; and the levels of all strips, from bottom to top, as the strip they belong to and their height at both sides: its
-    floor (0, 0), the pieces that run through it, its ceiling (1, 1). No two borders of a valid polygon cross in a strip.
+    The pieces from offsets[i] to offsets[i + 1] lie in cell i. No two borders of a valid polygon
+    cross within a strip.
+
+    Returns two tuples of arrays:
+
+    1. For each strip its cell, its left side and its right side.
+    2. The levels of all strips, from bottom to top: the strip and the heights at both sides. They
+       are its floor (0, 0), the pieces that run through it, and its ceiling (1, 1).
     """
     cells, lefts, rights = [0][:0], [0.0][:0], [0.0][:0]
     owners, at_left, at_right = [0][:0], [0.0][:0], [0.0][:0]
@@ -24,9 +31,12 @@ def strips(offsets, start, end):
             left, right = sides[side - 1], sides[side]
             if right - left <= THIN:
                 continue
-            through = np.flatnonzero((np.minimum(a[:, 0], b[:, 0]) <= left) & (np.maximum(a[:, 0], b[:, 0]) >= right))
+            through = np.flatnonzero(
+                (np.minimum(a[:, 0], b[:, 0]) <= left) & (np.maximum(a[:, 0], b[:, 0]) >= right)
+            )
             slope = (b[through, 1] - a[through, 1]) / (b[through, 0] - a[through, 0])
-            low, high = a[through, 1] + (left - a[through, 0]) * slope, a[through, 1] + (right - a[through, 0]) * slope
+            low = a[through, 1] + (left - a[through, 0]) * slope
+            high = a[through, 1] + (right - a[through, 0]) * slope
             owners.append(len(cells))
             at_left.append(0.0)
             at_right.append(0.0)
@@ -46,7 +56,10 @@ def strips(offsets, start, end):
 
 @njit(cache=True)
 def cumulate(offsets, sizes):
-    """Sizes added up anew in each cell, so that small ones are not lost beside those of other cells."""
+    """Cumulate sizes anew in each cell.
+
+    Small ones are then not lost beside those of other cells.
+    """
     sums = sizes.copy()
     for cell in range(len(offsets) - 1):
         for part in range(offsets[cell] + 1, offsets[cell + 1]):
@@ -56,7 +69,10 @@ def cumulate(offsets, sizes):
 
 @njit(cache=True)
 def choose(offsets, cumulated, cells, shares):
-    """The part at each share, from 0 to 1, of its cell: the first whose cumulated size is above it."""
+    """The part at each share of its cell.
+
+    It is the first part whose cumulated size is above the share, which runs from 0 to 1.
+    """
     parts = np.empty(len(cells), np.int64)
     for i in range(len(cells)):
         low, high = offsets[cells[i]], offsets[cells[i] + 1] - 1
@@ -73,10 +89,11 @@ def choose(offsets, cumulated, cells, shares):
 
 @njit(cache=True)
 def nearest(held, width, height, reach):
-    """The number of the nearest held cell for each cell of a grid, centre to centre; -1 where all are beyond reach.
+    """The nearest held cell for each cell of a grid.
 
-    Exact in two passes: along rows, then for each column the lower envelope of the parabolas that the rows' distances make
-    (Felzenszwalb and Huttenlocher, Distance transforms of sampled functions, 2012).
+    Distances are centre to centre; -1 where all held cells are beyond reach. Exact in two passes:
+    along rows, then for each column the lower envelope of the parabolas that the rows' distances
+    make (Felzenszwalb and Huttenlocher, Distance transforms of sampled functions, 2012).
     """
     rows, columns = held.shape
     along = np.full((rows, columns), -1, np.int64)
@@ -106,7 +123,8 @@ def nearest(held, width, height, reach):
                     break
                 count -= 1
             if count:
-                until[count - 1] = begins  # where the parabola of row i takes over
+                # Where the parabola of row i takes over.
+                until[count - 1] = begins
             lowest[count] = i
             count += 1
         place = 0

@@ -1,4 +1,4 @@
-"""How much of a line network lies in each cell of a grid, and points spread evenly along it."""
+"""The length of a line network in each grid cell."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tailrace.geometry.parts import LEAST, Parts, gathered
 
 @dataclass(frozen=True, eq=False)
 class Lengths:
-    """A line network on a grid: its pieces, each within a cell."""
+    """A line network on a grid, in pieces within cells."""
 
     grid: Grid
     measure: np.ndarray  # (side, side) length
@@ -22,7 +22,7 @@ class Lengths:
     pieces: Pieces
 
     def draw(self, cells: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """Points (n, 2), spread evenly along what each cell holds of the lines."""
+        """Points (n, 2), even along the lines in each cell."""
         chosen = self.parts.draw(cells, rng)
         share = rng.random((len(cells), 1))
         start, end = self.pieces.start[chosen], self.pieces.end[chosen]
@@ -30,11 +30,13 @@ class Lengths:
 
 
 def measured(lines: Any, grid: Grid) -> Lengths:
-    """The lengths of lines inside the grid; a stretch that is listed twice, in whatever direction, counts once."""
+    """Measure lines inside the grid.
+
+    A stretch that is listed twice, in whatever direction, counts once.
+    """
     segments = shapes.segments(lines)
-    backwards = (segments[:, 0] > segments[:, 2]) | (
-        (segments[:, 0] == segments[:, 2]) & (segments[:, 1] > segments[:, 3])
-    )
+    x, y, to_x, to_y = segments.T
+    backwards = (x > to_x) | ((x == to_x) & (y > to_y))
     segments[backwards] = segments[backwards][:, [2, 3, 0, 1]]
     pieces = cut(np.unique(segments, axis=0), grid)
     size = grid.side * grid.side

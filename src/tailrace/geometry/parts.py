@@ -1,4 +1,4 @@
-"""Drawing among the parts of cells: each cell holds some parts of public sizes, and a part is drawn in proportion to its size."""
+"""Parts of cells, drawn in proportion to their sizes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-LEAST = 1e-9  # of a cell's area or side: what a cell holds less of is rounding, and counts as nothing
+# Of a cell's area or side: a cell that holds less counts as empty. Chosen by reasoning: less is
+# rounding.
+LEAST = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -14,12 +16,16 @@ class Parts:
     """The parts of some cells, sorted by cell."""
 
     cells: np.ndarray  # (cells,) int64, increasing
-    offsets: np.ndarray  # (cells + 1,) the parts from offsets[i] to offsets[i + 1] lie in cells[i]
+    # (cells + 1,) the parts from offsets[i] to offsets[i + 1] lie in cells[i]
+    offsets: np.ndarray
     cumulated: np.ndarray  # (parts,) sizes added up within each cell
     largest: np.ndarray  # (cells,) the largest part of each
 
     def draw(self, cells: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """A part of each of these cells, which must all have some."""
+        """Draw a part of each cell.
+
+        Every cell must have one.
+        """
         from tailrace.geometry import kernel
 
         place = np.searchsorted(self.cells, cells)
@@ -31,7 +37,7 @@ class Parts:
 
 
 def gathered(cells: np.ndarray, sizes: np.ndarray) -> Parts:
-    """Parts of positive sizes with the cell of each, sorted by cell."""
+    """Gather parts of positive sizes, sorted by their cells."""
     from tailrace.geometry import kernel
 
     known, first = np.unique(cells, return_index=True)

@@ -1,4 +1,4 @@
-"""Points on a line network: the domain of places on roads, rails or rivers."""
+"""Points on a line network: the domain of roads."""
 
 from __future__ import annotations
 
@@ -8,30 +8,35 @@ import numbers
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
-import narwhals as nw
 import numpy as np
 
 from tailrace.calls import told
-from tailrace.domain import Box, Frame
 from tailrace.domain.attributes import policy
 from tailrace.errors import ConfigError
 from tailrace.geometry import files, grid, lengths, shapes
-from tailrace.geometry.cells import box_of, drawable, held, homes
+from tailrace.geometry.cells import OnBox, box_of, nonempty
 
 
 @told
 @dataclass(frozen=True, init=False, repr=False)
-class Roads:
-    """Points on a shapely LineString or MultiLineString, on a grid of `cells` per side of its bounding box.
+class Roads(OnBox):
+    """Points on a shapely LineString or MultiLineString.
 
-    The finest cell decides, by one public table for all engines, since no double lies exactly on a slanting line: a point
-    counts if its cell holds a piece of a line. `outside="drop"` does not count a point of any other cell; "nearest" counts it in
-    the nearest cell that holds a piece, if that is within `reach` (centre to centre, in units of the coordinates), and
-    drops it beyond; the bounding box is then wider by `reach` on every side. What is decoded lies on a line, to the last digits of a
-    double, evenly by length. `box` (lowest x and y, highest x and y) takes the place of the bounding box, and cuts off
-    the lines what it does not hold.
+    The finest cell decides, by one public table for all engines, since no double lies exactly on a
+    slanting line: a point counts if its cell holds a piece of a line. Decoded points lie on a line,
+    to the last digits of a double, evenly by length.
+
+    Parameters
+    lines: the network of roads, rails or rivers.
+    columns: the names of x and y.
+    cells: per side of the bounding box.
+    outside: the policy for a point in a cell without any piece. "drop" does not count it; "nearest"
+        counts it in the nearest cell that holds a piece, if that is within `reach`.
+    reach: the farthest that a point may be moved, centre to centre, in units of the coordinates;
+        the bounding box is wider by it on every side.
+    box: lowest x and y, highest x and y, in place of the bounding box; cuts off the lines beyond.
 
     >>> import shapely
     >>> Roads(shapely.LineString([(0, 0), (4, 4), (4, 0)]), cells=2).measure_of_cells().round(1)
@@ -39,9 +44,7 @@ class Roads:
            [2. , 4.8]])
     """
 
-    wkb: bytes  # the lines as well-known binary: bytes compare and hash
-    box: Box
-    outside: Literal["drop", "nearest"]
+    _noun: ClassVar[str] = "lines"
     reach: float | None
 
     def __init__(
@@ -57,108 +60,58 @@ class Roads:
         policy(outside, ("drop", "nearest"), "Roads")
         if (reach is None) == (outside == "nearest"):
             raise ConfigError(
-                "outside='nearest' of Roads needs reach=, the farthest that a point may be moved; with outside='drop' the cell decides."
+                "outside='nearest' of Roads needs reach=, the farthest that a point may be moved; "
+                "with outside='drop' the cell decides."
             )
         far = _distance(reach) if reach is not None else 0.0
         shape = shapes.lines(lines)
-        place = box_of(shape, "Roads", columns=columns, cells=cells, beyond="drop", box=box, margin=far)
+        place = box_of(
+            shape, "Roads", columns=columns, cells=cells, beyond="drop", box=box, margin=far
+        )
         if reach is not None and far < min(np.subtract(place.high, place.low)) / place.side:
-            raise ConfigError("reach of Roads must be at least the width of a cell, or no point could be moved.")
-        values = {"wkb": shapes.to_bytes(shape), "box": place, "outside": outside, "reach": far or None}
-        for name, value in values.items():
+            raise ConfigError(
+                "reach of Roads must be at least the width of a cell, or no point could be moved."
+            )
+        values = {"wkb": shapes.to_bytes(shape), "box": place, "outside": outside}
+        for name, value in (values | {"reach": far or None}).items():
             object.__setattr__(self, name, value)
 
     @classmethod
     def read(cls, path: str | Path, *, nodes: str | Path | None = None, **options: Any) -> Roads:
-        """The lines of a GeoJSON or GeoParquet file, or straight edges between nodes; `options` as of Roads.
+        """Read lines from a file, or edges between nodes.
 
-        With `nodes` both are tables, CSV or Parquet. The first column of `nodes` is the node's id, and its coordinates are in the
-        columns of the domain or in x and y; the first two columns of `path` are the ids of an edge's ends.
+        Parameters
+        path: a GeoJSON or GeoParquet file; with `nodes` a table (CSV or Parquet) whose first two
+            columns are the ids of an edge's ends.
+        nodes: a table with a node's id in its first column, and its coordinates in the columns of
+            the domain or in x and y.
+        options: the keyword parameters of Roads.
         """
         if nodes is None:
             return cls(files.lines(Path(path)), **options)
-        return cls(files.edges(Path(path), Path(nodes), options.get("columns", ("lon", "lat"))), **options)
+        columns = options.get("columns", ("lon", "lat"))
+        return cls(files.edges(Path(path), Path(nodes), columns), **options)
 
     def __repr__(self) -> str:
-        many = shapes.library().get_num_geometries(self.lines)
-        place = f"low={self.low}, high={self.high}, columns={self.columns}"
-        return f"Roads(<{many} lines>, {place}, cells={self.side}, outside={self.outside!r}, reach={self.reach})"
+        return f"{super().__repr__()[:-1]}, reach={self.reach})"
 
-    @functools.cached_property
+    @property
     def lines(self) -> Any:
         """The shapely geometry."""
-        return shapes.from_bytes(self.wkb)
+        return self._geometry
 
     @property
-    def low(self) -> tuple[float, ...]:
-        return self.box.low
-
-    @property
-    def high(self) -> tuple[float, ...]:
-        return self.box.high
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        return self.box.columns
-
-    @property
-    def side(self) -> int:
-        return self.box.side
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return self.box.shape
-
-    @property
-    def size(self) -> int:
-        """The number of cells of the box, empty ones too."""
-        return self.box.size
-
-    @property
-    def types(self) -> dict[str, nw.dtypes.DType]:
-        """The column types of what is decoded; they come from the domain, never from a frame."""
-        return self.box.types
+    def _farthest(self) -> float:
+        return self.reach or 0.0
 
     @functools.cached_property
-    def _lengths(self) -> lengths.Lengths:
-        return held(lengths.measured(self.lines, grid.of_box(self.box)), "Roads")
-
-    @functools.cached_property
-    def _homes(self) -> np.ndarray:
-        return homes(self._lengths, reach=self.reach or 0.0)
-
-    def measure_of_cells(self) -> np.ndarray:
-        """The length of lines inside each cell, by x and y: public; zero in cells that miss the lines."""
-        return self._lengths.measure
-
-    def check(self, frame: Frame) -> None:
-        """Refuse a frame without the columns, or with one that does not hold numbers."""
-        self.box.check(frame)
-
-    def cell(self, frame: Frame) -> nw.Expr:
-        """One expression, on any engine: the row's cell of the box, null beyond it; `settle` says where that one counts."""
-        return self.box.cell(frame)
-
-    def settle(self, cells: np.ndarray) -> np.ndarray:
-        """From cells of the box to those that count: a public table; -1 where the row is dropped."""
-        from tailrace.domain import kernel
-
-        return kernel.look_up(cells, self._homes)
-
-    def cells(self, frame: nw.DataFrame[Any]) -> np.ndarray:
-        """The cell that each row of an in-memory frame counts in: int64, -1 where the row is dropped."""
-        return self.settle(self.box.cells(frame))
-
-    def decode(self, cells: np.ndarray, rng: np.random.Generator) -> dict[str, np.ndarray]:
-        """A point of a line in each cell, evenly by length inside it."""
-        points = self._lengths.draw(drawable(cells, self._lengths.measure), rng)
-        return dict(zip(self.columns, np.ascontiguousarray(points.T), strict=True))
+    def _measured(self) -> lengths.Lengths:
+        found = lengths.measured(self.lines, grid.of_box(self.box))
+        return nonempty(found, "Roads")
 
     def to_dict(self) -> dict[str, Any]:
-        """The roads in the plain values of a TOML or JSON file, their lines as well-known binary in hexadecimal digits."""
-        place = {"columns": list(self.columns), "box": [*self.low, *self.high], "cells": self.side}
-        reach = {} if self.reach is None else {"reach": self.reach}
-        return {"kind": "Roads", "lines": self.wkb.hex(), **place, "outside": self.outside, **reach}
+        """The roads in plain values of TOML or JSON."""
+        return super().to_dict() | ({} if self.reach is None else {"reach": self.reach})
 
 
 def _distance(reach: float) -> float:

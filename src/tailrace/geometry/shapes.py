@@ -1,4 +1,7 @@
-"""Polygons and lines as shapely knows them, checked once and kept as bytes, which compare, hash and are stored exactly."""
+"""Polygons and lines of shapely, kept as bytes.
+
+They are checked once. Bytes compare, hash and are stored exactly.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from tailrace.errors import ConfigError
 
 
 def library() -> ModuleType:
-    """shapely, which only domains with a geometry need."""
+    """Import shapely, which only domains with a geometry need."""
     try:
         import shapely
     except ImportError:
@@ -20,26 +23,30 @@ def library() -> ModuleType:
 
 
 def polygons(given: Any) -> Any:
-    """A valid polygon or multipolygon of some area, in two dimensions."""
+    """Check polygons: valid, of some area, in two dimensions."""
     shapely = library()
     if not isinstance(given, shapely.Polygon | shapely.MultiPolygon):
         raise ConfigError(
-            "Region takes a shapely Polygon or MultiPolygon; read one from a file with Region.read(path)."
+            "Region takes a shapely Polygon or MultiPolygon; read one from a file with "
+            "Region.read(path)."
         )
     flat = _flat(given, "polygons of a Region")
     if not shapely.is_valid(flat):
-        raise ConfigError("polygons of a Region must be valid, without crossing borders; see shapely.make_valid.")
+        raise ConfigError(
+            "polygons of a Region must be valid, without crossing borders; see shapely.make_valid."
+        )
     if not flat.area > 0:
         raise ConfigError("polygons of a Region must have an area.")
     return flat
 
 
 def lines(given: Any) -> Any:
-    """A line or several, of some length, in two dimensions."""
+    """Check lines: of some length, in two dimensions."""
     shapely = library()
     if not isinstance(given, shapely.LineString | shapely.MultiLineString):
         raise ConfigError(
-            "Roads takes a shapely LineString or MultiLineString; read one from a file with Roads.read(path)."
+            "Roads takes a shapely LineString or MultiLineString; read one from a file with "
+            "Roads.read(path)."
         )
     flat = _flat(given, "lines of Roads")
     if not flat.length > 0:
@@ -53,7 +60,7 @@ def to_bytes(shape: Any) -> bytes:
 
 
 def from_bytes(wkb: bytes) -> Any:
-    """The shape again, prepared for many questions about points."""
+    """The shape of well-known binary, prepared for many point queries."""
     shapely = library()
     shape = shapely.from_wkb(wkb)
     shapely.prepare(shape)
@@ -66,13 +73,19 @@ def from_text(plain: Any) -> Any:
     try:
         return shapely.from_wkb(bytes.fromhex(plain))
     except (TypeError, ValueError, shapely.errors.ShapelyError):
-        raise ConfigError("A stored geometry must be well-known binary in hexadecimal digits.") from None
+        raise ConfigError(
+            "A stored geometry must be well-known binary in hexadecimal digits."
+        ) from None
 
 
 def segments(shape: Any) -> np.ndarray:
-    """Every straight stretch of rings or lines as x, y, x, y: of polygons all borders, the inside on the same hand."""
+    """Every straight stretch of rings or lines.
+
+    Each is x, y, x, y. Of polygons all borders, with the inside always on the same hand.
+    """
     shapely = library()
-    parts = shapely.get_parts(shapely.normalize(shape))  # which orients rings
+    # To normalize orients rings.
+    parts = shapely.get_parts(shapely.normalize(shape))
     if shapely.get_dimensions(shape) == 2:
         parts = shapely.get_rings(parts)
     points, owner = shapely.get_coordinates(parts, return_index=True)
@@ -80,7 +93,10 @@ def segments(shape: Any) -> np.ndarray:
 
 
 def within(shape: Any, outline: tuple[float, float, float, float]) -> Any:
-    """The part of polygons, or of lines, that lies in a rectangle; nothing of lower dimension."""
+    """The part of polygons or lines inside a rectangle.
+
+    What the cut makes of lower dimension is left out.
+    """
     shapely = library()
     rectangle = shapely.box(*outline)
     if shapely.covers(rectangle, shape):
@@ -95,4 +111,5 @@ def _flat(shape: Any, name: str) -> Any:
     flat = shapely.force_2d(shape)
     if flat.is_empty or not np.isfinite(shapely.get_coordinates(flat)).all():
         raise ConfigError(f"{name} must have points, and all of them finite coordinates.")
-    return shapely.transform(flat, lambda points: points + 0.0)  # -0.0 becomes 0.0, as everywhere in domains
+    # -0.0 becomes 0.0, as everywhere in domains.
+    return shapely.transform(flat, lambda points: points + 0.0)
