@@ -1,4 +1,7 @@
-"""Models of a whole table from noisy counts of some of its marginals: post-processing, at no cost in privacy."""
+"""Models of a table, fitted to noisy marginals.
+
+This is post-processing, at no cost in privacy.
+"""
 
 from tailrace.fit.base import Conditional, Fit, Measured, Model
 from tailrace.fit.junction_tree import JunctionTree, TreeModel

@@ -1,4 +1,7 @@
-"""Any marginal of a calibrated junction tree, by elimination along the tree; answers share what they have in common."""
+"""Marginals of a calibrated junction tree, by elimination.
+
+Answers share the intermediate tables that they have in common.
+"""
 
 from __future__ import annotations
 
@@ -14,17 +17,22 @@ from tailrace.fit.triangulation import Clique
 
 
 class Answers:
-    """Answers from the expected counts of every tree clique; what is found on the way is kept for the next question."""
+    """Marginals from the expected counts of every tree clique.
+
+    Intermediate tables are kept for later questions.
+    """
 
     def __init__(self, tree: Tree, tables: np.ndarray):
         self.tree = tree
         first = tree.arrays.first
-        self._tables = [tables[first[place] : first[place + 1]] for place in range(len(tree.cliques))]
+        self._tables = [
+            tables[first[place] : first[place + 1]] for place in range(len(tree.cliques))
+        ]
         self._parts: dict[tuple[int, Clique], np.ndarray] = {}
         self._conditionals: dict[tuple[int, Clique, Clique], np.ndarray] = {}
 
     def marginal(self, clique: Sequence[int]) -> np.ndarray:
-        """The expected counts of `clique`, in its own order of attributes."""
+        """The expected counts of `clique`, in its own order."""
         clique = tuple(clique)
         place = self.tree.place(clique)
         if place >= 0:
@@ -34,13 +42,19 @@ class Answers:
         return self._joint(clique)
 
     def shares(self, place: int, one: int, given: Clique) -> np.ndarray:
-        """The distribution of attribute `one` for each cell of `given`, in one tree clique; even where nothing is expected."""
+        """The distribution of `one` for each cell of `given`.
+
+        All attributes lie in one tree clique; the distribution is even where nothing is expected.
+        """
         joint = self.part(place, (*given, one)).reshape(-1, self.tree.shape[one])
         mass = joint.sum(axis=1, keepdims=True)
         return np.divide(joint, mass, out=np.full(joint.shape, 1 / joint.shape[1]), where=mass > 0)
 
     def part(self, place: int, part: Clique) -> np.ndarray:
-        """The counts of some attributes of one tree clique, in the order given, as a flat array."""
+        """The counts of some attributes of one tree clique.
+
+        They are a flat array, in the order given.
+        """
         from tailrace.fit.kernel import summed
 
         key = (place, part)
@@ -48,22 +62,34 @@ class Answers:
             kept = stored(self.tree.shape, part)
             lengths, strides = axes_of(self.tree.shape, self.tree.cliques[place], kept)
             sizes = self.tree.sizes(kept)
-            table = summed(self._tables[place], np.array(lengths, np.int64), np.array(strides, np.int64), prod(sizes))
-            self._parts[key] = table.reshape(sizes).transpose([kept.index(one) for one in part]).ravel()
+            table = summed(
+                self._tables[place],
+                np.array(lengths, np.int64),
+                np.array(strides, np.int64),
+                prod(sizes),
+            )
+            self._parts[key] = (
+                table.reshape(sizes).transpose([kept.index(one) for one in part]).ravel()
+            )
         return self._parts[key]
 
     def conditional(self, place: int, rest: Clique, given: Clique) -> np.ndarray:
-        """The share of `rest` in each cell of `given`, as (cells of given, cells of rest)."""
+        """The share of `rest` in each cell of `given`.
+
+        The array is (cells of given, cells of rest).
+        """
         key = (place, rest, given)
         if key not in self._conditionals:
             joint = self.part(place, given + rest).reshape(prod(self.tree.sizes(given)), -1)
             mass = joint.sum(axis=1, keepdims=True)
-            self._conditionals[key] = np.divide(joint, mass, out=np.zeros_like(joint), where=mass > 0)
+            self._conditionals[key] = np.divide(
+                joint, mass, out=np.zeros_like(joint), where=mass > 0
+            )
         return self._conditionals[key]
 
     @cached_property
     def neighbours(self) -> list[list[tuple[int, Clique]]]:
-        """Of each tree clique, the cliques beside it and what it shares with them."""
+        """The (clique, separator) pairs beside each tree clique."""
         beside: list[list[tuple[int, Clique]]] = [[] for _ in self.tree.cliques]
         for place in range(1, len(self.tree.cliques)):
             parent, shared = self.tree.parents[place], self.tree.separators[place]
@@ -76,15 +102,25 @@ class Answers:
         return Paths(self)
 
     def _joint(self, clique: Clique) -> np.ndarray:
-        """Counts of attributes from several cliques: each branch of the tree hands up its own, given what it shares."""
+        """Counts of attributes that lie in several cliques.
+
+        Each branch of the tree hands up its own attributes, given its separator.
+        """
         wanted = set(clique)
         cliques = self.tree.cliques
-        root = max(range(len(cliques)), key=lambda place: (len(wanted & set(cliques[place])), -place))
+        root = max(
+            range(len(cliques)), key=lambda place: (len(wanted & set(cliques[place])), -place)
+        )
         attributes, table = self._branch(root, -1, (), wanted)
         return table.transpose([attributes.index(one) for one in clique])
 
-    def _branch(self, place: int, above: int, shared: Clique, wanted: set[int]) -> tuple[Clique, np.ndarray]:
-        """(attributes, table): what is wanted of this branch of the tree, given `shared`; at the top, counts."""
+    def _branch(
+        self, place: int, above: int, shared: Clique, wanted: set[int]
+    ) -> tuple[Clique, np.ndarray]:
+        """(attributes, table): the `wanted` attributes of one branch.
+
+        The table is conditional on `shared`; at the root it holds counts.
+        """
         here = set(self.tree.cliques[place])
         below = [
             (through, self._branch(beside, place, through, wanted - here))

@@ -1,12 +1,14 @@
-"""Entropic descent: the potentials whose marginals are nearest, in squares over variance, to what was measured.
+"""Entropic descent to the potentials nearest to the measurements.
 
-The loss is half the sum of squared deviations, plus `smoothing` times the relative entropy of the whole table to an even one.
-That keeps the model from following noise into corners where cells are empty for good, and makes the best table unique.
+The loss is half the sum of squared deviations over their variance, plus `smoothing` times the
+relative entropy of the whole table to an even one. The second term keeps the model from following
+noise into corners where cells stay empty for good, and makes the best table unique.
 
-A step of mirror descent moves the potentials against the loss's gradient in the marginals. Here several such steps are
-combined into the best one for a quadratic model of the loss, by conjugate gradients in the geometry of the model's own
-covariance; a penalty on the distance moved (relative entropy again) holds the step where the quadratic model is true. With a
-large penalty this is mirror descent, with a small one Newton's method.
+A step of mirror descent moves the potentials against the loss's gradient in the marginals. Here
+several such steps are combined into the best one for a quadratic model of the loss, by conjugate
+gradients in the geometry of the model's own covariance. A penalty on the distance moved (relative
+entropy again) holds the step where the quadratic model is true. With a large penalty this is mirror
+descent, with a small one Newton's method.
 """
 
 from __future__ import annotations
@@ -17,17 +19,21 @@ import numpy as np
 
 from tailrace.fit.tree import Tree
 
-DIRECTIONS = 20  # conjugate directions in a step
-LONGEST = 2.0  # a potential grows by no more in one step: the quadratic model knows nothing of powers
-WEAKER, STRONGER = (
-    8.0,
-    4.0,
-)  # factors of the penalty, after a step that did as the model said and after one that did not
+# All four were chosen by trial while building; no committed result.
+# Conjugate directions in a step.
+DIRECTIONS = 20
+# The most that a potential grows in one step: the quadratic model knows nothing of powers.
+LONGEST = 2.0
+# Factors of the penalty, after a step that kept its promise and after one that did not.
+WEAKER, STRONGER = 8.0, 4.0
 
 
 @dataclass(frozen=True, eq=False)
 class Target:
-    """Counts, and one over their variance, for each cell of every part of a tree; weight 0 where nothing was measured."""
+    """Measured counts and their weights, for each tree part.
+
+    The weight is one over the variance, and 0 where nothing was measured.
+    """
 
     counts: np.ndarray
     weights: np.ndarray
@@ -38,7 +44,7 @@ class Target:
 
 @dataclass(frozen=True, eq=False)
 class Point:
-    """Potentials, and the tables, the marginals, the loss and its gradient in the marginals that follow from them."""
+    """Potentials, and what follows from them."""
 
     potentials: np.ndarray
     tables: np.ndarray
@@ -47,8 +53,13 @@ class Point:
     gradient: np.ndarray
 
 
-def descend(tree: Tree, target: Target, potentials: np.ndarray, rounds: int, tolerance: float) -> np.ndarray:
-    """From `potentials` down, until a round promises less than `tolerance` for each measured cell; the loss never grows."""
+def descend(
+    tree: Tree, target: Target, potentials: np.ndarray, rounds: int, tolerance: float
+) -> np.ndarray:
+    """Descend from `potentials`; the loss never grows.
+
+    It ends after `rounds`, or when a round promises less than `tolerance` for each measured cell.
+    """
     from tailrace.fit.kernel import conjugate_step
 
     point = point_at(tree, target, potentials)
@@ -74,8 +85,13 @@ def descend(tree: Tree, target: Target, potentials: np.ndarray, rounds: int, tol
     return point.potentials
 
 
-def calibrated(tree: Tree, potentials: np.ndarray, total: float) -> tuple[np.ndarray, np.ndarray, float]:
-    """(tables, marginals, partition): expected counts of the tree's cliques and of their parts, and the log of the partition function."""
+def calibrated(
+    tree: Tree, potentials: np.ndarray, total: float
+) -> tuple[np.ndarray, np.ndarray, float]:
+    """(tables, marginals, log partition function) of potentials.
+
+    Tables hold the expected counts of the tree's cliques, marginals those of their parts.
+    """
     from tailrace.fit.kernel import calibrate
 
     tables, marginals = np.empty(tree.arrays.first[-1]), np.empty(len(potentials))
@@ -83,10 +99,14 @@ def calibrated(tree: Tree, potentials: np.ndarray, total: float) -> tuple[np.nda
 
 
 def point_at(tree: Tree, target: Target, potentials: np.ndarray) -> Point:
-    """The loss at these potentials, and what it takes to lower it."""
+    """The loss and its gradient at these potentials."""
     from tailrace.fit.kernel import loss_and_gradient
 
     tables, marginals, partition = calibrated(tree, potentials, target.total)
     away = potentials - target.origin
-    loss, gradient = loss_and_gradient(away, marginals, target.counts, target.weights, target.smoothing)
-    return Point(potentials, tables, marginals, loss - target.smoothing * target.total * partition, gradient)
+    loss, gradient = loss_and_gradient(
+        away, marginals, target.counts, target.weights, target.smoothing
+    )
+    return Point(
+        potentials, tables, marginals, loss - target.smoothing * target.total * partition, gradient
+    )

@@ -1,4 +1,4 @@
-"""A graphical model on a junction tree, fitted to measured marginals by entropic descent."""
+"""A graphical model on a junction tree, by entropic descent."""
 
 from __future__ import annotations
 
@@ -9,25 +9,26 @@ from functools import cached_property
 import numpy as np
 
 from tailrace.calls import told
-from tailrace.errors import ConfigError, Mismatch
+from tailrace.errors import ConfigError
 from tailrace.fit.answers import Answers
-from tailrace.fit.base import Conditional, Measured, Model, checked
+from tailrace.fit.base import Conditional, Measured, Model, checked, mismatch
 from tailrace.fit.descent import Target, calibrated, descend
 from tailrace.fit.potentials import absorbed, lifted, tie, views
 from tailrace.fit.tree import Tree, stored, tree_of
-from tailrace.fit.triangulation import Clique, tree_cells, tree_cliques
+from tailrace.fit.triangulation import Clique, Shape, tree_cells, tree_cliques
 
 
 @dataclass(frozen=True, eq=False)
 class TreeModel:
-    """The distribution that is proportional to the exponential of the sum of all potentials."""
+    """The distribution proportional to exp of summed potentials."""
 
     tree: Tree
-    values: np.ndarray  # the potentials, in the layout of the tree's parts
+    # The potentials, in the layout of the tree's parts.
+    values: np.ndarray
     total: float
 
     @property
-    def shape(self) -> tuple[int, ...]:
+    def shape(self) -> Shape:
         return self.tree.shape
 
     @property
@@ -41,13 +42,21 @@ class TreeModel:
         return Answers(self.tree, calibrated(self.tree, self.values, self.total)[0])
 
     def marginals(self, cliques: Sequence[Clique]) -> list[np.ndarray]:
-        """The expected counts of each of these marginals: none negative, each sums to the total."""
+        """The expected counts of each marginal.
+
+        None is negative, and each marginal sums to the total.
+        """
         return [self.answers.marginal(clique) for clique in cliques]
 
     def conditionals(self) -> list[Conditional]:
-        """Every attribute once, from the root down: given what its clique shares with its parent, and the attributes before it."""
+        """Every attribute once, from the root down.
+
+        Each is given its clique's separator, and the attributes before it.
+        """
         result = []
-        for place, (clique, given) in enumerate(zip(self.tree.cliques, self.tree.separators, strict=True)):
+        for place, (clique, given) in enumerate(
+            zip(self.tree.cliques, self.tree.separators, strict=True)
+        ):
             for one in clique:
                 if one not in given:
                     result.append(Conditional(one, given, self.answers.shares(place, one, given)))
@@ -55,24 +64,34 @@ class TreeModel:
         return result
 
     def pack(self) -> tuple[np.ndarray, np.ndarray]:
-        """(structure, values): the cliques of the tree and of the potentials, and the potentials."""
+        """(structure, values): cliques of tree and potentials, and the potentials."""
         structure = [len(self.tree.cliques), len(self.tree.potentials)]
         for clique in (*self.tree.cliques, *self.tree.potentials):
             structure += [len(clique), *clique]
-        return np.array(structure, np.int64), np.concatenate([self.values[part] for part in self.tree.slices] or [[]])
+        values = np.concatenate([self.values[part] for part in self.tree.slices] or [[]])
+        return np.array(structure, np.int64), values
 
 
 @told
 @dataclass(frozen=True, kw_only=True)
 class JunctionTree:
-    """Fits by belief propagation on a junction tree of at most `limit` cells, in at most `rounds` rounds.
+    """Fits by belief propagation on a junction tree.
 
-    The loss is half the sum of squared deviations, and `smoothing` pulls towards an even table: where the logarithm of a
-    cell's share is wanted one higher, it gives way by that part of a deviation. Fitting ends when a round promises to lower the
-    loss by less than `tolerance` for each measured cell; noise alone makes about a half. A fit with `keep` pulls towards its
-    start instead: potentials of what is not measured now stay as they were, as far as `limit` has room for them.
+    A fit with `keep` pulls towards its start instead of an even table: potentials that are not
+    measured now stay as they were, as far as `limit` has room for them.
 
-    >>> measured = [Measured((0, 1), np.array([[5.0, 1.0], [1.0, 3.0]]), 1.0), Measured((1, 2), np.array([[4.0, 2.0], [0.0, 4.0]]), 1.0)]
+    Parameters
+    limit: the most cells of the tree.
+    rounds: the most rounds of descent.
+    smoothing: the pull towards an even table, as a part of a typical deviation: how far a cell's
+        count gives way for one unit of the logarithm of its share.
+    tolerance: fitting ends when a round promises to lower the loss (half the sum of squared
+        deviations) by less for each measured cell; noise alone makes about a half.
+
+    >>> measured = [
+    ...     Measured((0, 1), np.array([[5.0, 1.0], [1.0, 3.0]]), 1.0),
+    ...     Measured((1, 2), np.array([[4.0, 2.0], [0.0, 4.0]]), 1.0),
+    ... ]
     >>> model = JunctionTree(smoothing=1e-6, tolerance=1e-9).fit((2, 2, 2), measured, total=10)
     >>> model.marginals([(0, 2)])[0].round(2)
     array([[3.33, 2.67],
@@ -88,63 +107,79 @@ class JunctionTree:
         if self.limit < 1 or self.rounds < 1:
             raise ConfigError("A junction tree has a `limit` and `rounds` of at least 1.")
         if not (self.smoothing > 0 and self.tolerance > 0):
-            raise ConfigError("The `smoothing` and the `tolerance` of a junction tree are positive.")
+            raise ConfigError(
+                "The `smoothing` and the `tolerance` of a junction tree are positive."
+            )
 
-    def cells(self, shape: tuple[int, ...], cliques: Sequence[Clique]) -> int:
-        """How many cells the junction tree of these cliques has."""
+    def cells(self, shape: Shape, cliques: Sequence[Clique]) -> int:
+        """The number of cells in these cliques' junction tree."""
         return tree_cells(shape, cliques)
 
     def fit(
         self,
-        shape: tuple[int, ...],
+        shape: Shape,
         measured: Sequence[Measured],
         *,
         total: float,
         start: Model | None = None,
         keep: bool = False,
     ) -> TreeModel:
-        """The model of this total nearest to what was measured; with `keep`, and to `start` besides."""
-        checked(shape, measured, start)
-        cliques = tuple(dict.fromkeys(stored(shape, one.clique) for one in measured))
-        if self.cells(shape, cliques) > self.limit:
-            raise ConfigError(
-                f"The junction tree would have over {self.limit} cells: measure fewer marginals, or raise `limit`."
-            )
-        held = with_start(shape, cliques, start, self.limit) if keep else cliques
-        tree = tree_of(shape, tree_cliques(shape, held), held)
-        values, total = np.zeros(tree.arrays.part_first[-1]), max(float(total), 0.0)
-        if isinstance(start, TreeModel):
-            values = absorbed(tree, start.potentials)
-        if total > 0 and cliques:
+        """The model of this total nearest to the measurements; with `keep`, to `start` too."""
+        tree, values = warm_tree(shape, measured, start, self.limit, keep=keep)
+        total = max(float(total), 0.0)
+        if total > 0 and measured:
             target = _target(tree, measured, self.smoothing, total)
             values = lifted(tree, target, values) if values.any() else values
             target = replace(target, origin=values) if keep else target
             values = descend(tree, target, values, self.rounds, self.tolerance)
         return TreeModel(tree, values, total)
 
-    def unpack(self, shape: tuple[int, ...], structure: np.ndarray, values: np.ndarray, total: float) -> TreeModel:
+    def unpack(
+        self, shape: Shape, structure: np.ndarray, values: np.ndarray, total: float
+    ) -> TreeModel:
         """The model that `pack` took apart."""
         cliques, potentials = _read(structure, len(shape))
         tree = tree_of(shape, cliques, potentials)
         flat, places = np.zeros(tree.arrays.part_first[-1]), np.arange(tree.arrays.part_first[-1])
         places = np.concatenate([places[part] for part in tree.slices] or [places[:0]])
         if len(places) != len(values):
-            raise _mismatch()
+            raise mismatch()
         flat[places] = values
         return TreeModel(tree, flat, total)
 
 
-def with_start(
-    shape: tuple[int, ...], cliques: tuple[Clique, ...], start: Model | None, limit: int
+def warm_tree(
+    shape: Shape, measured: Sequence[Measured], start: Model | None, limit: int, *, keep: bool
+) -> tuple[Tree, np.ndarray]:
+    """The tree of the measurements, and potentials from `start`.
+
+    With `keep` it also holds the cliques of the start.
+    """
+    checked(shape, measured, start)
+    cliques = tuple(dict.fromkeys(stored(shape, one.clique) for one in measured))
+    if tree_cells(shape, cliques) > limit:
+        raise ConfigError(
+            f"The junction tree would have over {limit} cells: measure fewer marginals, "
+            "or raise `limit`."
+        )
+    held = _with_start(shape, cliques, start, limit) if keep else cliques
+    tree = tree_of(shape, tree_cliques(shape, held), held)
+    return tree, absorbed(tree, start.potentials if isinstance(start, TreeModel) else [])
+
+
+def _with_start(
+    shape: Shape, cliques: tuple[Clique, ...], start: Model | None, limit: int
 ) -> tuple[Clique, ...]:
-    """The cliques, and those of the start's potentials; where a tree has no room for all, those that tie most."""
+    """The cliques, and those of the start: the strongest ties first, while there is room."""
     if not isinstance(start, TreeModel):
         return cliques
     earlier = {clique: potential for clique, potential in start.potentials if clique not in cliques}
     if tree_cells(shape, [*cliques, *earlier]) <= limit:
         return (*cliques, *earlier)
     shares = start.marginals(list(earlier))
-    ties = {clique: tie(earlier[clique], share) for clique, share in zip(earlier, shares, strict=True)}
+    ties = {
+        clique: tie(earlier[clique], share) for clique, share in zip(earlier, shares, strict=True)
+    }
     held = list(cliques)
     for clique in sorted(ties, key=lambda clique: -ties[clique]):
         if tree_cells(shape, [*held, clique]) <= limit:
@@ -153,17 +188,19 @@ def with_start(
 
 
 def _target(tree: Tree, measured: Sequence[Measured], smoothing: float, total: float) -> Target:
-    """Measurements of one clique are one, weighed by how sure they are."""
+    """Combine measurements of one clique, weighted by precision."""
     places = dict(zip(tree.potentials, tree.slices, strict=True))
     counts, weights = np.zeros(tree.arrays.part_first[-1]), np.zeros(tree.arrays.part_first[-1])
     for one in measured:
         clique = stored(tree.shape, one.clique)
         axes = [one.clique.index(attribute) for attribute in clique]
-        weight = np.broadcast_to(1.0 / np.asarray(one.variance, float), one.counts.shape).transpose(axes).ravel()
+        weight = np.broadcast_to(1.0 / np.asarray(one.variance, float), one.counts.shape)
+        weight = weight.transpose(axes).ravel()
         counts[places[clique]] += weight * one.counts.transpose(axes).ravel()
         weights[places[clique]] += weight
     np.divide(counts, weights, out=counts, where=weights > 0)
-    scale = float(np.sqrt(weights[weights > 0]).mean())  # one over a typical deviation
+    # One over a typical deviation.
+    scale = float(np.sqrt(weights[weights > 0]).mean())
     return Target(counts, weights, smoothing * scale, total)
 
 
@@ -174,14 +211,12 @@ def _read(structure: np.ndarray, attributes: int) -> tuple[list[Clique], list[Cl
         count, more = next(numbers), next(numbers)
         cliques = [tuple(next(numbers) for _ in range(next(numbers))) for _ in range(count + more)]
     except (StopIteration, RuntimeError):
-        raise _mismatch() from None
-    if next(numbers, None) is not None or not all(0 <= one < attributes for clique in cliques for one in clique):
-        raise _mismatch()
+        raise mismatch() from None
+    if next(numbers, None) is not None or not all(
+        0 <= one < attributes for clique in cliques for one in clique
+    ):
+        raise mismatch()
     held, potentials = cliques[:count], cliques[count:]
     if not held or not all(any(set(one) <= set(clique) for clique in held) for one in potentials):
-        raise _mismatch()
+        raise mismatch()
     return held, potentials
-
-
-def _mismatch() -> Mismatch:
-    return Mismatch("The saved model does not fit the schema: open it with the one it was made with.")

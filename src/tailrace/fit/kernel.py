@@ -1,11 +1,14 @@
-"""Belief propagation on a junction tree, and steps of descent on it, as compiled loops over flat arrays.
+"""Belief propagation and descent on a junction tree, compiled.
 
 Another tree is other numbers, not other code, so nothing is compiled anew when cliques change.
+`tree` is the Arrays of tree.py.
 
-Every table of the tree stands in one array, the cells of one clique after the other. Small tables that lie in a clique (a
-potential, or the separator of a child) are its `parts`; all of them stand in a second array. How a small table lies in a large
-one is said by its `strides`: for each axis of the large one, by how much a step along it moves in the small one (0: not at all).
-Attributes stand in the same order everywhere, so that the last stride is 0 or 1. `tree` is the Arrays of tree.py.
+1. Every table of the tree stands in one array, the cells of one clique after the other.
+2. Small tables that lie in a clique (a potential, or the separator of a child) are its `parts`; all
+   of them stand in a second array.
+3. `strides` say how a small table lies in a large one: for each axis of the large one, by how much
+   a step along it moves in the small one (0: not at all).
+4. Attributes stand in the same order everywhere, so that the last stride is 0 or 1.
 """
 
 from math import exp
@@ -13,26 +16,26 @@ from math import exp
 import numpy as np
 from numba import njit
 
-LOOSE = {"reassoc", "nsz", "contract"}  # sums in any order: several cells at a time
+# Sums in any order: several cells at a time.
+LOOSE = {"reassoc", "nsz", "contract"}
 
 
 @njit(cache=True)
 def calibrate(tree, potentials, total, tables, marginals):
-    """Expected counts of every clique into `tables` and of every part into `marginals`; returns the log of the partition function.
+    """Calibrate the tree; return the log of the partition function.
 
-    `potentials` are logarithms. Upwards, a clique hands its parent the log of what it sums to for each cell of its separator;
-    downwards, cells are scaled to the separator's counts. Only differences from the largest cell beside one are raised to
-    powers, so nothing overflows.
+    Expected counts of every clique go into `tables`, of every part into `marginals`; `potentials`
+    are logarithms.
+
+    1. Upwards, a clique hands its parent the log of its sum for each cell of its separator.
+    2. Downwards, cells are scaled to the separator's counts.
+    3. Only differences from the largest cell beside one are raised to powers, so nothing overflows.
     """
     messages, sums = np.zeros(tree.part_first[-1]), np.ones(tree.part_first[-1])
     first, last = np.zeros(1), np.ones(1)
     for clique in range(len(tree.above) - 1, -1, -1):
         table = tables[tree.first[clique] : tree.first[clique + 1]]
-        table[:] = 0.0
-        for part in range(tree.parts[clique], tree.parts[clique + 1]):
-            low, high = tree.axes[part], tree.axes[part + 1]
-            values = potentials if tree.child[part] < 0 else messages
-            _add(table, values[tree.part_first[part] :], tree.lengths[low:high], tree.strides[low:high])
+        _add_parts(tree, clique, potentials, messages, table)
         top, mass, lengths, strides = _separator(tree, clique, messages, sums, first, last)
         top[:] = -np.inf
         _raise(table, top, lengths, strides)
@@ -62,24 +65,18 @@ def calibrate(tree, potentials, total, tables, marginals):
 
 @njit(cache=True)
 def moved(tree, change, tables, marginals, scratch):
-    """By how much the parts' counts would move, to first order, if the potentials changed by `change`.
+    """First-order change of the parts' counts, for changed potentials.
 
-    That is the covariance, over the model, of each cell with the sum of all changes; found as calibration is, with means in
-    place of powers.
+    That is the covariance, over the model, of each cell with the sum of all changes; found as
+    calibration is, with means in place of powers.
     """
     means, result = np.zeros(len(change)), np.zeros(len(change))
     first, last = np.zeros(1), np.zeros(1)
     total = tables[tree.first[0] : tree.first[1]].sum()
     for clique in range(len(tree.above) - 1, -1, -1):
-        table, weight = (
-            scratch[tree.first[clique] : tree.first[clique + 1]],
-            tables[tree.first[clique] : tree.first[clique + 1]],
-        )
-        table[:] = 0.0
-        for part in range(tree.parts[clique], tree.parts[clique + 1]):
-            low, high = tree.axes[part], tree.axes[part + 1]
-            values = change if tree.child[part] < 0 else means
-            _add(table, values[tree.part_first[part] :], tree.lengths[low:high], tree.strides[low:high])
+        table = scratch[tree.first[clique] : tree.first[clique + 1]]
+        weight = tables[tree.first[clique] : tree.first[clique + 1]]
+        _add_parts(tree, clique, change, means, table)
         for i in range(len(table)):
             table[i] *= weight[i]
         mean, _, lengths, strides = _separator(tree, clique, means, result, first, last)
@@ -89,12 +86,11 @@ def moved(tree, change, tables, marginals, scratch):
             mass = marginals[tree.part_first[tree.above[clique]] + i] if clique else total
             mean[i] = mean[i] / mass if mass > 0 else 0.0
     for clique in range(len(tree.above)):
-        table, weight = (
-            scratch[tree.first[clique] : tree.first[clique + 1]],
-            tables[tree.first[clique] : tree.first[clique + 1]],
-        )
+        table = scratch[tree.first[clique] : tree.first[clique + 1]]
+        weight = tables[tree.first[clique] : tree.first[clique + 1]]
         mean, outside, lengths, strides = _separator(tree, clique, means, result, first, last)
-        for i in range(len(mean)):  # what all other cliques add to the mean, given the separator
+        # The part of the mean that all other cliques add, given the separator.
+        for i in range(len(mean)):
             mass = marginals[tree.part_first[tree.above[clique]] + i] if clique else total
             mean[i] = (outside[i] / mass if mass > 0 else 0.0) - mean[i]
         _add_product(table, mean, weight, lengths, strides)
@@ -104,13 +100,16 @@ def moved(tree, change, tables, marginals, scratch):
 
 @njit(cache=True)
 def conjugate_step(tree, weights, ridge, penalty, gradient, tables, marginals, most, longest):
-    """(step, promised): a change of the potentials, and by how much the quadratic model says the loss will fall.
+    """(step, promised): a change of potentials, and the expected gain.
 
-    With covariance C and weights W, the step solves (W C + ridge + penalty) step = -gradient. Conjugate gradients work in the
-    inner product of C, in which W C is symmetric; so each of at `most` so many directions takes one product with C.
+    With covariance C and weights W, the step solves (W C + ridge + penalty) step = -gradient;
+    `promised` is by how much the quadratic model says the loss will fall. Conjugate gradients work
+    in the inner product of C, in which W C is symmetric, so each direction takes one product with
+    C; there are at most `most` directions.
     """
     scratch = np.empty(len(tables))
-    step, move = np.zeros(len(gradient)), np.zeros(len(gradient))  # move is C step
+    # `move` is C step.
+    step, move = np.zeros(len(gradient)), np.zeros(len(gradient))
     left = -gradient
     left_move = moved(tree, left, tables, marginals, scratch)
     along, along_move = left.copy(), left_move.copy()
@@ -141,7 +140,10 @@ def conjugate_step(tree, weights, ridge, penalty, gradient, tables, marginals, m
 
 @njit(cache=True)
 def loss_and_gradient(potentials, marginals, counts, weights, ridge):
-    """The loss, but for the partition function's part, and its gradient in the marginals."""
+    """The loss without the partition function, and its gradient.
+
+    The gradient is in the marginals.
+    """
     gradient, loss = np.empty(len(weights)), ridge * _dot(potentials, marginals)
     for i in range(len(weights)):
         away = marginals[i] - counts[i]
@@ -160,7 +162,7 @@ def _dot(one, other):
 
 @njit(cache=True)
 def summed(table, lengths, strides, size):
-    """The sum of one table onto a smaller one of `size` cells."""
+    """Sum a table onto a smaller one of `size` cells."""
     result = np.zeros(size)
     _sum(table, result, lengths, strides)
     return result
@@ -168,12 +170,28 @@ def summed(table, lengths, strides, size):
 
 @njit(cache=True)
 def _separator(tree, clique, one, other, root_one, root_other):
-    """The places of a clique's separator in two arrays of parts, and its axes; the root's is a single cell of its own."""
+    """A clique's separator in two arrays of parts.
+
+    Its axes come with it. The root's separator is a single cell of its own.
+    """
     low, high = tree.own_axes[clique], tree.own_axes[clique + 1]
     if clique == 0:
         return root_one, root_other, tree.lengths[low:high], tree.strides[low:high]
     begin, end = tree.part_first[tree.above[clique]], tree.part_first[tree.above[clique] + 1]
     return one[begin:end], other[begin:end], tree.lengths[low:high], tree.strides[low:high]
+
+
+@njit(cache=True)
+def _add_parts(tree, clique, own, messages, table):
+    """Set a clique's table to the sum of its parts.
+
+    Potentials stand in `own`, the separators of children in `messages`.
+    """
+    table[:] = 0.0
+    for part in range(tree.parts[clique], tree.parts[clique + 1]):
+        low, high = tree.axes[part], tree.axes[part + 1]
+        values = (own if tree.child[part] < 0 else messages)[tree.part_first[part] :]
+        _add(table, values, tree.lengths[low:high], tree.strides[low:high])
 
 
 @njit(cache=True)
@@ -187,7 +205,10 @@ def _sum_parts(tree, clique, table, values):
 
 @njit(cache=True)
 def _next(turns, place, lengths, strides):
-    """The place after one more turn of all axes but the last two."""
+    """The place after one turn of the outer axes.
+
+    Those are all axes but the last two.
+    """
     for axis in range(len(turns) - 1, -1, -1):
         turns[axis] += 1
         place += strides[axis]
@@ -200,7 +221,7 @@ def _next(turns, place, lengths, strides):
 
 @njit(cache=True, fastmath=LOOSE)
 def _sum(table, values, lengths, strides):
-    """Adds the large table up into the small one."""
+    """Add the large table up into the small one."""
     last = len(lengths) - 1
     begin, place, inner, turns = 0, 0, lengths[last], np.zeros(last - 1, np.int64)
     while begin < len(table):
@@ -221,7 +242,7 @@ def _sum(table, values, lengths, strides):
 
 @njit(cache=True, fastmath=LOOSE)
 def _add(table, values, lengths, strides):
-    """Adds the small table to the large one."""
+    """Add the small table to the large one."""
     last = len(lengths) - 1
     begin, place, inner, turns = 0, 0, lengths[last], np.zeros(last - 1, np.int64)
     while begin < len(table):
@@ -241,12 +262,13 @@ def _add(table, values, lengths, strides):
 
 @njit(cache=True, fastmath=LOOSE)
 def _add_product(table, values, weight, lengths, strides):
-    """Adds the small table, times a large one, to the large one."""
+    """Add the small table, times `weight`, to the large one."""
     last = len(lengths) - 1
     begin, place, inner, turns = 0, 0, lengths[last], np.zeros(last - 1, np.int64)
     while begin < len(table):
         for turn in range(lengths[last - 1]):
-            row, by, at = table[begin : begin + inner], weight[begin : begin + inner], place + turn * strides[last - 1]
+            row, at = table[begin : begin + inner], place + turn * strides[last - 1]
+            by = weight[begin : begin + inner]
             if strides[last]:
                 held = values[at : at + inner]
                 for i in range(inner):
@@ -261,7 +283,7 @@ def _add_product(table, values, weight, lengths, strides):
 
 @njit(cache=True, fastmath=LOOSE)
 def _scale(table, values, lengths, strides):
-    """Multiplies the large table by the small one."""
+    """Multiply the large table by the small one."""
     last = len(lengths) - 1
     begin, place, inner, turns = 0, 0, lengths[last], np.zeros(last - 1, np.int64)
     while begin < len(table):
@@ -281,7 +303,7 @@ def _scale(table, values, lengths, strides):
 
 @njit(cache=True)
 def _raise(table, values, lengths, strides):
-    """Raises the small table to the largest of the large one's cells over each of its own."""
+    """Raise the small table to the largest of its cells."""
     last = len(lengths) - 1
     begin, place, inner, turns = 0, 0, lengths[last], np.zeros(last - 1, np.int64)
     while begin < len(table):

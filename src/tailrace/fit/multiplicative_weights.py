@@ -1,4 +1,4 @@
-"""Multiplicative weights over the full table (MWEM's update), for tables small enough to be held whole."""
+"""Multiplicative weights over the full table (MWEM's update)."""
 
 from __future__ import annotations
 
@@ -9,10 +9,13 @@ from math import prod
 import numpy as np
 
 from tailrace.calls import told
-from tailrace.errors import ConfigError, Mismatch
-from tailrace.fit.base import Conditional, Measured, Model, checked
+from tailrace.errors import ConfigError
+from tailrace.fit.base import Conditional, Measured, Model, checked, mismatch
+from tailrace.fit.triangulation import Clique, Shape
 
-LARGEST = 1.0  # a factor's logarithm; only noise larger than the table itself would ask for more
+# The logarithm of a factor, at most. Chosen by reasoning: only noise larger than the table itself
+# asks for more.
+LARGEST = 1.0
 
 
 @told
@@ -24,11 +27,14 @@ class TableModel:
     total: float
 
     @property
-    def shape(self) -> tuple[int, ...]:
+    def shape(self) -> Shape:
         return self.probabilities.shape
 
-    def marginals(self, cliques: Sequence[tuple[int, ...]]) -> list[np.ndarray]:
-        """The expected counts of each of these marginals: none negative, each sums to the total."""
+    def marginals(self, cliques: Sequence[Clique]) -> list[np.ndarray]:
+        """The expected counts of each marginal.
+
+        None is negative, and each marginal sums to the total.
+        """
         return [self.total * _marginal(self.probabilities, tuple(clique)) for clique in cliques]
 
     def conditionals(self) -> list[Conditional]:
@@ -49,12 +55,17 @@ class TableModel:
 @told
 @dataclass(frozen=True, kw_only=True)
 class MultiplicativeWeights:
-    """Fits a full table of at most `limit` cells: in each of `rounds` rounds it goes once through all measurements.
+    """Fits a full table by multiplicative weights.
 
-    A cell is multiplied by the exponential of what its marginal misses over twice the total, less where a measurement is
-    less sure than the surest.
+    A cell is multiplied by exp(missing / (2 total)), where `missing` is the measured count of its
+    marginal less the model's; less where a measurement is less precise than the most precise.
 
-    >>> model = MultiplicativeWeights().fit((2, 2), [Measured((0, 1), np.array([[6.0, 1.0], [1.0, 2.0]]), 1.0)], total=10)
+    Parameters
+    limit: the most cells of the table.
+    rounds: how often it goes through all measurements.
+
+    >>> measured = [Measured((0, 1), np.array([[6.0, 1.0], [1.0, 2.0]]), 1.0)]
+    >>> model = MultiplicativeWeights().fit((2, 2), measured, total=10)
     >>> model.marginals([(1,)])[0].round()
     array([7., 3.])
     """
@@ -66,51 +77,66 @@ class MultiplicativeWeights:
         if self.limit < 1 or self.rounds < 1:
             raise ConfigError("Multiplicative weights have a `limit` and `rounds` of at least 1.")
 
-    def cells(self, shape: tuple[int, ...], cliques: Sequence[tuple[int, ...]]) -> int:  # noqa: ARG002 - the same for all
+    def cells(self, shape: Shape, cliques: Sequence[Clique]) -> int:
         """The cells of the full table, whatever is measured."""
+        del cliques
         return prod(shape)
 
     def fit(
         self,
-        shape: tuple[int, ...],
+        shape: Shape,
         measured: Sequence[Measured],
         *,
         total: float,
         start: Model | None = None,
         keep: bool = False,  # noqa: ARG002 - updates always move on from the start
     ) -> TableModel:
-        """The table that the updates lead to, from `start` or from an even one."""
+        """The table after all updates.
+
+        It starts from `start`, or from an even table.
+        """
         checked(shape, measured, start)
         if prod(shape) > self.limit:
-            raise ConfigError(f"The full table has over {self.limit} cells: use JunctionTree, or raise `limit`.")
+            raise ConfigError(
+                f"The full table has over {self.limit} cells: use JunctionTree, or raise `limit`."
+            )
         total = max(float(total), 0.0)
-        table = start.probabilities.copy() if isinstance(start, TableModel) else np.full(shape, 1 / prod(shape))
+        table = np.full(shape, 1 / prod(shape))
+        if isinstance(start, TableModel):
+            table = start.probabilities.copy()
         if total == 0 or not measured:
             return TableModel(table, total)
         surest = min(float(np.min(one.variance)) for one in measured)
         for _ in range(self.rounds):
             for one in measured:
                 missing = one.counts - total * _marginal(table, one.clique)
-                change = np.clip(missing / (2 * total) * (surest / np.asarray(one.variance)), -LARGEST, LARGEST)
+                change = np.clip(
+                    missing / (2 * total) * (surest / np.asarray(one.variance)), -LARGEST, LARGEST
+                )
                 table *= _spread(np.exp(change), one.clique, len(shape))
                 table /= table.sum()
         return TableModel(table, total)
 
-    def unpack(self, shape: tuple[int, ...], structure: np.ndarray, values: np.ndarray, total: float) -> TableModel:
+    def unpack(
+        self, shape: Shape, structure: np.ndarray, values: np.ndarray, total: float
+    ) -> TableModel:
         """The model that `pack` took apart."""
         if tuple(structure.tolist()) != tuple(shape) or values.size != prod(shape):
-            raise Mismatch("The saved model does not fit the schema: open it with the one it was made with.")
+            raise mismatch()
         return TableModel(values.reshape(shape), total)
 
 
-def _marginal(table: np.ndarray, clique: tuple[int, ...]) -> np.ndarray:
+def _marginal(table: np.ndarray, clique: Clique) -> np.ndarray:
     kept = sorted(clique)
     summed = table.sum(axis=tuple(axis for axis in range(table.ndim) if axis not in clique))
     return summed.transpose([kept.index(one) for one in clique])
 
 
-def _spread(values: np.ndarray, clique: tuple[int, ...], axes: int) -> np.ndarray:
-    """Values of a clique with the axes of the whole table, of length 1 where the clique lacks an attribute."""
+def _spread(values: np.ndarray, clique: Clique, axes: int) -> np.ndarray:
+    """Values of a clique, with the whole table's axes.
+
+    An axis has length 1 where the clique lacks the attribute.
+    """
     aligned = values.transpose(np.argsort(clique))
     lengths = iter(aligned.shape)
     return aligned.reshape([next(lengths) if axis in clique else 1 for axis in range(axes)])

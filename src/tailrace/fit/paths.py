@@ -1,7 +1,8 @@
-"""Counts of two attributes that no tree clique holds together: one is carried along the tree to the other.
+"""Counts of two attributes that no tree clique holds together.
 
-From an attribute outwards, each clique is entered through what it shares with the one before. The joint counts of the
-attribute and of that separator are enough to go on from there, and serve every attribute that lies further out.
+One attribute is carried along the tree to the other. From an attribute outwards, each clique is
+entered through its separator from the clique before. The joint counts of the attribute and of that
+separator are enough to go on from there, and serve every attribute that lies further out.
 """
 
 from __future__ import annotations
@@ -18,14 +19,22 @@ if TYPE_CHECKING:
 
 
 class _Route(NamedTuple):
-    """The ways out from one attribute: (clique before, what is shared) of each clique, and the first to hold each other attribute."""
+    """The ways out from one attribute.
+
+    `entry` gives for each clique the one before and their separator, `nearest` for each other
+    attribute the first clique that holds it.
+    """
 
     entry: dict[int, tuple[int, Clique]]
     nearest: dict[int, int]
 
 
 class _Turn(NamedTuple):
-    """From one separator of a clique to another: `order` brings what stays first, `shares` are of the rest, `back` is the new order."""
+    """A change from one separator of a clique to another.
+
+    `order` brings the attributes that stay to the front, `shares` are the conditional shares of the
+    others, `back` restores the order of the new separator.
+    """
 
     order: list[int]
     shares: np.ndarray
@@ -33,7 +42,10 @@ class _Turn(NamedTuple):
 
 
 class Paths:
-    """Pairs of attributes of a calibrated tree; carried counts are kept."""
+    """Pairs of attributes of a calibrated tree.
+
+    Carried counts are kept for later questions.
+    """
 
     def __init__(self, answers: Answers):
         self._answers, self._tree = answers, answers.tree
@@ -42,19 +54,22 @@ class Paths:
         self._turns: dict[tuple[int, Clique, Clique], _Turn] = {}
 
     def pair(self, one: int, other: int) -> np.ndarray:
-        """The expected counts of two attributes; the smaller of them is carried."""
+        """The expected counts of two attributes; the smaller is carried."""
         if self._tree.shape[one] > self._tree.shape[other]:
             return self.pair(other, one).T
         route = self._route(one)
         place = route.nearest[other]
-        return self._carry(one, place) @ self._answers.conditional(place, (other,), route.entry[place][1])
+        return self._carry(one, place) @ self._answers.conditional(
+            place, (other,), route.entry[place][1]
+        )
 
     def _route(self, one: int) -> _Route:
         if one not in self._routes:
             cliques = self._tree.cliques
             reached = [place for place, clique in enumerate(cliques) if one in clique]
             seen, route = set(reached), _Route({}, {})
-            for place in reached:  # grows while it is read
+            # The list grows while it is read.
+            for place in reached:
                 for beside, shared in self._answers.neighbours[place]:
                     if beside not in seen:
                         seen.add(beside)
@@ -66,7 +81,7 @@ class Paths:
         return self._routes[one]
 
     def _carry(self, one: int, place: int) -> np.ndarray:
-        """Joint counts of attribute `one` and of the separator through which `place` is entered."""
+        """Joint counts of `one` and the separator entering `place`."""
         route, ahead = self._route(one), []
         while place in route.entry and (one, place) not in self._carried:
             ahead.append(place)
@@ -83,7 +98,7 @@ class Paths:
         return held
 
     def _onward(self, held: np.ndarray, place: int, entered: Clique, left: Clique) -> np.ndarray:
-        """Counts held jointly with the separator `entered` by, turned into counts jointly with the one `left` by."""
+        """Turn counts joint with separator `entered` into ones with `left`."""
         turn = self._turn(place, entered, left)
         stays, _, new = turn.shares.shape
         if stays == 1:
@@ -91,21 +106,26 @@ class Paths:
         table = held.reshape(len(held), *self._tree.sizes(entered)).transpose(turn.order)
         result = table.reshape(stays, len(held), -1) @ turn.shares
         kept = [self._tree.shape[one] for one in entered if one in left]
-        result = result.reshape(*kept, len(held), *(self._tree.shape[one] for one in left if one not in entered))
+        result = result.reshape(
+            *kept, len(held), *(self._tree.shape[one] for one in left if one not in entered)
+        )
         return result.transpose(turn.back).reshape(len(held), stays * new)
 
     def _turn(self, place: int, entered: Clique, left: Clique) -> _Turn:
         key = (place, entered, left)
         if key not in self._turns:
             stays = tuple(one for one in entered if one in left)
-            gone, new = (
-                tuple(one for one in entered if one not in left),
-                tuple(one for one in left if one not in entered),
-            )
+            gone = tuple(one for one in entered if one not in left)
+            new = tuple(one for one in left if one not in entered)
             shares = self._answers.conditional(place, new, stays + gone)
-            places = (*stays, -1, *new)  # -1 stands for the attribute that is carried
+            # -1 stands for the attribute that is carried.
+            places = (*stays, -1, *new)
             self._turns[key] = _Turn(
-                [*(1 + entered.index(one) for one in stays), 0, *(1 + entered.index(one) for one in gone)],
+                [
+                    *(1 + entered.index(one) for one in stays),
+                    0,
+                    *(1 + entered.index(one) for one in gone),
+                ],
                 shares.reshape(prod(self._tree.sizes(stays)), -1, prod(self._tree.sizes(new))),
                 [places.index(one) for one in (-1, *left)],
             )

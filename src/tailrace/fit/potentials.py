@@ -1,4 +1,4 @@
-"""Potentials of an earlier tree carried over to a new one, and cells that vanished brought back."""
+"""Potentials carried over to a new tree, and lifted."""
 
 from __future__ import annotations
 
@@ -10,22 +10,31 @@ from tailrace.fit.descent import Target, calibrated
 from tailrace.fit.tree import Tree
 from tailrace.fit.triangulation import Clique
 
-FLOOR = 1e-3  # of a deviation: what a cell that all but vanished starts again from
-RARE = 1e-2  # of an even share: the same, where deviations are large
-VANISHED = 0.1  # of the floor
-SWEEPS = 3  # over the attributes, until what is left is hardly any one's alone
+# All four were chosen by trial while building; no committed result.
+# A nearly vanished cell starts again from this part of a deviation,
+FLOOR = 1e-3
+# or from this part of an even share, where deviations are large.
+RARE = 1e-2
+# A cell has nearly vanished below this part of its floor.
+VANISHED = 0.1
+# Passes over the attributes, until hardly anything is left that one has alone.
+SWEEPS = 3
 
 
 def views(tree: Tree, values: np.ndarray) -> list[np.ndarray]:
-    """The potentials in `values`, each in the shape of its clique; changing one changes `values`."""
+    """The potentials in `values`, each in its clique's shape.
+
+    They are views: a change to one changes `values`.
+    """
     pairs = zip(tree.potentials, tree.slices, strict=True)
     return [values[part].reshape(tree.sizes(clique)) for clique, part in pairs]
 
 
 def absorbed(tree: Tree, earlier: Iterable[tuple[Clique, np.ndarray]]) -> np.ndarray:
-    """Earlier potentials, each added to the tree's first that holds all of its attributes.
+    """Earlier potentials in the layout of a new tree.
 
-    Where none does, the mean effect of each attribute alone is kept, and the rest dropped.
+    Each is added to the tree's first potential that holds all of its attributes. Where none does,
+    the mean effect of each attribute alone is kept, and the rest dropped.
     """
     values = np.zeros(tree.arrays.part_first[-1])
     own = list(zip(tree.potentials, views(tree, values), strict=True))
@@ -41,7 +50,12 @@ def absorbed(tree: Tree, earlier: Iterable[tuple[Clique, np.ndarray]]) -> np.nda
     for clique, potential in earlier:
         if not add(clique, potential):
             for axis, one in enumerate(clique):
-                add((one,), potential.mean(axis=tuple(other for other in range(len(clique)) if other != axis)))
+                add(
+                    (one,),
+                    potential.mean(
+                        axis=tuple(other for other in range(len(clique)) if other != axis)
+                    ),
+                )
     return values
 
 
@@ -60,7 +74,10 @@ def tie(potential: np.ndarray, counts: np.ndarray) -> float:
 
 
 def lifted(tree: Tree, target: Target, values: np.ndarray) -> np.ndarray:
-    """Potentials under which no measured cell has all but vanished: what is nearly nothing grows too slowly by factors."""
+    """Potentials under which no measured cell has nearly vanished.
+
+    A count that is nearly 0 would grow too slowly by factors.
+    """
     values = values.copy()
     marginals = calibrated(tree, values, target.total)[1]
     for part in tree.slices:
@@ -70,6 +87,8 @@ def lifted(tree: Tree, target: Target, values: np.ndarray) -> np.ndarray:
         floor = np.minimum(FLOOR / np.sqrt(weights), RARE * target.total / len(weights))
         low = marginals[part] < VANISHED * floor
         if low.any():
-            values[part][low] += np.log(floor[low] / np.maximum(marginals[part][low], np.finfo(float).tiny))
+            values[part][low] += np.log(
+                floor[low] / np.maximum(marginals[part][low], np.finfo(float).tiny)
+            )
             marginals = calibrated(tree, values, target.total)[1]
     return values

@@ -1,8 +1,12 @@
-"""Synthetic rows of a model, changed as little as the model asks for, and closer to its marginals than chance would be.
+"""Synthetic rows of a model, changed as little as possible.
 
-Column by column, in the order of the model's conditionals: rows that agree in what the column depends on are a group, and a
-group's values get the counts that the model expects, to within about one row. Rows keep their value while there is room for it.
-A row that loses a value leaves, and a new one takes its place from that column on.
+They are closer to the model's marginals than independent draws. Column by column, in the order of
+the model's conditionals:
+
+1. Rows that agree in the columns it depends on are a group.
+2. A group's values get the counts that the model expects, to within about one row.
+3. Rows keep their value while there is room for it.
+4. A row that loses a value leaves, and a new one takes its place from that column on.
 """
 
 from __future__ import annotations
@@ -13,13 +17,20 @@ from tailrace.errors import ConfigError, DataError
 from tailrace.fit.base import Model
 
 
-def resampled(model: Model, previous: np.ndarray, rows: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """(stayed, new): which of the `previous` rows stay, and the rows that come, so that there are `rows` in all."""
+def resampled(
+    model: Model, previous: np.ndarray, rows: int, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """(stayed, new): the `previous` rows that stay, and new ones.
+
+    Together they are `rows` rows.
+    """
     from tailrace.fit.rows_kernel import deal
 
     shape = model.shape
     if previous.ndim != 2 or previous.shape[1] != len(shape):
-        raise DataError(f"Synthetic rows have {len(shape)} columns, one for each attribute of the model.")
+        raise DataError(
+            f"Synthetic rows have {len(shape)} columns, one for each attribute of the model."
+        )
     if rows < 0:
         raise ConfigError("The number of synthetic rows cannot be negative.")
     added = max(rows - len(previous), 0)
@@ -34,9 +45,12 @@ def resampled(model: Model, previous: np.ndarray, rows: int, rng: np.random.Gene
         values = np.where(kept, digits[:, conditional.attribute], -1).astype(np.int32)
         chosen = np.ascontiguousarray(digits[:, given])
         wanted = rows if step == 0 else -1
-        kept &= deal(groups, conditional.table, chosen, np.array(sizes, np.int64), values, wanted, rng)
+        kept &= deal(
+            groups, conditional.table, chosen, np.array(sizes, np.int64), values, wanted, rng
+        )
         digits[:, conditional.attribute] = values
-        if step == 0:  # the first column says which rows are too many
+        # The first column decides which rows are too many.
+        if step == 0:
             there = values >= 0
             digits, kept, source = digits[there], kept[there], source[there]
     stayed = np.zeros(len(previous), bool)

@@ -1,4 +1,4 @@
-"""Values for one column of synthetic rows, as a compiled loop: counts within a row of what is expected, and few changes."""
+"""Deal values of one column to rows, as compiled loops."""
 
 import numpy as np
 from numba import njit
@@ -6,20 +6,31 @@ from numba import njit
 
 @njit(cache=True)
 def deal(groups, shares, given, sizes, values, wanted, rng):
-    """Gives each row a value of this column, in place; -1 says that a row has none yet. Returns which rows kept theirs.
+    """Give each row a value of this column, in place.
 
-    Rows of one group agree in all columns that this one is drawn from, and `shares` are the distribution for each group. A
-    group's exact counts are rounded so that each stays within about one; what rounding gave or took is made up for in the next
-    group that shares a value of a given column, so that the joint counts with every single given column stay close as well.
-    Where `wanted` is not negative, all rows are one group, of which that many are wanted; the others end with -1.
+    Returns which rows kept theirs. A value of -1 says that a row has none yet.
+
+    1. Rows of one group agree in all columns that this one is drawn from; `shares` has the
+       distribution for each group.
+    2. A group's exact counts are rounded so that each stays within about one.
+    3. The next group that shares a value of a given column makes up for the rounding, so that the
+       joint counts with every single given column stay close as well.
+
+    Where `wanted` is not negative, all rows are one group, and `wanted` of them get a value; the
+    others end with -1.
     """
     width, columns = shares.shape[1], given.shape[1]
     order, starts = _sorted(groups, len(shares))
     kept = values >= 0
-    owed, first = np.zeros((sizes.sum(), width)), np.zeros(columns, np.int64)  # expected minus given so far
+    # `owed` is expected minus given so far.
+    owed, first = np.zeros((sizes.sum(), width)), np.zeros(columns, np.int64)
     for j in range(1, columns):
         first[j] = first[j - 1] + sizes[j - 1]
-    have, keep, final = np.zeros(width, np.int64), np.zeros(width, np.int64), np.zeros(width, np.int64)
+    have, keep, final = (
+        np.zeros(width, np.int64),
+        np.zeros(width, np.int64),
+        np.zeros(width, np.int64),
+    )
     low, high, target = np.zeros(width, np.int64), np.zeros(width, np.int64), np.zeros(width)
     free = np.empty(len(groups), np.int64)
     for group in range(len(shares)):
@@ -49,7 +60,10 @@ def deal(groups, shares, given, sizes, values, wanted, rng):
 
 @njit(cache=True)
 def _bounds(target, shares, count, low, high):
-    """The least and the most rows for each value: within one of the target, or a little more where that cannot be."""
+    """The least and the most rows for each value.
+
+    They are within one of the target, or a little more where that is impossible.
+    """
     slack = 1.0
     while True:
         least, most = 0, 0
@@ -66,16 +80,22 @@ def _bounds(target, shares, count, low, high):
 
 @njit(cache=True)
 def _round(target, shares, count, have, low, high, keep, final, rng):
-    """How many rows `keep` each value, and how many have it in the end; the rest are dealt at random, by what is missing."""
+    """Decide how many rows `keep` each value, and `final` counts.
+
+    The remaining rows are dealt at random, in proportion to the missing counts.
+    """
     left = count
     for v in range(len(target)):
         keep[v] = min(have[v], high[v])
         final[v] = max(keep[v], low[v])
         left -= final[v]
-    while left < 0:  # more are due elsewhere than rows are free: take those that are most in surplus
+    # More are due elsewhere than rows are free: take from the values most in surplus.
+    while left < 0:
         worst = -1
         for v in range(len(target)):
-            if final[v] > low[v] and (worst < 0 or final[v] - target[v] > final[worst] - target[worst]):
+            if final[v] > low[v] and (
+                worst < 0 or final[v] - target[v] > final[worst] - target[worst]
+            ):
                 worst = v
         if worst < 0:
             worst = np.argmax(final)
@@ -97,13 +117,17 @@ def _round(target, shares, count, have, low, high, keep, final, rng):
         reached = min(np.int64(np.floor(along + offset)), left)
         final[v] += reached - before
         before = reached
-    if before < left:  # by rounding of floats only
+    # Only rounding of floats leads here.
+    if before < left:
         final[np.argmax(shares)] += left - before
 
 
 @njit(cache=True)
 def _assign(rows, keep, final, values, kept, free, rng):
-    """Which rows keep their value, from a random one on; the others are shuffled and get what is missing."""
+    """Let rows keep their value, from a random one on.
+
+    The others are shuffled and get the missing values.
+    """
     waiting, skip = 0, np.int64(rng.random() * len(rows))
     for i in range(len(rows)):
         row = rows[(i + skip) % len(rows)]
@@ -127,7 +151,7 @@ def _assign(rows, keep, final, values, kept, free, rng):
 
 @njit(cache=True)
 def _sorted(groups, count):
-    """(order, starts): the rows of each group, by a counting sort."""
+    """(order, starts): the rows of each group, by counting sort."""
     starts = np.zeros(count + 1, np.int64)
     for group in groups:
         starts[group + 1] += 1

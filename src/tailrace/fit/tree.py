@@ -1,4 +1,4 @@
-"""A junction tree with potentials, laid out in flat arrays for the kernel."""
+"""A junction tree with potentials, in flat arrays."""
 
 from __future__ import annotations
 
@@ -10,28 +10,35 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tailrace.fit.triangulation import Clique, in_tree_order
+from tailrace.fit.triangulation import Clique, Shape, in_tree_order
 
 
 class Arrays(NamedTuple):
-    """The tree in numbers; kernel.py says how they are read."""
+    """The tree in numbers, as kernel.py reads them.
 
-    first: np.ndarray  # where a clique's table starts; one more at the end
+    Arrays of starts have one more entry, the end.
+    """
+
+    first: np.ndarray  # where a clique's table starts
     above: np.ndarray  # its separator's number among the parts; -1 for the root
-    own_axes: np.ndarray  # where the axes of its separator in its own table start; one more at the end
-    parts: np.ndarray  # the number of its first part; one more at the end
-    part_first: np.ndarray  # where a part starts; one more at the end
+    own_axes: np.ndarray  # where the axes of its separator in its own table start
+    parts: np.ndarray  # the number of its first part
+    part_first: np.ndarray  # where a part starts
     child: np.ndarray  # whose separator a part is; -1 for a potential
-    axes: np.ndarray  # where a part's axes in its clique's table start; one more at the end
+    axes: np.ndarray  # where a part's axes in its clique's table start
     lengths: np.ndarray
     strides: np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
 class Tree:
-    """`cliques` from the root down, with what each shares with its parent, and `potentials`; their attributes in `stored` order."""
+    """A junction tree: cliques from the root down.
 
-    shape: tuple[int, ...]
+    `separators` are what each shares with its parent. The attributes of all cliques are in `stored`
+    order.
+    """
+
+    shape: Shape
     cliques: tuple[Clique, ...]
     parents: tuple[int, ...]
     separators: tuple[Clique, ...]
@@ -46,7 +53,10 @@ class Tree:
 
     @cached_property
     def _places(self) -> list[set[int]]:
-        return [{place for place, clique in enumerate(self.cliques) if one in clique} for one in range(len(self.shape))]
+        return [
+            {place for place, clique in enumerate(self.cliques) if one in clique}
+            for one in range(len(self.shape))
+        ]
 
     @cached_property
     def _cells(self) -> list[int]:
@@ -58,15 +68,24 @@ class Tree:
 
 
 def stored(shape: Sequence[int], clique: Iterable[int]) -> Clique:
-    """The clique's attributes in the order of their axes: the longest last, where the kernel is fastest."""
+    """The clique's attributes in the order of their axes.
+
+    The longest is last, where the kernel is fastest.
+    """
     return tuple(sorted(clique, key=lambda attribute: (shape[attribute], attribute)))
 
 
 def tree_of(shape: Sequence[int], cliques: Sequence[Clique], potentials: Sequence[Clique]) -> Tree:
-    """The junction tree of these maximal cliques; every potential lies in one of them."""
+    """The junction tree of these maximal cliques.
+
+    Every potential lies in one of them.
+    """
     shape = tuple(shape)
     ordered, parents = in_tree_order(shape, cliques)
-    held, potentials = [stored(shape, clique) for clique in ordered], [stored(shape, clique) for clique in potentials]
+    held, potentials = (
+        [stored(shape, clique) for clique in ordered],
+        [stored(shape, clique) for clique in potentials],
+    )
     separators: list[Clique] = [()]
     children: list[list[int]] = [[] for _ in held]
     owned: list[list[int]] = [[] for _ in held]
@@ -79,7 +98,9 @@ def tree_of(shape: Sequence[int], cliques: Sequence[Clique], potentials: Sequenc
     child, axes, part_first = [], [], [0]
     for place, clique in enumerate(held):
         for number in owned[place]:
-            slices[number] = slice(part_first[-1], part_first[-1] + _cells(shape, potentials[number]))
+            slices[number] = slice(
+                part_first[-1], part_first[-1] + _cells(shape, potentials[number])
+            )
             part_first.append(slices[number].stop)
             axes.append(axes_of(shape, clique, potentials[number]))
         for below in children[place]:
@@ -87,7 +108,10 @@ def tree_of(shape: Sequence[int], cliques: Sequence[Clique], potentials: Sequenc
             part_first.append(part_first[-1] + _cells(shape, separators[below]))
             axes.append(axes_of(shape, clique, separators[below]))
         child += [-1] * len(owned[place]) + children[place]
-    axes += [axes_of(shape, clique, separator) for clique, separator in zip(held, separators, strict=True)]
+    axes += [
+        axes_of(shape, clique, separator)
+        for clique, separator in zip(held, separators, strict=True)
+    ]
     starts = _starts([len(lengths) for lengths, _ in axes])
     arrays = Arrays(
         first=_starts([_cells(shape, clique) for clique in held]),
@@ -100,11 +124,22 @@ def tree_of(shape: Sequence[int], cliques: Sequence[Clique], potentials: Sequenc
         lengths=np.array([length for lengths, _ in axes for length in lengths], np.int64),
         strides=np.array([stride for _, strides in axes for stride in strides], np.int64),
     )
-    return Tree(shape, tuple(held), tuple(parents), tuple(separators), tuple(potentials), tuple(slices), arrays)
+    return Tree(
+        shape,
+        tuple(held),
+        tuple(parents),
+        tuple(separators),
+        tuple(potentials),
+        tuple(slices),
+        arrays,
+    )
 
 
 def axes_of(shape: Sequence[int], clique: Clique, part: Clique) -> tuple[list[int], list[int]]:
-    """(lengths, strides) of the clique's axes in the part's table; at least two, and neighbours that move as one are one axis."""
+    """(lengths, strides) of the clique's axes in the part's table.
+
+    There are at least two axes, and neighbours that move as one are one axis.
+    """
     steps, step = dict.fromkeys(clique, 0), 1
     for one in reversed(part):
         steps[one], step = step, step * shape[one]

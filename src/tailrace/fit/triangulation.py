@@ -1,4 +1,4 @@
-"""From measured cliques to the cliques of a junction tree, and their order in it."""
+"""From measured cliques to the cliques of a junction tree."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ import numpy as np
 from tailrace.errors import ConfigError
 
 Clique = tuple[int, ...]
+Shape = tuple[int, ...]
 
 
 def tree_cells(shape: Sequence[int], cliques: Iterable[Clique]) -> int:
-    """The cells of all tables of the junction tree for these cliques.
+    """The cells of all tables of the cliques' junction tree.
 
     >>> tree_cells((2, 3, 4), [(0, 1), (1, 2)])
     18
@@ -21,7 +22,9 @@ def tree_cells(shape: Sequence[int], cliques: Iterable[Clique]) -> int:
 
 
 def tree_cliques(shape: Sequence[int], cliques: Iterable[Clique]) -> tuple[Clique, ...]:
-    """The cliques of a junction tree: each given clique lies in one of them, each attribute in at least one.
+    """The cliques of a junction tree.
+
+    Each given clique lies in one of them, each attribute in at least one.
 
     >>> tree_cliques((2, 2, 2, 2), [(0, 1), (1, 2), (2, 3), (0, 3)])
     ((0, 1, 3), (1, 2, 3))
@@ -30,10 +33,13 @@ def tree_cliques(shape: Sequence[int], cliques: Iterable[Clique]) -> tuple[Cliqu
     return tuple(sorted(tuple(np.flatnonzero(row).tolist()) for row in members[maximal]))
 
 
-def in_tree_order(shape: Sequence[int], cliques: Sequence[Clique]) -> tuple[list[Clique], list[int]]:
-    """(cliques, parents): the cliques of a junction tree from the root down, largest table first, and the place of each one's parent.
+def in_tree_order(
+    shape: Sequence[int], cliques: Sequence[Clique]
+) -> tuple[list[Clique], list[int]]:
+    """(cliques, parents) from the root down, largest table first.
 
-    What a clique shares with all before it, it shares with its parent. Parts without a common attribute share nothing.
+    Whatever a clique shares with all before it, it shares with its parent, given by its place.
+    Cliques without a common attribute share nothing.
 
     >>> in_tree_order((2, 2, 5), [(0, 1), (1, 2)])
     ([(1, 2), (0, 1)], [-1, 0])
@@ -45,10 +51,8 @@ def in_tree_order(shape: Sequence[int], cliques: Sequence[Clique]) -> tuple[list
     cells = held @ np.log(np.asarray(shape, float))
     root = int(np.argmax(cells))
     order, parents = [root], [-1]
-    nearest, overlap = (
-        np.zeros(len(cliques), np.int64),
-        shared[root].copy(),
-    )  # a place in `order`, and how much is shared there
+    # A place in `order`, and how much is shared there.
+    nearest, overlap = np.zeros(len(cliques), np.int64), shared[root].copy()
     overlap[root] = -1
     for place in range(1, len(cliques)):
         chosen = int(np.argmax(overlap))
@@ -67,7 +71,10 @@ def _best(shape: Sequence[int], cliques: Iterable[Clique]) -> tuple[float, np.nd
     graph, sizes = np.zeros((count, count), np.bool_), np.asarray(shape, np.float64)
     for clique in cliques:
         if not all(0 <= attribute < count for attribute in clique):
-            raise ConfigError(f"A clique names an attribute outside of 0 to {count - 1}: use the schema's own numbers.")
+            raise ConfigError(
+                f"A clique names an attribute outside of 0 to {count - 1}: use the schema's own "
+                "numbers."
+            )
         for one in clique:
             for other in clique:
                 graph[one, other] = one != other

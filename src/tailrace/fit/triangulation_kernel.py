@@ -6,10 +6,11 @@ from numba import njit
 
 @njit(cache=True)
 def eliminated(graph, sizes, by_fill):
-    """(cells, members, maximal): the cliques that appear when attributes are eliminated greedily, and the cells of the maximal ones.
+    """(cells, members, maximal): cliques of a greedy elimination.
 
-    The next attribute is the one that adds fewest edges (`by_fill`) or makes the smallest table; ties go to the other of the
-    two, then to the lower number. Row i of `members` is the clique of the i-th attribute eliminated.
+    The next attribute is the one that adds fewest edges (`by_fill`) or makes the smallest table;
+    ties go to the other criterion, then to the lower number. Row i of `members` is the clique of
+    the i-th attribute eliminated; `cells` counts those of the `maximal` cliques.
     """
     count = len(sizes)
     linked, members = graph.copy(), np.zeros((count, count), np.bool_)
@@ -23,7 +24,11 @@ def eliminated(graph, sizes, by_fill):
                 continue
             if stale[one]:
                 degree = _neighbours(linked, one, near)
-                fill[one], weight[one], stale[one] = _missing(linked, near, degree), sizes[one], False
+                fill[one], weight[one], stale[one] = (
+                    _missing(linked, near, degree),
+                    sizes[one],
+                    False,
+                )
                 for i in range(degree):
                     weight[one] *= sizes[near[i]]
             if best < 0 or _before(fill[one], weight[one], fill[best], weight[best], by_fill):
@@ -48,7 +53,11 @@ def eliminated(graph, sizes, by_fill):
 
 @njit(cache=True)
 def _maximal(members, place, order, sizes):
-    """A clique lies in another only where one eliminated before has just one attribute more, and hands it the rest."""
+    """Find the maximal cliques.
+
+    A clique lies in another only where one eliminated before has just one attribute more, and hands
+    it the rest.
+    """
     count = len(sizes)
     maximal, width = np.ones(count, np.bool_), np.zeros(count, np.int64)
     for turn in range(count):
