@@ -1,7 +1,4 @@
-"""Models of a table, fitted to noisy marginals.
-
-This is post-processing, at no cost in privacy.
-"""
+"""Models of a table, fitted to noisy marginals: post-processing."""
 
 from tailrace.fit.base import Conditional, Fit, Measured, Model
 from tailrace.fit.junction_tree import JunctionTree, TreeModel

@@ -1,7 +1,4 @@
-"""Marginals of a calibrated junction tree, by elimination.
-
-Answers share the intermediate tables that they have in common.
-"""
+"""Marginals of a calibrated junction tree, by elimination."""
 
 from __future__ import annotations
 
@@ -17,10 +14,7 @@ from tailrace.fit.triangulation import Clique
 
 
 class Answers:
-    """Marginals from the expected counts of every tree clique.
-
-    Intermediate tables are kept for later questions.
-    """
+    """Marginals of a calibrated tree; intermediate tables are kept."""
 
     def __init__(self, tree: Tree, tables: np.ndarray):
         self.tree = tree
@@ -51,10 +45,7 @@ class Answers:
         return np.divide(joint, mass, out=np.full(joint.shape, 1 / joint.shape[1]), where=mass > 0)
 
     def part(self, place: int, part: Clique) -> np.ndarray:
-        """The counts of some attributes of one tree clique.
-
-        They are a flat array, in the order given.
-        """
+        """Flat counts of attributes of one clique, as ordered."""
         from tailrace.fit.kernel import summed
 
         key = (place, part)
@@ -74,10 +65,7 @@ class Answers:
         return self._parts[key]
 
     def conditional(self, place: int, rest: Clique, given: Clique) -> np.ndarray:
-        """The share of `rest` in each cell of `given`.
-
-        The array is (cells of given, cells of rest).
-        """
+        """(cells of given, cells of rest): conditional shares."""
         key = (place, rest, given)
         if key not in self._conditionals:
             joint = self.part(place, given + rest).reshape(prod(self.tree.sizes(given)), -1)

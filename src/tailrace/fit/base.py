@@ -83,10 +83,7 @@ class Model(Protocol):
     def total(self) -> float: ...
 
     def marginals(self, cliques: Sequence[Clique]) -> list[np.ndarray]:
-        """The expected counts of each marginal.
-
-        None is negative, and each marginal sums to the total.
-        """
+        """Expected counts: nonnegative, each marginal sums to the total."""
         ...
 
     def conditionals(self) -> list[Conditional]:
@@ -119,10 +116,9 @@ class Fit(Protocol):
         start: Model | None = None,
         keep: bool = False,
     ) -> Model:
-        """The model of this total nearest to the measurements.
+        """The nearest model of this total; `start` saves time.
 
-        A good `start` saves time. With `keep` the model moves on from `start`: whatever is not
-        measured now stays as far as it can.
+        With `keep` the model moves on from `start`: unmeasured marginals stay as far as they can.
         """
         ...
 

@@ -42,10 +42,7 @@ class TreeModel:
         return Answers(self.tree, calibrated(self.tree, self.values, self.total)[0])
 
     def marginals(self, cliques: Sequence[Clique]) -> list[np.ndarray]:
-        """The expected counts of each marginal.
-
-        None is negative, and each marginal sums to the total.
-        """
+        """Expected counts: nonnegative, each marginal sums to the total."""
         return [self.answers.marginal(clique) for clique in cliques]
 
     def conditionals(self) -> list[Conditional]:

@@ -140,10 +140,7 @@ def conjugate_step(tree, weights, ridge, penalty, gradient, tables, marginals, m
 
 @njit(cache=True)
 def loss_and_gradient(potentials, marginals, counts, weights, ridge):
-    """The loss without the partition function, and its gradient.
-
-    The gradient is in the marginals.
-    """
+    """The loss but for the partition function; its gradient."""
     gradient, loss = np.empty(len(weights)), ridge * _dot(potentials, marginals)
     for i in range(len(weights)):
         away = marginals[i] - counts[i]
@@ -205,10 +202,7 @@ def _sum_parts(tree, clique, table, values):
 
 @njit(cache=True)
 def _next(turns, place, lengths, strides):
-    """The place after one turn of the outer axes.
-
-    Those are all axes but the last two.
-    """
+    """The place after one turn of the outer axes."""
     for axis in range(len(turns) - 1, -1, -1):
         turns[axis] += 1
         place += strides[axis]

@@ -31,10 +31,7 @@ class TableModel:
         return self.probabilities.shape
 
     def marginals(self, cliques: Sequence[Clique]) -> list[np.ndarray]:
-        """The expected counts of each marginal.
-
-        None is negative, and each marginal sums to the total.
-        """
+        """Expected counts: nonnegative, each marginal sums to the total."""
         return [self.total * _marginal(self.probabilities, tuple(clique)) for clique in cliques]
 
     def conditionals(self) -> list[Conditional]:
@@ -91,10 +88,7 @@ class MultiplicativeWeights:
         start: Model | None = None,
         keep: bool = False,  # noqa: ARG002 - updates always move on from the start
     ) -> TableModel:
-        """The table after all updates.
-
-        It starts from `start`, or from an even table.
-        """
+        """The updated table, from `start` or an even one."""
         checked(shape, measured, start)
         if prod(shape) > self.limit:
             raise ConfigError(
@@ -133,10 +127,7 @@ def _marginal(table: np.ndarray, clique: Clique) -> np.ndarray:
 
 
 def _spread(values: np.ndarray, clique: Clique, axes: int) -> np.ndarray:
-    """Values of a clique, with the whole table's axes.
-
-    An axis has length 1 where the clique lacks the attribute.
-    """
+    """Values of a clique, broadcastable to the whole table."""
     aligned = values.transpose(np.argsort(clique))
     lengths = iter(aligned.shape)
     return aligned.reshape([next(lengths) if axis in clique else 1 for axis in range(axes)])

@@ -42,10 +42,7 @@ class _Turn(NamedTuple):
 
 
 class Paths:
-    """Pairs of attributes of a calibrated tree.
-
-    Carried counts are kept for later questions.
-    """
+    """Pairs of attributes of a tree; carried counts are kept."""
 
     def __init__(self, answers: Answers):
         self._answers, self._tree = answers, answers.tree

@@ -22,10 +22,7 @@ SWEEPS = 3
 
 
 def views(tree: Tree, values: np.ndarray) -> list[np.ndarray]:
-    """The potentials in `values`, each in its clique's shape.
-
-    They are views: a change to one changes `values`.
-    """
+    """Views of the potentials in `values`, in clique shape."""
     pairs = zip(tree.potentials, tree.slices, strict=True)
     return [values[part].reshape(tree.sizes(clique)) for clique, part in pairs]
 

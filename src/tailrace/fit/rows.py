@@ -20,10 +20,7 @@ from tailrace.fit.base import Model
 def resampled(
     model: Model, previous: np.ndarray, rows: int, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """(stayed, new): the `previous` rows that stay, and new ones.
-
-    Together they are `rows` rows.
-    """
+    """(stayed, new): which previous rows stay, and new rows."""
     from tailrace.fit.rows_kernel import deal
 
     shape = model.shape

@@ -124,10 +124,7 @@ def _round(target, shares, count, have, low, high, keep, final, rng):
 
 @njit(cache=True)
 def _assign(rows, keep, final, values, kept, free, rng):
-    """Let rows keep their value, from a random one on.
-
-    The others are shuffled and get the missing values.
-    """
+    """Keep values from a random row on; shuffle the rest."""
     waiting, skip = 0, np.int64(rng.random() * len(rows))
     for i in range(len(rows)):
         row = rows[(i + skip) % len(rows)]

@@ -68,18 +68,12 @@ class Tree:
 
 
 def stored(shape: Sequence[int], clique: Iterable[int]) -> Clique:
-    """The clique's attributes in the order of their axes.
-
-    The longest is last, where the kernel is fastest.
-    """
+    """The clique's attributes, longest axis last: the kernel's order."""
     return tuple(sorted(clique, key=lambda attribute: (shape[attribute], attribute)))
 
 
 def tree_of(shape: Sequence[int], cliques: Sequence[Clique], potentials: Sequence[Clique]) -> Tree:
-    """The junction tree of these maximal cliques.
-
-    Every potential lies in one of them.
-    """
+    """The junction tree of maximal cliques, with potentials inside."""
     shape = tuple(shape)
     ordered, parents = in_tree_order(shape, cliques)
     held, potentials = (

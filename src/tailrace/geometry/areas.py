@@ -55,10 +55,7 @@ class Areas:
 
 
 def measured(region: Any, grid: Grid) -> Areas:
-    """Measure a region on a grid.
-
-    The grid may hold only a part of the region.
-    """
+    """Measure a region that the grid may cut off."""
     pieces = cut(shapes.segments(shapes.within(region, grid.outline)), grid)
     shares = _shares(pieces, grid.side)
     crossed, offsets = np.unique(pieces.cells, return_index=True)
@@ -127,10 +124,7 @@ def _middles(trapezoids: np.ndarray) -> np.ndarray:
 
 
 def _inside(trapezoids: np.ndarray, share: np.ndarray) -> np.ndarray:
-    """Points spread evenly over trapezoids.
-
-    Across in proportion to the height there, then up.
-    """
+    """Points even over trapezoids: across by height, then up."""
     left, right, low, high, upper, top = trapezoids.T
     near, far = np.maximum(upper - low, 0), np.maximum(top - high, 0)
     grown = near + np.sqrt(near**2 + share[:, 0] * (far**2 - near**2))

@@ -86,20 +86,14 @@ class OnBox:
 
     @functools.cached_property
     def _homes(self) -> np.ndarray:
-        """The cell in which each cell's points count.
-
-        It is -1 where they are dropped.
-        """
+        """The cell that each cell's points count in; or -1."""
         from tailrace.geometry import kernel
 
         width, height = self._measured.grid.width.tolist()
         return kernel.nearest(self._measured.measure > 0, width, height, self._farthest)
 
     def measure_of_cells(self) -> np.ndarray:
-        """The area or length in each cell: public.
-
-        The array is by x and y, and zero in cells that miss the geometry.
-        """
+        """The area or length in each cell, by x, y."""
         return self._measured.measure
 
     def check(self, frame: Frame) -> None:
@@ -114,19 +108,13 @@ class OnBox:
         return self.box.cell(frame)
 
     def settle(self, cells: np.ndarray) -> np.ndarray:
-        """Map cells of the box to cells that count.
-
-        It is a public table; -1 where the row is dropped.
-        """
+        """Map cells to those that count, by a public table."""
         from tailrace.domain import kernel
 
         return kernel.look_up(cells, self._homes)
 
     def cells(self, frame: nw.DataFrame[Any]) -> np.ndarray:
-        """The cell each row of an in-memory frame counts in.
-
-        The numbers are int64, and -1 where the row is dropped.
-        """
+        """The cell each row counts in; -1: dropped."""
         return self.settle(self.box.cells(frame))
 
     def decode(self, cells: np.ndarray, rng: np.random.Generator) -> dict[str, np.ndarray]:

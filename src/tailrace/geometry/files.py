@@ -102,10 +102,7 @@ def _geojson(path: Path) -> list[Any]:
 
 
 def _geometries(plain: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """The geometries of a collection, feature or single geometry.
-
-    A feature may have none.
-    """
+    """The geometries of a collection, feature or single geometry."""
     if plain["type"] == "FeatureCollection":
         for feature in plain["features"]:
             yield from _geometries(feature)

@@ -19,7 +19,7 @@ class Grid:
 
     low: np.ndarray  # (2,)
     scale: np.ndarray  # (2,) cells per unit of the coordinates
-    # (2, side) the lowest and the highest double, nearly, that is counted in each cell
+    # (2, side) doubles at the lower and the upper edge of each cell that are counted in it
     first: np.ndarray
     last: np.ndarray
 
@@ -76,10 +76,7 @@ def of_box(box: Box) -> Grid:
 
 @dataclass(frozen=True, eq=False)
 class Pieces:
-    """Parts of segments, each within one cell, sorted by cell.
-
-    Parts outside the grid are left out.
-    """
+    """Parts of segments within one cell each, sorted by cell."""
 
     cells: np.ndarray  # (pieces,) int64
     start: np.ndarray  # (pieces, 2) inside the cell, from 0 to 1

@@ -56,10 +56,7 @@ def strips(offsets, start, end):
 
 @njit(cache=True)
 def cumulate(offsets, sizes):
-    """Cumulate sizes anew in each cell.
-
-    Small ones are then not lost beside those of other cells.
-    """
+    """Cumulate sizes anew in each cell, for precision."""
     sums = sizes.copy()
     for cell in range(len(offsets) - 1):
         for part in range(offsets[cell] + 1, offsets[cell + 1]):

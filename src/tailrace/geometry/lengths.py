@@ -30,10 +30,7 @@ class Lengths:
 
 
 def measured(lines: Any, grid: Grid) -> Lengths:
-    """Measure lines inside the grid.
-
-    A stretch that is listed twice, in whatever direction, counts once.
-    """
+    """Measure lines on the grid; a repeated stretch counts once."""
     segments = shapes.segments(lines)
     x, y, to_x, to_y = segments.T
     backwards = (x > to_x) | ((x == to_x) & (y > to_y))

@@ -22,10 +22,7 @@ class Parts:
     largest: np.ndarray  # (cells,) the largest part of each
 
     def draw(self, cells: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """Draw a part of each cell.
-
-        Every cell must have one.
-        """
+        """Draw a part of each cell; each must have one."""
         from tailrace.geometry import kernel
 
         place = np.searchsorted(self.cells, cells)

@@ -93,10 +93,7 @@ def segments(shape: Any) -> np.ndarray:
 
 
 def within(shape: Any, outline: tuple[float, float, float, float]) -> Any:
-    """The part of polygons or lines inside a rectangle.
-
-    What the cut makes of lower dimension is left out.
-    """
+    """The part inside a rectangle, of the same dimension."""
     shapely = library()
     rectangle = shapely.box(*outline)
     if shapely.covers(rectangle, shape):

@@ -42,10 +42,7 @@ def shares(
 
 @functools.lru_cache(maxsize=4)
 def _before(domain: Region | Roads) -> np.ndarray:
-    """The measure below and left of each grid corner.
-
-    The array is (side + 1, side + 1).
-    """
+    """The cumulated measure at each corner of the grid."""
     before = np.zeros((domain.side + 1, domain.side + 1))
     before[1:, 1:] = measure_of_cells(domain).cumsum(axis=0).cumsum(axis=1)
     return before
