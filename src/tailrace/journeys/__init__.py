@@ -1,1 +1,4 @@
-"""Journeys over cells: reading them, the graph of cells they move on, and walks over it. No noise and no guarantee live here."""
+"""Journeys over cells: reading, counting, and walks over graphs.
+
+No noise and no guarantee live here.
+"""

@@ -1,4 +1,4 @@
-"""The graph of cells that touch: which cell can follow which. It depends on the cells alone, which are public."""
+"""The public graph of cells that touch."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from tailrace.partition import Partition
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Graph:
-    """Directed edges sorted by source, then target: cell i leads to targets[starts[i]:starts[i + 1]], never to itself.
+    """Directed edges, sorted by source and then by target.
+
+    Cell i leads to targets[starts[i]:starts[i + 1]], never to itself.
 
     >>> line = Graph(starts=np.array([0, 1, 3, 4]), targets=np.array([1, 0, 2, 1]))
     >>> line.cells, line.sources, line.edge(np.array([1, 0]), np.array([2, 2]))
@@ -25,8 +27,9 @@ class Graph:
 
     @classmethod
     def of_pairs(cls, pairs: np.ndarray, cells: int) -> Graph:
-        """The graph with an edge in both directions for each pair of cells."""
-        keys = np.unique(np.concatenate([pairs[:, 0] * cells + pairs[:, 1], pairs[:, 1] * cells + pairs[:, 0]]))
+        """The graph with both directions of each pair of cells."""
+        one, other = pairs.T
+        keys = np.unique(np.concatenate([one * cells + other, other * cells + one]))
         starts = np.searchsorted(keys, np.arange(cells + 1) * cells)
         return cls(starts=starts, targets=keys % cells if cells else keys)
 
@@ -40,15 +43,19 @@ class Graph:
         return np.repeat(np.arange(self.cells), np.diff(self.starts))
 
     def edge(self, sources: np.ndarray, targets: np.ndarray) -> np.ndarray:
-        """The number of the edge from each source to its target; -1 where there is none."""
+        """The edge from each source to its target; -1: none."""
         keys = np.append(self.sources * self.cells + self.targets, self.cells**2)
         wanted = np.asarray(sources, np.int64) * self.cells + targets
         places = np.searchsorted(keys, wanted)
         return np.where(keys[places] == wanted, places, -1)
 
 
-def rectangles(partition: Partition, depth: np.ndarray, index: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The corners of nodes in finest cells, the upper one excluded: two arrays (nodes, dimensions).
+def rectangles(
+    partition: Partition, depth: np.ndarray, index: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """The corners of nodes in finest cells.
+
+    They are two arrays (nodes, dimensions); the upper corner is excluded.
 
     >>> from tailrace.domain import Box
     >>> square = Partition(Box(low=(0, 0), high=(1, 1), columns=("x", "y"), cells=4))
@@ -68,9 +75,10 @@ def rectangles(partition: Partition, depth: np.ndarray, index: np.ndarray) -> tu
 
 
 def adjacency(partition: Partition, depth: np.ndarray, index: np.ndarray) -> Graph:
-    """The graph of nodes that touch, at a corner too; what does not hang together is linked where it lies nearest.
+    """The graph of nodes that touch, at a corner too.
 
-    The nodes must not overlap, and may leave out parts of the box: those that hold nothing of a geometry.
+    Components are linked where they lie nearest. The nodes must not overlap, and may leave out
+    parts of the box: those that hold nothing of a geometry.
 
     >>> from tailrace.domain import Box
     >>> square = Partition(Box(low=(0, 0), high=(1, 1), columns=("x", "y"), cells=4))
@@ -88,18 +96,20 @@ def adjacency(partition: Partition, depth: np.ndarray, index: np.ndarray) -> Gra
     if not labels.any():
         return graph
     sides = np.subtract(partition.domain.high, partition.domain.low)
-    sides /= sides.max()  # distances are compared in the plane's own units, whatever their size
+    # Distances are compared in the plane's own units, whatever their size.
+    sides /= sides.max()
     links = kernel.links(*_tree(low * sides, high * sides), labels)
     return Graph.of_pairs(np.concatenate([pairs, links]), len(low))
 
 
 def _tree(low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The boxes, and above them those that hold two each: heaps of lower and of upper corners."""
+    """Heaps of corners: boxes at the bottom, pairs above."""
     half, far = 1 << (len(low) - 1).bit_length(), np.inf
     lows, highs = np.full((2 * half, low.shape[1]), far), np.full((2 * half, low.shape[1]), -far)
     lows[half : half + len(low)], highs[half : half + len(low)] = low, high
     while half > 1:
+        left, right = slice(half, 2 * half, 2), slice(half + 1, 2 * half, 2)
         half //= 2
-        lows[half : 2 * half] = np.minimum(lows[2 * half : 4 * half : 2], lows[2 * half + 1 : 4 * half : 2])
-        highs[half : 2 * half] = np.maximum(highs[2 * half : 4 * half : 2], highs[2 * half + 1 : 4 * half : 2])
+        lows[half : 2 * half] = np.minimum(lows[left], lows[right])
+        highs[half : 2 * half] = np.maximum(highs[left], highs[right])
     return lows, highs

@@ -1,7 +1,8 @@
-"""Which of many boxes touch, and which lie nearest, as compiled loops over a tree of boxes.
+"""Boxes that touch or lie nearest, as compiled loops.
 
-The tree is a heap: node 1 is the root, the children of node i are 2 i and 2 i + 1, and the last half of it are the boxes, empty
-ones (low above high) at the end. A node's box holds those of its children.
+The boxes stand in a tree, which is a heap: node 1 is the root, and the children of node i are 2 i
+and 2 i + 1. The last half of it are the boxes, empty ones (low above high) at the end. A node's box
+holds those of its children.
 """
 
 import numpy as np
@@ -18,7 +19,10 @@ def _touch(low, high, u, v):
 
 @njit(cache=True)
 def touching(low, high):
-    """All pairs of boxes that share a point, the smaller number first: pairs of nodes on one level, from the root down."""
+    """All pairs of boxes that share a point.
+
+    The smaller number comes first. Pairs of nodes on one level are tested from the root down.
+    """
     half, found, height = len(low) // 2, 0, 1
     pairs, stack = np.empty((1024, 2), np.int64), np.empty((1024, 2), np.int64)
     stack[0] = 1
@@ -44,7 +48,7 @@ def touching(low, high):
 
 @njit(cache=True)
 def components(starts, targets):
-    """A label for each cell, the same for cells that edges connect: the smallest number among them."""
+    """The smallest connected cell, as a label of each cell."""
     cells = len(starts) - 1
     labels, queue = np.full(cells, -1, np.int64), np.empty(cells, np.int64)
     for root in range(cells):
@@ -73,7 +77,7 @@ def _gap(low, high, u, v):
 
 @njit(cache=True)
 def _nearest_outside(low, high, labels, members):
-    """The nearest pair of a member and a box of another label."""
+    """The nearest pair of a member and another label's box."""
     half = len(low) // 2
     best, inner, outer = np.inf, -1, -1
     stack = np.empty(128, np.int64)
@@ -85,8 +89,10 @@ def _nearest_outside(low, high, labels, members):
             if _gap(low, high, half + cell, node) >= best:
                 continue
             if node < half:
-                near = 2 * node + (_gap(low, high, half + cell, 2 * node) > _gap(low, high, half + cell, 2 * node + 1))
-                stack[height], stack[height + 1] = near ^ 1, near  # the nearer one next
+                left = _gap(low, high, half + cell, 2 * node)
+                near = 2 * node + (left > _gap(low, high, half + cell, 2 * node + 1))
+                # The nearer one comes next.
+                stack[height], stack[height + 1] = near ^ 1, near
                 height += 2
             elif labels[node - half] != labels[cell]:
                 best, inner, outer = _gap(low, high, half + cell, node), cell, node - half
@@ -95,7 +101,10 @@ def _nearest_outside(low, high, labels, members):
 
 @njit(cache=True)
 def links(low, high, labels):
-    """Pairs of boxes that connect all components: again and again the smallest one to the nearest box outside of it."""
+    """Pairs of boxes that connect all components.
+
+    Again and again the smallest component is linked to the nearest box outside it.
+    """
     labels, sizes = labels.copy(), np.bincount(labels)
     left = np.count_nonzero(sizes)
     pairs = np.empty((left - 1, 2), np.int64)

@@ -1,7 +1,11 @@
-"""How much of the units lies where: counts on a public grid of fractions, sparse, and additive over journeys.
+"""Sparse counts of units, in public fractions of one unit.
 
-One unit is `WHOLE` parts, or fewer where a mechanism's noise would be too large for so many. Whatever is counted, one unit adds
-nonnegative parts, no more than its whole in all: the 1-norm of what one unit changes is at most the whole, and so is the 2-norm.
+One unit is `WHOLE` parts, or fewer where a mechanism's noise would be too large for so many. Counts
+are additive over journeys.
+
+1. Whatever is counted, one unit adds nonnegative parts, no more than its whole in all.
+2. So the 1-norm of what one unit changes is at most the whole.
+3. The 2-norm is at most the 1-norm, so it has the same bound.
 """
 
 from __future__ import annotations
@@ -12,12 +16,16 @@ import numpy as np
 
 from tailrace.errors import DataError
 
-WHOLE, LEAST = 1 << 20, 1 << 10  # parts of one unit: of most budgets, and of the smallest ones
+# Parts of one unit: for most budgets, and at least. Chosen by reasoning: a millionth of a unit is
+# exact enough; the whole is halved while the noise for it is beyond the sampler's range.
+WHOLE, LEAST = 1 << 20, 1 << 10
 
 
 @dataclass(frozen=True, eq=False)
 class Masses:
-    """The parts at some codes, which are sorted and different from each other; at all others there are none.
+    """The parts at some codes; none at all others.
+
+    Codes are sorted and distinct.
 
     >>> (Masses(np.array([3, 8]), np.array([1, 2])) + Masses(np.array([8]), np.array([5]))).parts
     array([1, 7])
@@ -41,7 +49,7 @@ class Masses:
 
     @classmethod
     def of(cls, codes: np.ndarray, parts: np.ndarray) -> Masses:
-        """Parts at codes in any order, and more than once."""
+        """Add up parts at codes in any order, with repeats."""
         order = np.argsort(codes, kind="stable")
         codes, parts = codes[order], parts[order]
         first = np.flatnonzero(np.diff(codes, prepend=-1))
@@ -54,7 +62,7 @@ class Masses:
         return cls(codes, dense[codes])
 
     def dense(self, size: int) -> np.ndarray:
-        """As an array with an entry for every code below `size`."""
+        """An array with an entry for every code below `size`."""
         found = np.zeros(size, np.int64)
         found[self.codes] = self.parts
         return found
@@ -62,4 +70,5 @@ class Masses:
     def __add__(self, other: Masses) -> Masses:
         if not isinstance(other, Masses):
             return NotImplemented
-        return Masses.of(np.concatenate([self.codes, other.codes]), np.concatenate([self.parts, other.parts]))
+        codes = np.concatenate([self.codes, other.codes])
+        return Masses.of(codes, np.concatenate([self.parts, other.parts]))

@@ -1,14 +1,18 @@
-"""Journeys on a graph of cells, and the parts that their points and moves get, as compiled loops; moves.py says what they are."""
+"""Parts of points and moves (see moves.py), compiled."""
 
 import numpy as np
 from numba import njit
 
-_FINEST = 30  # halvings of a weight, after which nothing is left of it
+# Halvings of a weight, after which nothing is left of it: WHOLE has 20 bits.
+_FINEST = 30
 
 
 @njit(cache=True)
 def visited(offsets, cells, among, whole, most, places, size):
-    """(size,) parts: those of a trajectory divided evenly among its cells, or among `most` if it has fewer, each at the cell's place."""
+    """(size,) a trajectory's parts, even over its cells.
+
+    They are divided among `most` if it has fewer, each at the cell's place.
+    """
     found = np.zeros(size, np.int64)
     for i in range(len(among)):
         share, first, many = whole // among[i], offsets[i], offsets[i + 1] - offsets[i]
@@ -24,7 +28,7 @@ def visited(offsets, cells, among, whole, most, places, size):
 
 @njit(cache=True)
 def distinct(offsets, runs, points, cells):
-    """(trajectories,) in how many different cells each has points."""
+    """(trajectories,) the number of different cells with points."""
     found, seen = np.zeros(len(offsets) - 1, np.int64), np.full(cells, -1, np.int64)
     for i in range(len(found)):
         for j in range(offsets[i], offsets[i + 1]):
@@ -36,7 +40,10 @@ def distinct(offsets, runs, points, cells):
 
 @njit(cache=True)
 def held(offsets, runs, points, among, whole, most, cells, many):
-    """(cells,) parts: those of a trajectory divided evenly among the `many` cells in which it has points, or `most` if these are fewer."""
+    """(cells,) a trajectory's parts, even over its different cells.
+
+    Only cells with points count, `many` of them, or `most` if these are fewer.
+    """
     found, seen = np.zeros(cells, np.int64), np.full(cells, -1, np.int64)
     for i in range(len(among)):
         share, equal, at = whole // among[i], max(many[i], most), 0
@@ -50,11 +57,12 @@ def held(offsets, runs, points, among, whole, most, cells, many):
 
 @njit(cache=True)
 def turned(offsets, runs, among, whole, most, starts, targets, directions):
-    """(8,) parts of the turns between one move and the next, in eighths of a circle; divided among `most` if there are fewer."""
+    """(8,) parts of turns, divided among `most` or more."""
     found = np.zeros(8, np.int64)
     for i in range(len(among)):
         many = 0
-        for part in range(2):  # first how many there are, then their parts
+        # First how many there are, then their parts.
+        for part in range(2):
             last, at, share = -1, 0, whole // among[i]
             for j in range(offsets[i] + 1, offsets[i + 1]):
                 edge = edge_of(starts, targets, runs[j - 1], runs[j])
@@ -84,9 +92,11 @@ def edge_of(starts, targets, source, target):
 
 @njit(cache=True)
 def walked(offsets, cells, homes, side, starts, targets, runs, points, ends):
-    """Each trajectory as runs of points in one home; fills `runs`, `points` and `ends` where there is room, and returns how many.
+    """Write each trajectory as runs of points in one home.
 
-    Between two homes that do not touch come those that the straight line between the two cells passes, without points.
+    Fills `runs`, `points` and `ends` where there is room, and returns the number of runs. Between
+    two homes that do not touch come those that the straight line between the two cells passes,
+    without points.
     """
     many, room = 0, len(runs)
     for i in range(len(offsets) - 1):
@@ -125,7 +135,10 @@ def walked(offsets, cells, homes, side, starts, targets, runs, points, ends):
 
 @njit(cache=True)
 def _weight(share, total, at, many, ends):
-    """The parts of the at-th of `many` transitions, of `share` in all; `total` of the numerators where the ends weigh more."""
+    """The parts of the at-th of `many` transitions, of `share`.
+
+    `total` is the sum of the numerators where the ends weigh more.
+    """
     if not ends:
         return (at + 1) * share // many - at * share // many
     halvings = min(at, many - 1 - at)
@@ -134,7 +147,10 @@ def _weight(share, total, at, many, ends):
 
 @njit(cache=True)
 def moved(offsets, runs, points, among, whole, starts, targets, stays, ends):
-    """(edges + cells,) parts of the transitions: along each edge, and (with `stays`) from each cell to itself."""
+    """(edges + cells,) parts of the transitions.
+
+    Along each edge, and (with `stays`) from each cell to itself.
+    """
     edges = len(targets)
     found = np.zeros(edges + len(starts) - 1, np.int64)
     for i in range(len(among)):

@@ -1,4 +1,4 @@
-"""Searches over a graph of cells, one for each group of walks with the same end, as compiled loops."""
+"""Searches over a graph, per end of walks, compiled."""
 
 import numpy as np
 from numba import njit
@@ -6,7 +6,10 @@ from numba import njit
 
 @njit(cache=True, nogil=True)
 def outward(starts, targets, root, farthest, hops, order):
-    """Breadth first from `root`: sets `hops` (-1 before) of what it finds, lists it in `order` and returns how many."""
+    """Search breadth first from `root`; return how many cells.
+
+    Sets `hops` (-1 before) of the cells it finds, and lists them in `order`.
+    """
     hops[root], order[0], found, at = 0, root, 1, 0
     while at < found:
         cell = order[at]
@@ -24,13 +27,15 @@ def outward(starts, targets, root, farthest, hops, order):
 
 @njit(cache=True, nogil=True)
 def fewest(back, groups, members, first, last, found):
-    """The fewest moves from each first cell to its last, even ones in found[:, 0] and odd ones in found[:, 1]; -1: none.
+    """The fewest moves from each first cell to its last.
 
-    Breadth first over pairs of a cell and a parity, which are numbered 2 cell + parity, until all that is asked for is found.
+    Even numbers are in found[:, 0], odd ones in found[:, 1]; -1: none. Breadth first over pairs of
+    a cell and a parity, which are numbered 2 cell + parity, until all answers are found.
     """
     starts, sources = back
     pairs = 2 * (len(starts) - 1)
-    moves, order, wanted = np.full(pairs, -1, np.int32), np.empty(pairs, np.uint32), np.zeros(pairs, np.bool_)
+    moves, order = np.full(pairs, -1, np.int32), np.empty(pairs, np.uint32)
+    wanted = np.zeros(pairs, np.bool_)
     for group in range(len(groups) - 1):
         walks = members[groups[group] : groups[group + 1]]
         missing = 0
@@ -60,8 +65,9 @@ def fewest(back, groups, members, first, last, found):
 def _feasible(graph, back, first, last, moves):
     """As `feasible`, for one walk.
 
-    Goes back from the end by all moves at once, over the cells that the first one reaches. These run out, unless a circle
-    lies on a way from first to last; and then some number beyond `moves` will do, so that the search ends.
+    Goes back from the end by all moves at once, over the cells that the first one reaches. These
+    run out, unless a circle lies on a way from first to last; then some number beyond `moves` is
+    feasible, so that the search ends.
     """
     cells = len(graph[0]) - 1
     hops, order = np.full(cells, -1, np.int32), np.empty(cells, np.uint32)
@@ -87,7 +93,11 @@ def _feasible(graph, back, first, last, moves):
 
 @njit(cache=True, nogil=True)
 def feasible(graph, back, first, last, moves):
-    """The smallest number from `moves` on that leads from first to last; where there is none, the largest below it; or -1."""
+    """The feasible number of moves nearest to `moves`.
+
+    That is the smallest from `moves` on that leads from first to last; where there is none, the
+    largest below it; or -1.
+    """
     found = np.empty(len(first), np.int64)
     for walk in range(len(first)):
         found[walk] = _feasible(graph, back, first[walk], last[walk], moves[walk])
@@ -105,7 +115,7 @@ def _push(keys, cells, many, key, cell):
 
 @njit(cache=True, nogil=True)
 def _pop(keys, cells, many):
-    """Take the least off a heap of `many`: what is left is in order again."""
+    """Take the least off a heap of `many`."""
     key, cell, at, last = keys[many - 1], cells[many - 1], 0, many - 1
     while True:
         child = 2 * at + 1
@@ -122,7 +132,7 @@ def _pop(keys, cells, many):
 
 @njit(cache=True, nogil=True)
 def cheapest(back, costs, groups, members, first, last, found):
-    """The number of moves on the cheapest path from each first cell to its last; -1 where there is none (Dijkstra 1959)."""
+    """Moves on each cheapest path (Dijkstra 1959); -1: none."""
     starts, sources = back
     cells = len(starts) - 1
     cost, moves = np.full(cells, np.inf), np.zeros(cells, np.int32)
@@ -141,7 +151,8 @@ def cheapest(back, costs, groups, members, first, last, found):
             key, cell = keys[0], queue[0]
             _pop(keys, queue, many)
             many -= 1
-            if key > cost[cell]:  # an entry that a cheaper path has overtaken
+            # A cheaper path has overtaken this entry.
+            if key > cost[cell]:
                 continue
             if wanted[cell]:
                 wanted[cell] = False

@@ -1,22 +1,30 @@
-"""Messages and draws of walks that turn, as compiled loops for walks_kernel; second_order.py says what they are and why they are right.
+"""Messages and draws of turning walks, as compiled loops.
 
-Messages are rows, one for each cell, with one column for each direction that a walk may arrive in. Edges are slots of their cell:
-slot s leads on in direction s mod 8. A place is 8 times a cell plus the direction of arrival. `edges` are, of the cells of one end, the
-places that slots lead to, and their weights; and the mixing.
+second_order.py says what they are and why they are right; walks_kernel.py calls them.
+
+1. Messages are rows, one for each cell, with one column for each direction that a walk may arrive
+   in.
+2. Edges are slots of their cell: slot s leads on in direction s mod 8.
+3. A place is 8 times a cell plus the direction of arrival.
+4. `edges` are, for the cells of one end, the places that slots lead to, and their weights; and the
+   mixing.
 """
 
 import numpy as np
 from numba import njit
 
 DIRECTIONS = 8
-LOW = 2.0**-64  # a layer whose largest message lies below is scaled up
+# A layer whose largest message lies below is scaled up.
+LOW = 2.0**-64
 
 
 @njit(cache=True, nogil=True)
 def localised(turning, cells, local, hops, near, logs):
-    """The edges among `cells`, which `local` numbers from 0 (-1: none of them); returns how many hops farther they may lead.
+    """Write the edges among `cells` into `near`.
 
-    What leads elsewhere leads to place 0 without any probability, where only finite numbers are ever read.
+    Returns how many hops farther from the end an edge may lead. `local` numbers the cells from 0
+    (-1: none of them). An edge that leads elsewhere leads to place 0 without any probability, where
+    only finite numbers are ever read.
     """
     places, weights = near
     farther = 0
@@ -35,10 +43,12 @@ def localised(turning, cells, local, hops, near, logs):
 
 @njit(cache=True, nogil=True, fastmath={"contract"})
 def _advance(edges, need, moves, inside, before, after, scale):
-    """As `advance`, with doubles; returns the largest message of direction 0, since to look for the largest of all costs time.
+    """As `advance`, with doubles; returns the largest first message.
 
-    The compiler makes vectors of the last loop, because it has as many steps as `mixing` has columns, which it does not know, and
-    because all factors are read from one array, so that one look shows that they are not what is written to.
+    That is of direction 0, since looking for the largest of all costs time. The compiler makes
+    vectors of the last loop, because its number of steps is that of the columns of `mixing`, which
+    it does not know, and because all factors are read from one array, so that one look shows that
+    they are not what is written to.
     """
     places, weights, mixing = edges
     peak, turn = 0.0, mixing.reshape(-1)
@@ -90,7 +100,11 @@ def _log_sum(parts):
 
 @njit(cache=True, nogil=True)
 def advance(edges, need, moves, inside, before, after, scale, logs):
-    """The messages of one more move, for the cells that need them among the first `inside`; returns the largest, or one above LOW."""
+    """The messages of one more move; returns the largest.
+
+    Only for the cells that need them, among the first `inside`. The returned number may be another
+    message above LOW.
+    """
     after = after.reshape(-1, DIRECTIONS)
     after[inside:] = -np.inf if logs else 0.0
     if logs:
@@ -106,7 +120,7 @@ def advance(edges, need, moves, inside, before, after, scale, logs):
 
 @njit(cache=True, nogil=True)
 def beginning(edges, cell, before, logs):
-    """The sum of the products of all that a walk can begin with in the cell: its first edge makes no turn."""
+    """The sum over first edges, which make no turn."""
     places, weights, _ = edges
     parts = np.empty(places.shape[1])
     for s in range(len(parts)):
@@ -117,20 +131,26 @@ def beginning(edges, cell, before, logs):
 
 @njit(cache=True, nogil=True)
 def drawn(edges, place, begins, before, uniform, logs):
-    """The next place.
+    """Draw the next place.
 
-    In proportion to the weight of the edge, the factor of its turn (unless the walk begins here) and the message from there.
+    In proportion to the weight of the edge, the factor of its turn (unless the walk begins here)
+    and the message from there.
     """
     places, weights, mixing = edges
-    cell, arrived, highest, total, chosen = place // DIRECTIONS, place % DIRECTIONS, -np.inf, 0.0, -1
+    cell, arrived = place // DIRECTIONS, place % DIRECTIONS
+    highest, total, chosen = -np.inf, 0.0, -1
     parts = np.empty(places.shape[1])
     for s in range(len(parts)):
         message = before[places[cell, s]]
         if logs:
-            parts[s] = weights[cell, s] + message + (0.0 if begins else mixing[s % DIRECTIONS, arrived])
+            parts[s] = (
+                weights[cell, s] + message + (0.0 if begins else mixing[s % DIRECTIONS, arrived])
+            )
             highest = max(highest, parts[s])
         else:
-            parts[s] = weights[cell, s] * message * (1.0 if begins else mixing[s % DIRECTIONS, arrived])
+            parts[s] = (
+                weights[cell, s] * message * (1.0 if begins else mixing[s % DIRECTIONS, arrived])
+            )
     for s in range(len(parts)):
         if logs:
             parts[s] = np.exp(parts[s] - highest)
