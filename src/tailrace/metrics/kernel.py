@@ -1,4 +1,4 @@
-"""Counting points in rectangles as compiled loops: points sorted into the cells of a grid, row after row."""
+"""Count points in rectangles, as compiled loops."""
 
 import numpy as np
 from numba import njit
@@ -6,7 +6,11 @@ from numba import njit
 
 @njit(cache=True, inline="always")
 def _coordinate(x, low, scale, side):
-    """The same operations for points and for edges, so that rounding puts both on the same side; it is monotone in x."""
+    """The place of a coordinate on the grid.
+
+    Points and edges go through the same operations, so that rounding puts both on the same side; it
+    is monotone in x.
+    """
     scaled = (x - low) * scale
     if not scaled > 0:
         return 0
@@ -37,7 +41,7 @@ def in_order(points, cells, starts):
 
 @njit(cache=True)
 def _inside(points, first, last, low, high):
-    """How many of the points from `first` up to `last` lie between the corners."""
+    """Count the points `first` to `last` between the corners."""
     found = 0
     for i in range(first, last):
         inside = True
@@ -51,10 +55,17 @@ def _inside(points, first, last, low, high):
 
 @njit(cache=True)
 def count(points, starts, origin, scale, side, low, high):
-    """How many points lie in each rectangle: whole runs of inner cells by their offsets, cells on the edge point by point."""
+    """Count the points in each rectangle.
+
+    Whole runs of inner cells are counted by their offsets, cells on the edge point by point.
+    """
     rectangles, dimensions = low.shape
     counts = np.zeros(rectangles, np.int64)
-    first, last, at = np.empty(dimensions, np.int64), np.empty(dimensions, np.int64), np.empty(dimensions, np.int64)
+    first, last, at = (
+        np.empty(dimensions, np.int64),
+        np.empty(dimensions, np.int64),
+        np.empty(dimensions, np.int64),
+    )
     for r in range(rectangles):
         empty = False
         for d in range(dimensions):

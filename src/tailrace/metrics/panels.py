@@ -1,7 +1,8 @@
-"""Panels: how far the windows and the weights of synthetic people are from the true ones, and how far the papers say at most.
+"""Errors of the windows and weights of synthetic people.
 
-Errors are shares of the true people: |p / n - C / n| for every window and release, or for every "at least b of t". `padding` is taken off
-the synthetic counts first, as the papers' analyst does.
+Errors are shares of the true people: |p / n - C / n| for every window and release, or for every "at
+least b of t". `padding` is taken off the synthetic counts first, as the papers' analyst does. The
+papers' bounds on these errors are here too.
 """
 
 from __future__ import annotations
@@ -16,9 +17,10 @@ from tailrace.errors import ConfigError, DataError
 
 @dataclass(frozen=True, eq=False)
 class PanelError:
-    """The error of each question as a share of the people, and what they come to."""
+    """The error of each question, in shares of people."""
 
-    by_question: np.ndarray  # signed: (releases, windows), or (steps, weights) with 0 where there is nothing to ask
+    # Signed: (releases, windows), or (steps, weights) with 0 where there is nothing to ask.
+    by_question: np.ndarray
 
     @property
     def worst(self) -> float:
@@ -26,7 +28,7 @@ class PanelError:
 
     @property
     def mean(self) -> float:
-        """Over the questions that can be asked: all windows, or b <= t."""
+        """The mean over all windows, or over b <= t."""
         return float(np.abs(self._asked()).mean())
 
     @property
@@ -39,14 +41,19 @@ class PanelError:
 
 @dataclass(frozen=True, eq=False)
 class CumulativeError(PanelError):
-    """The same for "at least b of t": row t - 1, column b - 1."""
+    """Errors of "at least b of t".
+
+    They stand in row t - 1, column b - 1.
+    """
 
     def _asked(self) -> np.ndarray:
         return self.by_question[np.tril_indices(len(self.by_question))]
 
 
 def window_counts(panel: np.ndarray, *, window: int, values: int = 2) -> np.ndarray:
-    """(releases, windows): how many people of a panel of codes (steps, people) have each window, its last value changing fastest.
+    """(releases, windows): the people with each window of values.
+
+    The panel holds codes (steps, people); the last value of a window changes fastest.
 
     >>> window_counts(np.array([[0, 1], [1, 1], [1, 0]]), window=2)
     array([[0, 1, 0, 1],
@@ -61,7 +68,9 @@ def window_counts(panel: np.ndarray, *, window: int, values: int = 2) -> np.ndar
 
 
 def weight_counts(panel: np.ndarray) -> np.ndarray:
-    """(steps, weights): how many people of a panel of zeros and ones have at least 1, 2, ... ones by each step.
+    """(steps, weights): the people with at least b ones.
+
+    The panel holds zeros and ones (steps, people); b = 1, 2, ... counts the ones up to each step.
 
     >>> weight_counts(np.array([[0, 1], [1, 1]]))
     array([[1, 0],
@@ -75,22 +84,30 @@ def weight_counts(panel: np.ndarray) -> np.ndarray:
 def window_error(
     true: np.ndarray, synthetic: np.ndarray, *, window: int, values: int = 2, padding: int = 0
 ) -> PanelError:
-    """The error of every window at every release; both panels hold codes (steps, people)."""
+    """Window errors of panels of codes (steps, people)."""
     found = window_counts(synthetic, window=window, values=values) - padding
     return PanelError((found - window_counts(true, window=window, values=values)) / _people(true))
 
 
 def cumulative_error(true: np.ndarray, synthetic: np.ndarray) -> CumulativeError:
-    """The error of every "at least b of t"; both panels hold zeros and ones (steps, people)."""
+    """Errors of "at least b of t", of (steps, people)."""
     return CumulativeError((weight_counts(synthetic) - weight_counts(true)) / _people(true))
 
 
 def window_bound(
-    *, people: int, horizon: int, window: int, rho: float, beta: float, values: int = 2, replaced: bool = False
+    *,
+    people: int,
+    horizon: int,
+    window: int,
+    rho: float,
+    beta: float,
+    values: int = 2,
+    replaced: bool = False,
 ) -> float:
-    """Theorem 3.2 of Bun et al.: the largest error of the published windows, padding taken off, with probability 1 - beta.
+    """The bound on window errors of Bun et al.
 
-    `replaced` is the relation Replace, for which the noise is sqrt(2) times as wide.
+    Theorem 3.2: with probability 1 - beta, no published window has a larger error, padding taken
+    off. `replaced` is the relation Replace, for which the noise is sqrt(2) times as wide.
 
     >>> round(window_bound(people=23_374, horizon=12, window=3, rho=0.005, beta=0.05), 4)
     0.0053
@@ -101,7 +118,9 @@ def window_bound(
 
 
 def cumulative_bound(*, people: int, horizon: int, rho: float, beta: float) -> float:
-    """Corollary B.1 of Bun et al.: the largest error of the published weights, with probability 1 - beta over all of them.
+    """The bound on weight errors of Bun et al.
+
+    Corollary B.1: with probability 1 - beta, no published weight has a larger error.
 
     >>> round(cumulative_bound(people=23_374, horizon=12, rho=0.005, beta=0.05), 4)
     0.0277

@@ -1,13 +1,15 @@
-"""Range queries: how many points a rectangle holds, truly and in synthetic data.
+"""Range queries: points in rectangles, true and synthetic.
 
-The error of one rectangle q is |f(q) - g(q)| / max(f(q), floor n), with f the true count, g the synthetic one, n the number of
-true points and floor 0.001 as in PrivStream (which takes it from PrivTree). Many small rectangles hold next to nothing, and an
-empty table does well on those; so the mean is also taken over the rectangles whose true count reaches the floor.
+The error of one rectangle q is |f(q) - g(q)| / max(f(q), floor n), with f the true count, g the
+synthetic one, n the number of true points and floor 0.001 as in PrivStream (which takes it from
+PrivTree). Many small rectangles hold next to nothing, and an empty table does well on those; so the
+mean is also taken over the rectangles whose true count reaches the floor.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,8 +20,14 @@ from tailrace.loss import real
 from tailrace.metrics.given import corners, numbers, queries
 
 FLOOR = 0.001
-CLASSES = {"small": (10_000, 0.0001, 0.001), "medium": (5_000, 0.001, 0.01), "large": (1_000, 0.01, 0.1)}
-_MOST_CELLS = 1 << 22  # of the grid that points are sorted into
+# PrivStream's: how many rectangles, and the least and the most share of the box.
+CLASSES = {
+    "small": (10_000, 0.0001, 0.001),
+    "medium": (5_000, 0.001, 0.01),
+    "large": (1_000, 0.01, 0.1),
+}
+# Cells of the grid that points are sorted into.
+_MOST_CELLS = 1 << 22
 
 
 @told
@@ -43,11 +51,17 @@ class Rectangles:
 @told
 @dataclass(frozen=True)
 class RangeError:
-    """A mean relative error over all rectangles, and over those whose true count is at or above the floor (nan: none)."""
+    """Mean relative errors over rectangles.
+
+    Parameters
+    every: over all of them.
+    held: over those whose true count reaches the floor (nan: none).
+    share: the share of rectangles whose true count reaches the floor.
+    """
 
     every: float
     held: float
-    share: float  # of the rectangles, at or above the floor
+    share: float
 
 
 @told
@@ -60,9 +74,10 @@ def random_rectangles(
     least: float,
     most: float,
 ) -> Rectangles:
-    """Rectangles inside a box, of a share of its volume even in [least, most), and sides within a factor 2 of each other.
+    """Random rectangles inside a box.
 
-    In the plane the ratio of the sides is even in [0.5, 2); sides are measured in the box's own.
+    Their share of its volume is even in [least, most), and their sides are within a factor 2 of
+    each other, measured in the box's own. In the plane the ratio of the sides is even in [0.5, 2).
     """
     lowest, highest = corners(low, high)
     widths, dimensions, number = highest - lowest, len(lowest), queries(number)
@@ -92,10 +107,11 @@ def standard_queries(rng: np.random.Generator, *, low: ArrayLike, high: ArrayLik
 
 @told
 def count(points: np.ndarray, rectangles: Rectangles) -> np.ndarray:
-    """How many of the points (n, dimensions) lie in each rectangle.
+    """Count the points (n, dimensions) in each rectangle.
 
-    Points are sorted into a grid of about one point a cell, row by row, so that cells inside a rectangle are a difference of
-    two offsets for each row, and only the points of cells on its edge are looked at.
+    Points are sorted into a grid of about one point a cell, row by row, so that cells inside a
+    rectangle are a difference of two offsets for each row, and only the points of cells on its edge
+    are looked at.
 
     >>> count(np.array([[0.5], [0.7], [2.0]]), Rectangles([[0.0], [0.6]], [[1.0], [2.0]]))
     array([2, 2])
@@ -105,28 +121,54 @@ def count(points: np.ndarray, rectangles: Rectangles) -> np.ndarray:
     values = numbers("points", points)
     dimensions = rectangles.low.shape[1]
     if values.ndim != 2 or values.shape[1] != dimensions:
-        raise DataError(f"points must be an array (points, {dimensions}): the rectangles have {dimensions} dimensions.")
+        raise DataError(
+            f"points must be an array (points, {dimensions}): the rectangles have {dimensions} "
+            "dimensions."
+        )
     values = values[np.isfinite(values).all(axis=1)]
     if not len(values) or not len(rectangles):
         return np.zeros(len(rectangles), np.int64)
-    side = max(1, int(min(len(values), _MOST_CELLS) ** (1 / dimensions)))
-    low = values.min(axis=0)
-    scale = side / np.maximum(values.max(axis=0) - low, np.finfo(float).tiny * side)
-    cells = kernel.place(values, low, scale, side)
+    grid = gridded(values)
+    ordered = kernel.in_order(values, grid.cells, grid.starts)
+    place = (grid.low, grid.scale, grid.side)
+    return kernel.count(ordered, grid.starts, *place, rectangles.low, rectangles.high)
+
+
+class Gridded(NamedTuple):
+    """Points on a grid of about one point a cell."""
+
+    low: np.ndarray  # (dimensions,)
+    scale: np.ndarray  # (dimensions,) cells per unit of the coordinates
+    side: int
+    cells: np.ndarray  # (points,) the cell of each
+    starts: np.ndarray  # (cells + 1,) where a cell begins, with points sorted by cell
+
+
+def gridded(points: np.ndarray) -> Gridded:
+    """Put one or more points on a grid."""
+    from tailrace.metrics import kernel
+
+    dimensions = points.shape[1]
+    side = max(1, int(min(len(points), _MOST_CELLS) ** (1 / dimensions)))
+    low = points.min(axis=0)
+    scale = side / np.maximum(points.max(axis=0) - low, np.finfo(float).tiny * side)
+    cells = kernel.place(points, low, scale, side)
     starts = np.zeros(side**dimensions + 1, np.int64)
     np.cumsum(np.bincount(cells, minlength=side**dimensions), out=starts[1:])
-    ordered = kernel.in_order(values, cells, starts)
-    return kernel.count(ordered, starts, low, scale, side, rectangles.low, rectangles.high)
+    return Gridded(low, scale, side, cells, starts)
 
 
 @told
 def relative_error(
     true: np.ndarray, synthetic: np.ndarray, rectangles: Rectangles, *, floor: float = FLOOR
 ) -> RangeError:
-    """The mean relative error of the synthetic points on the rectangles; nan where there are no true points.
+    """The mean relative error of synthetic points on rectangles.
+
+    It is nan where there are no true points.
 
     >>> true = np.array([[0.1, 0.1], [0.2, 0.2], [0.9, 0.9]])
-    >>> relative_error(true, true[:2], Rectangles([[0.0, 0.0], [0.0, 0.0]], [[0.5, 0.5], [1.0, 1.0]])).every
+    >>> rectangles = Rectangles([[0.0, 0.0], [0.0, 0.0]], [[0.5, 0.5], [1.0, 1.0]])
+    >>> relative_error(true, true[:2], rectangles).every
     0.16666666666666666
     """
     floor, true, synthetic = (
@@ -137,10 +179,16 @@ def relative_error(
     return error_of_counts(count(true, rectangles), count(synthetic, rectangles), len(true), floor=floor)
 
 
-def error_of_counts(true: np.ndarray, synthetic: np.ndarray, total: int, *, floor: float = FLOOR) -> RangeError:
-    """The same from the counts of the rectangles and the number of true points."""
+def error_of_counts(
+    true: np.ndarray, synthetic: np.ndarray, total: int, *, floor: float = FLOOR
+) -> RangeError:
+    """The same from counts; `total` is that of true points."""
     if not total or not len(true):
         return RangeError(np.nan, np.nan, np.nan)
     least = floor * total
     errors, held = np.abs(true - synthetic) / np.maximum(true, least), true >= least
-    return RangeError(float(errors.mean()), float(errors[held].mean()) if held.any() else np.nan, float(held.mean()))
+    return RangeError(
+        float(errors.mean()),
+        float(errors[held].mean()) if held.any() else np.nan,
+        float(held.mean()),
+    )

@@ -1,8 +1,9 @@
-"""Range counts on histograms: how far a series of releases is from the snapshots it stands for.
+"""Errors of range counts on a series of histograms.
 
-The error of a query on a snapshot is |g - f|, with f the true count and g the released one; the relative error is |g - f| / max(f, sanity).
-A release that is reused is wrong for two reasons. With h the true count at the step it was measured at, the *update error* is
-|h - f|, what has changed since, and the *perturbation error* is |g - h|, what the noise did.
+The error of a query on a snapshot is |g - f|, with f the true count and g the released one; the
+relative error is |g - f| / max(f, sanity). A release that is reused is wrong for two reasons. With
+h the true count at the step it was measured at, the *update error* |h - f| is the change since, and
+the *perturbation error* |g - h| is the noise.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from tailrace.metrics.given import numbers, queries, sides
 @told
 @dataclass(frozen=True, eq=False)
 class Ranges:
-    """Blocks of cells, one interval on each side of a table, both ends included."""
+    """Blocks of cells: intervals, both ends included."""
 
     low: np.ndarray  # (queries, sides)
     high: np.ndarray  # (queries, sides)
@@ -31,7 +32,9 @@ class Ranges:
         for name in ("low", "high"):
             object.__setattr__(self, name, numbers(f"{name} of Ranges", getattr(self, name), int))
         if self.low.ndim != 2 or self.low.shape != self.high.shape or (self.low > self.high).any():
-            raise ConfigError("low and high of Ranges must be two arrays (queries, sides), low not above high.")
+            raise ConfigError(
+                "low and high of Ranges must be two arrays (queries, sides), low not above high."
+            )
 
     def __len__(self) -> int:
         return len(self.low)
@@ -40,7 +43,7 @@ class Ranges:
 @told
 @dataclass(frozen=True)
 class SnapshotError:
-    """Means over queries and snapshots."""
+    """Mean errors over queries and snapshots."""
 
     absolute: float
     relative: float
@@ -68,7 +71,9 @@ def ranges_of_size(rng: np.random.Generator, shape: tuple[int, ...], number: int
 
 @told
 def answers(histogram: np.ndarray, ranges: Ranges, shape: tuple[int, ...]) -> np.ndarray:
-    """The sum of each block, from the running sums over all sides.
+    """The sum of each block.
+
+    It comes from the running sums over all sides.
 
     >>> answers(np.arange(6), Ranges([[0, 1]], [[1, 2]]), (2, 3))
     array([12])
@@ -84,18 +89,31 @@ def answers(histogram: np.ndarray, ranges: Ranges, shape: tuple[int, ...]) -> np
         np.cumsum(table, axis=axis, out=table)
     total = np.zeros(len(ranges), table.dtype)
     for corner in itertools.product((0, 1), repeat=len(shape)):
-        at = tuple(ranges.high[:, i] + 1 if upper else ranges.low[:, i] for i, upper in enumerate(corner))
+        at = tuple(
+            ranges.high[:, i] + 1 if upper else ranges.low[:, i] for i, upper in enumerate(corner)
+        )
         total += table[at] if (len(shape) - sum(corner)) % 2 == 0 else -table[at]
     return total
 
 
 @told
 def snapshot_error(
-    true: np.ndarray, released: np.ndarray, measured: np.ndarray | None = None, *, sanity: float = 1.0
+    true: np.ndarray,
+    released: np.ndarray,
+    measured: np.ndarray | None = None,
+    *,
+    sanity: float = 1.0,
 ) -> SnapshotError:
-    """Mean errors from the answers (snapshots, queries): of the truth, of the releases, and of the truth at the steps they were measured.
+    """Mean errors from the answers to queries.
 
-    >>> snapshot_error(np.array([[10.0], [20.0]]), np.array([[11.0], [11.0]]), np.array([[10.0], [10.0]]))
+    Parameters
+    true: (snapshots, queries) of the truth.
+    released: of the releases.
+    measured: of the truth at the steps at which the releases were measured.
+    sanity: the least denominator of a relative error.
+
+    >>> true, released = np.array([[10.0], [20.0]]), np.array([[11.0], [11.0]])
+    >>> snapshot_error(true, released, np.array([[10.0], [10.0]]))
     SnapshotError(absolute=5.0, relative=0.275, update=5.0, perturbation=1.0)
     """
     given = {"true": true, "released": released, "measured": true if measured is None else measured}
@@ -106,4 +124,9 @@ def snapshot_error(
     off = np.abs(released - true)
     stale = np.abs(measured - true).mean() if measured is not None else np.nan
     noise = np.abs(released - measured).mean() if measured is not None else np.nan
-    return SnapshotError(float(off.mean()), float((off / np.maximum(true, sanity)).mean()), float(stale), float(noise))
+    return SnapshotError(
+        float(off.mean()),
+        float((off / np.maximum(true, sanity)).mean()),
+        float(stale),
+        float(noise),
+    )

@@ -1,4 +1,4 @@
-"""Points of trajectories, and the cells of an even grid that they pass."""
+"""Points of trajectories, and the grid cells they pass."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ from tailrace.metrics.given import corners, numbers
 @told
 @dataclass(frozen=True, eq=False)
 class Tracks:
-    """Trajectories one after another: the i-th has the points from offsets[i] up to offsets[i + 1].
+    """Trajectories one after another.
 
-    Points that are not finite are left out, and so are trajectories without a point.
+    The i-th has the points from offsets[i] up to offsets[i + 1]. Points that are not finite are
+    left out, and so are trajectories without a point.
 
     >>> Tracks([0, 2, 2, 3], [0.0, 1.0, 5.0], [0.0, 1.0, 5.0]).offsets
     array([0, 2, 3])
@@ -31,25 +32,36 @@ class Tracks:
         offsets = numbers("offsets", self.offsets, int)
         x, y = (numbers(name, getattr(self, name)) for name in ("x", "y"))
         if x.ndim != 1 or x.shape != y.shape or offsets.ndim != 1 or not len(offsets):
-            raise DataError("offsets, x and y of Tracks must be arrays of one dimension, x and y of one length.")
+            raise DataError(
+                "offsets, x and y of Tracks must be arrays of one dimension, x and y of one length."
+            )
         if offsets[0] != 0 or offsets[-1] != len(x) or (np.diff(offsets) < 0).any():
             raise DataError("offsets of Tracks must rise from 0 to the number of points.")
         finite = np.isfinite(x) & np.isfinite(y)
         sizes = np.diff(np.concatenate([[0], np.cumsum(finite)])[offsets])
-        object.__setattr__(self, "offsets", np.concatenate([[0], np.cumsum(sizes[sizes > 0])]).astype(np.int64))
+        object.__setattr__(
+            self, "offsets", np.concatenate([[0], np.cumsum(sizes[sizes > 0])]).astype(np.int64)
+        )
         object.__setattr__(self, "x", x[finite])
         object.__setattr__(self, "y", y[finite])
 
     @classmethod
-    def of_rows(cls, trajectory: np.ndarray, order: np.ndarray, x: np.ndarray, y: np.ndarray) -> Tracks:
-        """Of a table's columns: the rows of a trajectory in their order, wherever they stand.
+    def of_rows(
+        cls, trajectory: np.ndarray, order: np.ndarray, x: np.ndarray, y: np.ndarray
+    ) -> Tracks:
+        """The trajectories of a table's columns.
 
-        >>> Tracks.of_rows(np.array([5, 2, 5]), np.array([1, 0, 0]), np.array([3.0, 1.0, 2.0]), np.zeros(3)).x
+        The rows of a trajectory are taken in their order, wherever they stand.
+
+        >>> trajectory, order = np.array([5, 2, 5]), np.array([1, 0, 0])
+        >>> Tracks.of_rows(trajectory, order, np.array([3.0, 1.0, 2.0]), np.zeros(3)).x
         array([1., 2., 3.])
         """
         rows = np.lexsort((order, trajectory))
         named = trajectory[rows]
-        starts = np.flatnonzero(np.concatenate([[True], named[1:] != named[:-1]])) if len(rows) else rows
+        starts = (
+            np.flatnonzero(np.concatenate([[True], named[1:] != named[:-1]])) if len(rows) else rows
+        )
         return cls(np.concatenate([starts, [len(rows)]]), x[rows], y[rows])
 
     def __len__(self) -> int:
@@ -66,14 +78,14 @@ class Tracks:
 
 @dataclass(frozen=True, eq=False)
 class Visits:
-    """Cells of a grid in the order in which trajectories visit them."""
+    """Cells of a grid of `number` cells, as visited."""
 
     offsets: np.ndarray
     cells: np.ndarray
-    number: int  # of cells of the grid
+    number: int
 
     def moves(self) -> Visits:
-        """The same with a cell that is repeated in a row taken once.
+        """The visits with repeated cells in a row taken once.
 
         >>> Visits(np.array([0, 3, 5]), np.array([7, 7, 2, 2, 2]), 9).moves().cells
         array([7, 2, 2])
@@ -81,10 +93,12 @@ class Visits:
         kept = np.ones(len(self.cells), bool)
         kept[1:] = self.cells[1:] != self.cells[:-1]
         kept[self.offsets[:-1]] = True
-        return Visits(np.concatenate([[0], np.cumsum(kept)])[self.offsets], self.cells[kept], self.number)
+        return Visits(
+            np.concatenate([[0], np.cumsum(kept)])[self.offsets], self.cells[kept], self.number
+        )
 
     def ends(self) -> np.ndarray:
-        """The pair of first and last cell of each trajectory, as one number."""
+        """The pair of first and last cell, as one number."""
         return self.cells[self.offsets[:-1]] * self.number + self.cells[self.offsets[1:] - 1]
 
 

@@ -1,13 +1,15 @@
-"""How far synthetic trajectories are from the true ones: ends, frequent patterns, small rectangles, shapes and places.
+"""Errors of synthetic trajectories.
 
-The first five are the dissertation's (chapter 5, on a grid of 40 x 40 cells): JSD there is the Jensen-Shannon *metric*, the
-square root of the divergence in natural logarithms (at most sqrt(ln 2), about .833). Patterns are runs of 2 to 5 cells, the 200
-that occur most in the true data. Almost all of those stay in one cell where points are close in time; so they are also
-counted as "moves", with cells repeated in a row taken once.
+The first five are the dissertation's (chapter 5, on a grid of 40 x 40 cells): JSD there is the
+Jensen-Shannon *metric*, the square root of the divergence in natural logarithms (at most sqrt(ln
+2), about .833). Patterns are runs of 2 to 5 cells, the 200 that occur most in the true data. Almost
+all of those stay in one cell where points are close in time; so they are also counted as "moves",
+with cells repeated in a row taken once.
 
-The last four are AdaTrace's: their JSD is the *divergence* in natural logarithms (at most ln 2, about .693). Where its code and ours
-differ, ours is the stricter: what is longer than the longest true trajectory falls into the last bin (there it is forgotten), and
-Kendall's tau is corrected for ties (tau-b), so that a perfect copy has 1.
+The last four are AdaTrace's: their JSD is the *divergence* in natural logarithms (at most ln 2,
+about .693). Where its code and ours differ, ours is the stricter: a trajectory longer than the
+longest true one falls into the last bin (there it is forgotten), and Kendall's tau is corrected for
+ties (tau-b), so that a perfect copy has 1.
 """
 
 from __future__ import annotations
@@ -19,21 +21,25 @@ from numpy.typing import ArrayLike
 
 from tailrace.calls import told
 from tailrace.errors import ConfigError
-from tailrace.metrics.ranges import FLOOR, Rectangles, error_of_counts, random_rectangles
+from tailrace.metrics.ranges import FLOOR, Rectangles, error_of_counts, gridded, random_rectangles
 from tailrace.metrics.tracks import Tracks, Visits, visits
 
-SIDE = 40  # of the grid for ends and patterns
-COARSE_SIDE = 6  # of the grid for trips and places
+# Of the grid for ends and patterns: the dissertation's.
+SIDE = 40
+# Of the grid for trips and places: AdaTrace's.
+COARSE_SIDE = 6
 PATTERNS, SHORTEST, LONGEST = 200, 2, 5
 BINS = 20
 QUERIES, LEAST, MOST = 500, 0.0001, 0.001
-_MOST_CELLS = 1 << 20  # of the grid that points are sorted into
 
 
 @told
 @dataclass(frozen=True, kw_only=True)
 class TrajectoryError:
-    """The measures of one synthetic data set; smaller is better, but for the places (1 is best). nan: no true trajectories."""
+    """The errors of one synthetic data set.
+
+    Smaller is better, but for the places (1 is best); nan: no true trajectories.
+    """
 
     ends_are: float  # SE_ARE
     ends_jsd: float  # SE_JSD
@@ -52,7 +58,7 @@ class TrajectoryError:
 def trajectory_error(
     true: Tracks, synthetic: Tracks, *, low: ArrayLike, high: ArrayLike, rectangles: Rectangles
 ) -> TrajectoryError:
-    """Every measure in a box; `rectangles` are the queries (see `small_rectangles`)."""
+    """Every error in a box; `rectangles` are the queries."""
     fine = [visits(tracks, low=low, high=high, side=SIDE) for tracks in (true, synthetic)]
     coarse = [visits(tracks, low=low, high=high, side=COARSE_SIDE) for tracks in (true, synthetic)]
     ends_are, ends_jsd = ends_error(*fine)
@@ -74,10 +80,14 @@ def trajectory_error(
 
 
 def divergence(true: np.ndarray, synthetic: np.ndarray) -> float:
-    """The Jensen-Shannon divergence of two histograms, in natural logarithms; ln 2 where the synthetic one is empty.
+    """The Jensen-Shannon divergence of two histograms.
 
-    >>> divergence(np.array([1, 1]), np.array([2, 2])), round(divergence(np.array([1, 0]), np.array([0, 1])), 4)
-    (0.0, 0.6931)
+    It is in natural logarithms, and ln 2 where the synthetic one is empty.
+
+    >>> divergence(np.array([1, 1]), np.array([2, 2]))
+    0.0
+    >>> round(divergence(np.array([1, 0]), np.array([0, 1])), 4)
+    0.6931
     """
     if not true.sum():
         return float("nan")
@@ -85,12 +95,17 @@ def divergence(true: np.ndarray, synthetic: np.ndarray) -> float:
         return float(np.log(2))
     p, q = true / true.sum(), synthetic / synthetic.sum()
     middle = (p + q) / 2
-    total = sum((part[part > 0] * np.log(part[part > 0] / middle[part > 0])).sum() for part in (p, q))
+    total = sum(
+        (part[part > 0] * np.log(part[part > 0] / middle[part > 0])).sum() for part in (p, q)
+    )
     return max(0.0, float(total) / 2)
 
 
 def ends_error(true: Visits, synthetic: Visits) -> tuple[float, float]:
-    """SE_ARE and SE_JSD: pairs of first and last cell; the relative error is over the pairs that either has, of at least 1."""
+    """SE_ARE and SE_JSD, over pairs of first and last cell.
+
+    The relative error is over the pairs that either has, with a denominator of at least 1.
+    """
     f, g = _counted(true.ends(), synthetic.ends())
     if not f.sum():
         return float("nan"), float("nan")
@@ -98,7 +113,7 @@ def ends_error(true: Visits, synthetic: Visits) -> tuple[float, float]:
 
 
 def patterns_error(true: Visits, synthetic: Visits) -> tuple[float, float]:
-    """FP_ARE and FP_JSD: how often the patterns that the true trajectories have most occur in either."""
+    """FP_ARE and FP_JSD, over the most frequent true patterns."""
     codes, f = frequent_patterns(true)
     if not len(codes):
         return float("nan"), float("nan")
@@ -107,79 +122,92 @@ def patterns_error(true: Visits, synthetic: Visits) -> tuple[float, float]:
 
 
 def frequent_patterns(visits: Visits, *, number: int = PATTERNS) -> tuple[np.ndarray, np.ndarray]:
-    """The runs of cells that occur most, and how often; of those that occur equally often the shorter, then the lower cells."""
+    """The most frequent runs of cells, and their counts.
+
+    Of those that occur equally often the shorter come first, then the lower cells.
+    """
     codes, counts = (np.concatenate(parts) for parts in zip(*_patterns(visits), strict=True))
     most = np.lexsort((codes, -counts))[:number]
     return codes[most], counts[most]
 
 
 def pattern_counts(visits: Visits, codes: np.ndarray) -> np.ndarray:
-    """How often each of the patterns occurs."""
+    """The number of occurrences of each pattern."""
     found, counts = (np.concatenate(parts) for parts in zip(*_patterns(visits), strict=True))
     at = np.minimum(np.searchsorted(found, codes), max(len(found) - 1, 0))
-    return np.where(found[at] == codes, counts[at], 0) if len(found) else np.zeros(len(codes), np.int64)
+    return (
+        np.where(found[at] == codes, counts[at], 0)
+        if len(found)
+        else np.zeros(len(codes), np.int64)
+    )
 
 
 def _patterns(visits: Visits) -> list[tuple[np.ndarray, np.ndarray]]:
-    """The patterns of each length and their numbers of occurrences, in rising order of the code (longer ones have larger codes)."""
+    """Patterns of each length in rising order, and counts."""
     from tailrace.metrics import trajectories_kernel as kernel
 
     base = visits.number + 1
     if base**LONGEST >= 1 << 63:
-        raise ConfigError(f"a grid for patterns of {LONGEST} cells can have at most 6,207 cells (a side of 78).")
+        raise ConfigError(
+            f"a grid for patterns of {LONGEST} cells can have at most 6,207 cells (a side of 78)."
+        )
     return [
-        np.unique(kernel.pattern_codes(visits.offsets, visits.cells, length, base), return_counts=True)
+        np.unique(
+            kernel.pattern_codes(visits.offsets, visits.cells, length, base), return_counts=True
+        )
         for length in range(SHORTEST, LONGEST + 1)
     ]
 
 
 @told
 def small_rectangles(rng: np.random.Generator, *, low: ArrayLike, high: ArrayLike) -> Rectangles:
-    """The dissertation's queries: 500 rectangles of .01 to .1 % of the box."""
+    """The dissertation's queries: 500 of .01 to .1 %."""
     return random_rectangles(rng, low=low, high=high, number=QUERIES, least=LEAST, most=MOST)
 
 
 def query_error(true: Tracks, synthetic: Tracks, rectangles: Rectangles) -> float:
-    """QE: the mean relative error of how many trajectories have a point in a rectangle, of at least .1 % of the true ones."""
+    """QE: the mean relative error of trajectories per rectangle.
+
+    A trajectory counts if it has a point in the rectangle; the denominator is at least .1 % of the
+    true trajectories.
+    """
     f, g = (trajectories_in(tracks, rectangles) for tracks in (true, synthetic))
     return error_of_counts(f, g, len(true), floor=FLOOR).every
 
 
 def trajectories_in(tracks: Tracks, rectangles: Rectangles) -> np.ndarray:
-    """How many trajectories have a point in each rectangle."""
-    from tailrace.metrics import kernel, trajectories_kernel
+    """The number of trajectories with a point in each rectangle."""
+    from tailrace.metrics import trajectories_kernel as kernel
 
     points = np.stack([tracks.x, tracks.y], axis=1)
     if not len(points):
         return np.zeros(len(rectangles), np.int64)
-    side = max(1, int(min(len(points), _MOST_CELLS) ** 0.5))
-    low = points.min(axis=0)
-    scale = side / np.maximum(points.max(axis=0) - low, np.finfo(float).tiny * side)
-    cells = kernel.place(points, low, scale, side)
-    starts = np.concatenate([[0], np.cumsum(np.bincount(cells, minlength=side * side))])
-    order = np.argsort(cells, kind="stable")
+    grid = gridded(points)
+    order = np.argsort(grid.cells, kind="stable")
     owner = np.repeat(np.arange(len(tracks)), np.diff(tracks.offsets))[order]
-    return trajectories_kernel.passing(
-        points[order], owner, starts, low, scale, side, rectangles.low, rectangles.high, len(tracks)
-    )
+    place, corners = (grid.low, grid.scale, grid.side), (rectangles.low, rectangles.high)
+    return kernel.passing(points[order], owner, grid.starts, *place, *corners, len(tracks))
 
 
 def diameters(tracks: Tracks) -> np.ndarray:
-    """The largest distance between two points of each trajectory, in the units of the coordinates."""
+    """The largest distance between two points of each trajectory."""
     from tailrace.metrics import trajectories_kernel as kernel
 
     return kernel.diameters(tracks.offsets, tracks.x, tracks.y)
 
 
 def lengths(tracks: Tracks) -> np.ndarray:
-    """The distance travelled along each trajectory, in the units of the coordinates."""
+    """The distance travelled along each trajectory."""
     from tailrace.metrics import trajectories_kernel as kernel
 
     return kernel.lengths(tracks.offsets, tracks.x, tracks.y)
 
 
 def histogram_divergence(true: np.ndarray, synthetic: np.ndarray) -> float:
-    """The divergence of two sets of numbers in 20 even bins from 0 to the largest true one; the last holds what is beyond."""
+    """The divergence of two sets of numbers, in bins.
+
+    There are 20 even bins from 0 to the largest true number; the last holds all beyond.
+    """
     if not len(true):
         return float("nan")
     width = max(float(true.max()), np.finfo(float).tiny * BINS) / BINS
@@ -191,7 +219,10 @@ def histogram_divergence(true: np.ndarray, synthetic: np.ndarray) -> float:
 
 
 def places_tau(true: Visits, synthetic: Visits) -> float:
-    """Kendall's tau-b of how many trajectories visit each cell; nan where all cells have as many in one of the two."""
+    """Kendall's tau-b of the trajectories that visit each cell.
+
+    It is nan where all cells have equally many in one of the two.
+    """
     from tailrace.metrics import trajectories_kernel as kernel
 
     f, g = (kernel.visits(part.offsets, part.cells, part.number) for part in (true, synthetic))
@@ -201,7 +232,10 @@ def places_tau(true: Visits, synthetic: Visits) -> float:
 
 
 def _counted(true: np.ndarray, synthetic: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """How often each value that either has occurs in the two."""
+    """Count each value that occurs in either array."""
     values = np.union1d(true, synthetic)
-    first, second = (np.bincount(np.searchsorted(values, part), minlength=len(values)) for part in (true, synthetic))
+    first, second = (
+        np.bincount(np.searchsorted(values, part), minlength=len(values))
+        for part in (true, synthetic)
+    )
     return first, second

@@ -1,4 +1,4 @@
-"""Counting over trajectories as compiled loops: patterns of cells, visits, rectangles passed, widest distances."""
+"""Count over trajectories, as compiled loops."""
 
 import numpy as np
 from numba import njit
@@ -8,7 +8,10 @@ from tailrace.metrics.kernel import _coordinate
 
 @njit(cache=True)
 def pattern_codes(offsets, cells, length, base):
-    """The run of `length` cells from every point that has one, as digits cell + 1 of a number to the base."""
+    """The run of `length` cells from every point, as number.
+
+    A number has the digits cell + 1 to the base; runs that do not fit in are left out.
+    """
     number = 0
     for i in range(len(offsets) - 1):
         number += max(0, offsets[i + 1] - offsets[i] - length + 1)
@@ -25,7 +28,7 @@ def pattern_codes(offsets, cells, length, base):
 
 @njit(cache=True)
 def visits(offsets, cells, number):
-    """How many trajectories have a point in each cell."""
+    """The number of trajectories with a point in each cell."""
     counts, seen = np.zeros(number, np.int64), np.full(number, -1, np.int64)
     for i in range(len(offsets) - 1):
         for k in range(offsets[i], offsets[i + 1]):
@@ -37,7 +40,7 @@ def visits(offsets, cells, number):
 
 @njit(cache=True)
 def passing(points, owner, starts, origin, scale, side, low, high, trajectories):
-    """How many trajectories have a point in each rectangle; points and their owners are sorted by the cells of a grid."""
+    """The number of trajectories with a point in each rectangle."""
     counts, seen = np.zeros(len(low), np.int64), np.full(trajectories, -1, np.int64)
     for r in range(len(low)):
         left = _coordinate(low[r, 1], origin[1], scale[1], side)
@@ -58,9 +61,10 @@ def passing(points, owner, starts, origin, scale, side, low, high, trajectories)
 
 @njit(cache=True)
 def _hull(x, y, corners):
-    """The corners of the convex hull into `corners`, by Andrew's monotone chain; how many there are."""
+    """Write the convex hull's corners (Andrew); return how many."""
     order = np.argsort(x)
-    for k in range(1, len(order)):  # equal x in the order of y; runs of equal x are short
+    # Equal x in the order of y; runs of equal x are short.
+    for k in range(1, len(order)):
         moved, j = order[k], k
         while j > 0 and x[order[j - 1]] == x[moved] and y[order[j - 1]] > y[moved]:
             order[j] = order[j - 1]
@@ -83,7 +87,7 @@ def _hull(x, y, corners):
 
 @njit(cache=True)
 def diameters(offsets, x, y):
-    """The largest distance between two points of each trajectory: two corners of its hull have it."""
+    """The largest distance within each trajectory, over its hull."""
     found = np.zeros(len(offsets) - 1)
     for i in range(len(offsets) - 1):
         first, last = offsets[i], offsets[i + 1]
@@ -92,7 +96,10 @@ def diameters(offsets, x, y):
         number = _hull(own_x, own_y, corners)
         for a in range(number):
             for b in range(a):
-                across, along = own_x[corners[a]] - own_x[corners[b]], own_y[corners[a]] - own_y[corners[b]]
+                across, along = (
+                    own_x[corners[a]] - own_x[corners[b]],
+                    own_y[corners[a]] - own_y[corners[b]],
+                )
                 found[i] = max(found[i], np.sqrt(across * across + along * along))
     return found
 

@@ -1,7 +1,7 @@
-"""Workloads: how far the marginals of a synthetic table are from the true ones, as in TabularStream's paper.
+"""Errors of the marginals of a synthetic table.
 
-Every marginal (workload) W is taken as proportions, each table divided by its own total. With f the true proportion of a cell and g
-the synthetic one:
+Every marginal (workload) W is taken as proportions, each table divided by its own total, as in
+TabularStream's paper. With f the true proportion of a cell and g the synthetic one:
 
 | name            | of one workload                            | over all workloads |
 |-----------------|--------------------------------------------|--------------------|
@@ -9,8 +9,9 @@ the synthetic one:
 | RelWE           | the mean over cells of |f - g| / f         | AvgRelWE, MaxRelWE |
 | total variation | half the sum over cells of |f - g|         | mean               |
 
-The paper leaves open what RelWE is where f is 0: here such cells are left out of its mean, so rows that were invented for them
-show in WE and in the total variation alone. A synthetic table without rows has proportions of 0; without true rows all errors are nan.
+The paper leaves RelWE open where f is 0: here such cells are left out of its mean, so rows that
+were invented for them show in WE and in the total variation alone. A synthetic table without rows
+has proportions of 0; without true rows all errors are nan.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from tailrace.marginals import Marginals
 @told
 @dataclass(frozen=True, eq=False)
 class WorkloadError:
-    """The errors of each workload, and the numbers that the paper makes of them."""
+    """The errors of each workload, and the paper's summaries."""
 
     absolute: np.ndarray  # (workloads,) WE
     relative: np.ndarray  # (workloads,) RelWE
@@ -61,7 +62,7 @@ class WorkloadError:
 
 @told
 def workload_error(true: np.ndarray, synthetic: np.ndarray, marginals: Marginals) -> WorkloadError:
-    """The errors of synthetic marginals, from the flat counts of both tables.
+    """The errors of synthetic marginals, from flat counts.
 
     >>> sexes = Marginals(shape=(2,), cliques=((0,),))
     >>> error = workload_error(np.array([3, 1]), np.array([10, 10]), sexes)
@@ -87,7 +88,7 @@ def workload_error(true: np.ndarray, synthetic: np.ndarray, marginals: Marginals
 
 
 def _proportions(counts: np.ndarray, marginals: Marginals) -> np.ndarray:
-    """Each marginal divided by its total; 0 where that is not above 0."""
+    """Each marginal divided by its total; 0 without rows."""
     values = np.asarray(counts, float)
     totals = np.repeat(np.add.reduceat(values, marginals.offsets[:-1]), marginals.sizes)
     return np.divide(values, totals, out=np.zeros_like(values), where=totals > 0)
