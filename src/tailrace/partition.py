@@ -1,25 +1,31 @@
-"""The fixed binary partition of a spatial domain: halve the bounding box, dimensions in turn, down to its finest cells.
+"""The fixed binary partition of a spatial domain.
 
-A node is a depth d and an index i from 0 to 2^d - 1; its children are (d + 1, 2 i) and (d + 1, 2 i + 1), so a node covers
-the finest places from i 2^(depth - d) up to the next one's. Places are the finest cells in the order of the last depth.
+The bounding box is halved, dimensions in turn, down to its finest cells. A node is a depth d and an
+index i from 0 to 2^d - 1; its children are (d + 1, 2 i) and (d + 1, 2 i + 1), so a node covers the
+finest places from i 2^(depth - d) up to those of the next node. Places are the finest cells in the
+order of the last depth.
 """
 
 from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from tailrace.domain import Box
 from tailrace.errors import ConfigError
+from tailrace.geometry import Region, Roads
 
-DEEPEST = 24  # 16 million finest cells
+# 16 million finest cells.
+DEEPEST = 24
 
 
 @dataclass(frozen=True)
 class Partition:
-    """Of a domain with the same power of two of cells on every side.
+    """The partition of a domain into halves of halves.
+
+    The domain must have the same power of two of cells on every side.
 
     >>> from tailrace.domain import Box
     >>> square = Partition(Box(low=(0, 0), high=(1, 1), columns=("x", "y"), cells=4))
@@ -27,13 +33,14 @@ class Partition:
     (4, array([0, 1, 4, 5]))
     """
 
-    domain: Any  # a Box, Region or Roads
+    domain: Box | Region | Roads
 
     def __post_init__(self) -> None:
         side = getattr(self.domain, "side", 0)
         if side < 2 or side & (side - 1) or self.depth > DEEPEST:
             raise ConfigError(
-                f"cells of a spatial domain must be a power of two, with at most 2**{DEEPEST} cells in all, for example cells=1024."
+                f"cells of a spatial domain must be a power of two, with at most 2**{DEEPEST} "
+                "cells in all, for example cells=1024."
             )
 
     @property
@@ -42,12 +49,12 @@ class Partition:
 
     @property
     def depth(self) -> int:
-        """How many times a box is halved down to a finest cell."""
+        """The number of halvings down to a finest cell."""
         return (self.domain.side.bit_length() - 1) * self.dimensions
 
     @functools.cached_property
     def places(self) -> np.ndarray:
-        """The place of each cell of the domain: bits of its coordinates in turn, the first column's first."""
+        """Each cell's place: the bits of its coordinates in turn."""
         bits = self.depth // self.dimensions
         axes = np.unravel_index(np.arange(self.domain.size), self.domain.shape)
         places = np.zeros(self.domain.size, np.int64)
@@ -66,9 +73,10 @@ class Partition:
         return cells
 
     def box(self, depth: np.ndarray, index: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The corners of nodes in the domain's coordinates: two arrays (nodes, dimensions)."""
+        """Two arrays (nodes, dimensions): corners in the domain's coordinates."""
         depth, index = np.asarray(depth, np.int64), np.asarray(index, np.int64)
-        first = np.zeros((len(index), self.dimensions), np.int64)  # in halvings of each dimension
+        # In halvings of each dimension.
+        first = np.zeros((len(index), self.dimensions), np.int64)
         halvings = np.zeros((len(index), self.dimensions), np.int64)
         for level in range(self.depth):
             inside, axis = level < depth, level % self.dimensions

@@ -1,4 +1,4 @@
-"""Pure functions of public arrays: what may be done to released numbers, at no cost in privacy."""
+"""Pure functions of released numbers, at no privacy cost."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ import numpy as np
 
 
 def on_simplex(values: np.ndarray, total: float) -> np.ndarray:
-    """The nonnegative numbers of sum `total` nearest to `values` in squares.
+    """The nearest nonnegative numbers of sum `total`.
 
-    Clipping each value alone would keep every upward error and drop every downward one; here all are lowered by the same
-    amount and then clipped, so the sum stays where the measurements put it.
+    Nearest in squares. Clipping each value alone would keep every upward error and drop every
+    downward one; here all are lowered by the same amount and then clipped, so the sum stays where
+    the measurements put it.
 
     >>> on_simplex(np.array([3.0, -1.0, 2.0]), 4.0)
     array([2.5, 0. , 1.5])
@@ -23,7 +24,9 @@ def on_simplex(values: np.ndarray, total: float) -> np.ndarray:
 
 
 def rounded(values: np.ndarray) -> np.ndarray:
-    """Integers that sum to the rounded sum of nonnegative `values`, each within one of its own: largest remainders round up.
+    """Round nonnegative values to integers with the rounded sum.
+
+    Each is within one of its own value: largest remainders round up.
 
     >>> rounded(np.array([0.6, 0.6, 0.8]))
     array([1, 0, 1])

@@ -1,7 +1,7 @@
-"""Questions about short histories: for which windows of values they hold.
+"""Questions about short histories: windows of values.
 
-A query is asked of a panel's view: `release.view.estimate(AtLeast(times=2, of=3))`. Its answer is linear in the counts of windows:
-each window of `length` values has a weight, mostly 0 or 1.
+A query is asked of a panel's view: `release.view.estimate(AtLeast(times=2, of=3))`. Its answer is
+linear in the counts of windows: each window of `length` values has a weight, mostly 0 or 1.
 """
 
 from __future__ import annotations
@@ -25,14 +25,22 @@ class Query(Protocol):
     @property
     def length(self) -> int: ...
     def weights(self, values: Sequence[Any]) -> np.ndarray:
-        """The weight of each window, an axis per step, where `values` are those of the domain in the order of their codes."""
+        """The weight of each window, with an axis per step.
+
+        `values` are those of the domain, in the order of their codes.
+        """
         ...
 
 
 @told
 @dataclass(frozen=True, kw_only=True)
 class AtLeast:
-    """At least `times` of `of` steps with a value (None: the second one of two).
+    """At least `times` of `of` steps with a value.
+
+    Parameters
+    times: how many steps.
+    of: the length of the window.
+    value: the value; None means the second one of two.
 
     >>> AtLeast(times=1, of=2).weights([0, 1])
     array([[0., 1.],
@@ -58,7 +66,12 @@ class AtLeast:
 @told
 @dataclass(frozen=True, kw_only=True)
 class Spell:
-    """At least `times` steps in a row, among `of`, with a value (None: the second one of two).
+    """At least `times` steps in a row with a value.
+
+    Parameters
+    times: how many steps in a row.
+    of: the length of the window.
+    value: the value; None means the second one of two.
 
     >>> Spell(times=2, of=3).weights([0, 1])[1].tolist()
     [[0.0, 0.0], [1.0, 1.0]]
@@ -77,14 +90,18 @@ class Spell:
 
     def weights(self, values: Sequence[Any]) -> np.ndarray:
         code = _code(values, self.value)
-        runs = lambda codes: max(len(list(run)) if same == code else 0 for same, run in itertools.groupby(codes))  # noqa: E731
-        return _where(len(values), self.of, lambda codes: runs(codes) >= self.times)
+
+        def holds(codes: tuple[int, ...]) -> bool:
+            runs = itertools.groupby(codes)
+            return max(len(list(run)) if same == code else 0 for same, run in runs) >= self.times
+
+        return _where(len(values), self.of, holds)
 
 
 @told
 @dataclass(frozen=True)
 class Pattern:
-    """These values one after the other; `...` stands for any.
+    """These values one after the other; `...` means any.
 
     >>> Pattern(0, ..., 1).length
     3
@@ -102,15 +119,23 @@ class Pattern:
         return len(self.values)
 
     def weights(self, values: Sequence[Any]) -> np.ndarray:
-        wanted = [None if value is ... else _code(values, value, named=True) for value in self.values]
-        fits = lambda codes: all(want in (None, code) for want, code in zip(wanted, codes, strict=True))  # noqa: E731
-        return _where(len(values), self.length, fits)
+        wanted = [
+            None if value is ... else _code(values, value, named=True) for value in self.values
+        ]
+
+        def holds(codes: tuple[int, ...]) -> bool:
+            return all(want in (None, code) for want, code in zip(wanted, codes, strict=True))
+
+        return _where(len(values), self.length, holds)
 
 
 @told
 @dataclass(frozen=True, eq=False)
 class Weighted:
-    """Any weights, an axis per step and along it a weight for each value of the domain."""
+    """Any weights of windows.
+
+    `by_window` has an axis per step, and along it a weight for each value of the domain.
+    """
 
     by_window: np.ndarray
 
@@ -121,7 +146,9 @@ class Weighted:
     def weights(self, values: Sequence[Any]) -> np.ndarray:
         weights = np.asarray(self.by_window, float)
         if weights.shape != (len(values),) * self.length or not self.length:
-            raise ConfigError(f"Weighted takes an axis per step, each of the {len(values)} values of the domain.")
+            raise ConfigError(
+                f"Weighted takes an axis per step, each of the {len(values)} values of the domain."
+            )
         return weights
 
 
@@ -133,7 +160,7 @@ def _where(values: int, length: int, holds: Callable[[tuple[int, ...]], bool]) -
 
 
 def _code(values: Sequence[Any], value: Any, *, named: bool = False) -> int:
-    """The code of a value; one that is missing may be asked for by a pattern, where the domain knows it."""
+    """The code of a value; None may be a value."""
     if value is None and not named:
         if len([known for known in values if known is not None]) != 2:
             raise ConfigError(

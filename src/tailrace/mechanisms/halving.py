@@ -1,10 +1,13 @@
-"""A public binary tree over the cells of a table: sides are halved in turn, the whole at the top, single cells at the
-bottom.
+"""A public binary tree over the cells of a table.
 
-The tree is a function of the table's shape alone. It gives static histograms their levels, and it gives an orthonormal
-basis: for a node of a + b cells, a in its first half (sum S1) and b in its second (sum S2), the *detail* (b S1 - a S2)
-/ sqrt(a b (a + b)), and for the whole its sum over the square root of its size. A cell's independent noise of variance
-v is noise of variance v in every detail.
+Sides are halved in turn: the whole is at the top, single cells are at the bottom. The tree is a
+function of the table's shape alone. It gives static histograms their levels, and an orthonormal
+basis:
+
+1. For a node of a + b cells, a in its first half (sum S1) and b in its second (sum S2), the
+   *detail* is (b S1 - a S2) / sqrt(a b (a + b)).
+2. For the whole it is its sum over the square root of its size.
+3. Independent noise of variance v in the cells is noise of variance v in every detail.
 """
 
 from __future__ import annotations
@@ -18,21 +21,25 @@ import numpy as np
 
 @dataclass(frozen=True, eq=False)
 class Halving:
-    """The nodes of every depth, from the whole (depth 0) to single cells (the last), each a run of cells in `order`."""
+    """The nodes of every depth, each a run of cells.
+
+    Depth 0 is the whole, the last depth has single cells; runs are in `order`.
+    """
 
     order: np.ndarray  # (cells,) the cells in the order of the tree
-    first: tuple[
-        np.ndarray, ...
-    ]  # of each depth but the last: (nodes,) the first child of each node, one or two below it
-    size: tuple[np.ndarray, ...]  # of each depth: (nodes,) how many cells a node holds
-    rounds: tuple[int, ...]  # the depths at which every side has been halved equally often, or is a single cell
+    # Of each depth but the last: (nodes,) the first of the one or two children of each node.
+    first: tuple[np.ndarray, ...]
+    # Of each depth: (nodes,) how many cells a node holds.
+    size: tuple[np.ndarray, ...]
+    # The depths at which every side has been halved equally often, or is a single cell.
+    rounds: tuple[int, ...]
 
     @property
     def depth(self) -> int:
         return len(self.first)
 
     def sums(self, cells: np.ndarray) -> list[np.ndarray]:
-        """Of each depth, the sums of the nodes; `cells` in the order of the tree."""
+        """The sums of each depth; `cells` in tree order."""
         found = [cells]
         for first in reversed(self.first):
             found.append(np.add.reduceat(found[-1], first))
@@ -44,20 +51,29 @@ class Halving:
 
     @functools.cached_property
     def _children(self) -> tuple[np.ndarray, ...]:
-        return tuple(np.diff(first, append=len(size)) for first, size in zip(self.first, self.size[1:], strict=True))
+        return tuple(
+            np.diff(first, append=len(size))
+            for first, size in zip(self.first, self.size[1:], strict=True)
+        )
 
     @functools.cached_property
     def _halves(self) -> tuple[tuple[np.ndarray, np.ndarray, np.ndarray], ...]:
-        """Of each depth: the nodes of two children, and how many cells are in the first and in the second."""
+        """The nodes of two children of each depth.
+
+        With them, how many cells are in the first half and in the second.
+        """
         found = []
         for first, children, size in zip(self.first, self._children, self.size[1:], strict=True):
             nodes = np.flatnonzero(children == 2)
-            found.append((nodes, size[first[nodes]].astype(float), size[first[nodes] + 1].astype(float)))
+            found.append(
+                (nodes, size[first[nodes]].astype(float), size[first[nodes] + 1].astype(float))
+            )
         return tuple(found)
 
     def details(self, cells: np.ndarray) -> list[np.ndarray]:
-        """The orthonormal coefficients: the whole, then of each depth those of its nodes of two children; `cells` in
-        their own order.
+        """The orthonormal coefficients of cells in their own order.
+
+        First the whole, then for each depth the details of its nodes of two children.
         """
         sums = self.sums(np.asarray(cells, float)[self.order])
         found = [sums[0] / np.sqrt(len(self.order))]
@@ -68,7 +84,7 @@ class Halving:
         return found
 
     def descend(self, depth: int, sums: np.ndarray, details: np.ndarray) -> np.ndarray:
-        """The sums of the next depth from those of this one and its details."""
+        """The sums of the next depth, from this depth's details."""
         nodes, a, b = self._halves[depth]
         under = np.empty(len(self.size[depth + 1]))
         under[self.first[depth]] = sums
@@ -78,7 +94,7 @@ class Halving:
         return under
 
     def cells(self, details: list[np.ndarray]) -> np.ndarray:
-        """The cells, in their own order, that have these coefficients."""
+        """The cells, in their own order, with these coefficients."""
         sums = details[0] * np.sqrt(len(self.order))
         for depth in range(self.depth):
             sums = self.descend(depth, sums, details[depth + 1])
@@ -100,7 +116,9 @@ def halving(shape: tuple[int, ...]) -> Halving:
     ([1, 2, 4, 6], (0, 2, 3))
     """
     paths, bits = zip(*(_paths(side) for side in shape), strict=True)
-    turns = [(turn, axis) for turn in range(max(bits)) for axis in range(len(shape)) if bits[axis] > turn]
+    turns = [
+        (turn, axis) for turn in range(max(bits)) for axis in range(len(shape)) if bits[axis] > turn
+    ]
     key = np.zeros(shape, np.int64)
     for turn, axis in turns:
         along = paths[axis] >> (bits[axis] - 1 - turn) & 1
@@ -118,7 +136,7 @@ def halving(shape: tuple[int, ...]) -> Halving:
 
 
 def _paths(side: int) -> tuple[np.ndarray, int]:
-    """For each place on a side, which half it lies in at each halving, as bits; and how many halvings there are."""
+    """(bits, halvings): the halves that each place lies in."""
     bits = (side - 1).bit_length()
     path, low, high = np.zeros(side, np.int64), np.zeros(side, np.int64), np.full(side, side)
     place = np.arange(side)
