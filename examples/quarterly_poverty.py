@@ -56,7 +56,7 @@ def follow(poor: np.ndarray) -> None:
 
 
 def report(poor: np.ndarray, to: Path, repetitions: int = 300) -> None:
-    from tailrace.report.panels import panel_report
+    from tailrace.report.runs import panel_report
 
     options = {"privacy": tr.ZCDP(rho=0.005), "neighbours": tr.AddRemove, "noise": tr.Noise.fresh()}
     to.write_text(panel_report(poor, repetitions=repetitions, generated=True, **options))

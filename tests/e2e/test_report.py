@@ -98,12 +98,12 @@ def test_a_report_of_a_kept_stream_shows_the_truth_only_to_the_curator(tailrace,
     tailrace("report", "ward.tail", "--private", cwd=tmp_path, code=3)
 
 
-def test_a_report_of_a_histogram_shows_its_totals(tailrace, configure, tmp_path):
+def test_a_report_of_a_histogram_is_made_of_its_folder_too(tailrace, configure, tmp_path):
     configure(tmp_path)
     (tmp_path / "incoming" / "all.csv").write_text("day,sex\n2026-01-01,f\n2026-01-02,m\n")
     tailrace("run", "stream.toml", cwd=tmp_path)
     tailrace("report", "ward.tail", "--to", "page.html", cwd=tmp_path)
-    assert "Rows released" in (tmp_path / "page.html").read_text()
+    assert "The largest cells" in (tmp_path / "page.html").read_text()
 
 
 def test_the_demo_leaves_alone_what_it_did_not_make(tailrace, configure, tmp_path):

@@ -14,6 +14,7 @@ from tailrace import Box, Event, Integer, PureDP, Region, Roads, Schema, Spatial
 from tailrace.errors import ConfigError
 from tailrace.metrics import Tracks
 from tailrace.report import journeys
+from tailrace.report.page import rendered
 
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 needs_browser = pytest.mark.skipif(BROWSER is None, reason="Chromium is not installed")
@@ -56,7 +57,7 @@ def walks(number, seed, size=12):
 
 def report(domain, synthetic, truth=None):
     promise = SpatialStream(domain=SQUARE, privacy=PureDP(epsilon=1), unit=Event(), horizon=1).guarantee
-    return journeys.journeys_report(domain, synthetic, promise, [], truth)
+    return rendered(journeys.journeys_page(domain, synthetic, truth), promise, [])
 
 
 def data_of(html):

@@ -8,10 +8,11 @@ import pytest
 
 import tailrace as tr
 from tailrace.metrics.tracks import Tracks
-from tailrace.report.journeys import journeys_report
+from tailrace.report.journeys import journeys_page
 from tailrace.report.lives import lives
 from tailrace.report.maps import shape
-from tailrace.report.spatial import spatial_report
+from tailrace.report.page import rendered
+from tailrace.report.stream import stream_report
 
 OSLO = tr.Box(low=(10.5, 59.8), high=(11.1, 60.0), columns=("lon", "lat"), cells=8)  # 33.5 km by 22.3 km
 
@@ -44,8 +45,8 @@ def test_places_and_journeys_have_maps_of_one_shape():
     stream = tr.Stream(tr.SpatialStream(domain=OSLO, privacy=tr.PureDP(epsilon=1), unit=tr.Event(), horizon=2))
     place = np.array([[10.8, 59.9]])
     stream.push(pl.DataFrame({"lon": place[:, 0], "lat": place[:, 1]}))
-    places = spatial_report(stream, [], lives([(place, place[:0])]))
+    places = stream_report(stream, [], lives([(place, place[:0])]))
     track = Tracks(np.array([0, 2]), np.array([10.8, 10.9]), np.array([59.9, 59.95]))
-    journeys = journeys_report(OSLO, track, stream.guarantee, [])
+    journeys = rendered(journeys_page(OSLO, track), stream.guarantee, [])
     assert len(ratios(places)) == 2 and len(ratios(journeys)) == 1
     assert [*ratios(places), *ratios(journeys)] == pytest.approx([shape(OSLO)] * 3, abs=0.005)

@@ -10,7 +10,7 @@ from tailrace.metrics.panels import (
     window_counts,
     window_error,
 )
-from tailrace.report.panels import panel_report
+from tailrace.report.runs import panel_report
 
 
 def panel(seed, people=50, steps=6):

@@ -1,1 +1,1 @@
-"""Pages and plots that open without a network: HTML and SVG written here, no scripts from elsewhere."""
+"""Pages and charts that open without a network."""

@@ -1,18 +1,30 @@
-"""Line charts as SVG: axes with round numbers, a label at the end of each line, colours that tell apart in grey too."""
+"""Charts as SVG: lines with error bands, heat maps, densities, and bars for the cells of a table.
+
+A chart stands by itself, in light colours; a page restyles it by the classes `paper`, `grid` and
+`c0`, `c1`, ... (`page.py`).
+"""
 
 from __future__ import annotations
 
+import functools
+import itertools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 
 import numpy as np
 
-WIDTH, HEIGHT = 760, 400
-_LEFT, _RIGHT, _TOP, _BOTTOM = 64, 140, 44, 48
-COLOURS = ("#1b6ca8", "#d1495b", "#edae49", "#00798c", "#6a4c93", "#5c677d", "#8ab17d")
-_POINTS = 400  # at most, per line
+from tailrace.mechanisms.base import Estimate
+
+WIDTH, HEIGHT = 640, 320
+COLOURS = ("#1b6ca8", "#c23b4f", "#a86f00", "#00798c", "#6a4c93", "#5c677d", "#4d7f3f")
+_TOP, _BOTTOM = 42, 46
+# Units of width for each letter of a label: enough for the larger letters of a narrow screen.
+_LETTER = 9.5
+_LABEL = 20  # letters at most
+# Points of a line and of a density, dots on a line: more cannot be told apart at this width.
+_POINTS, _DENSITY, _DOTS = 400, 60, 40
 
 
 @dataclass(frozen=True)
@@ -24,72 +36,314 @@ class Line:
     y: np.ndarray
     dashed: bool = False
     dots: np.ndarray | None = None  # measured values, drawn as dots on the same x
+    error: np.ndarray | None = None  # standard errors: a band of two to each side
+
+    @classmethod
+    def of(cls, name: str, x: np.ndarray, found: Iterable[Estimate]) -> Line:
+        """A line of estimates, with their errors as its band."""
+        values, errors = np.array([(one.value, one.error) for one in found]).T
+        return cls(name, x, values, error=errors)
+
+
+@dataclass(frozen=True, eq=False)
+class Spread:
+    """A group: the true value, and the answers of each method, run after run."""
+
+    name: str
+    truth: float
+    answers: Mapping[str, np.ndarray]
 
 
 def line_chart(lines: Sequence[Line], *, title: str, x_label: str, y_label: str) -> str:
-    """A chart of `lines` as an <svg> element."""
-    x_high = max(float(line.x.max()) for line in lines)
-    y_high = 1.05 * max(float(line.y[np.isfinite(line.y)].max(initial=0.0)) for line in lines) or 1.0
-    x_ticks, y_ticks = _ticks(x_high), _ticks(y_high)
-    right, bottom = WIDTH - _RIGHT, HEIGHT - _BOTTOM
-
-    def place(x: float, y: float) -> tuple[float, float]:
-        return _LEFT + (right - _LEFT) * x / x_high, bottom - (bottom - _TOP) * y / y_high
-
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" '
-        f'font-family="system-ui, sans-serif" font-size="12" fill="#333">',
-        f"<title>{escape(title)}</title>",
-        f'<rect width="{WIDTH}" height="{HEIGHT}" fill="#fff"/>',
-        f'<text x="{_LEFT}" y="24" font-size="15" font-weight="600">{escape(title)}</text>',
-    ]
-    for tick in y_ticks:
-        _, y = place(0, tick)
-        parts.append(f'<line x1="{_LEFT}" x2="{right}" y1="{y:.1f}" y2="{y:.1f}" stroke="#e5e5e5"/>')
-        parts.append(f'<text x="{_LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">{tick:,g}</text>')
-    for tick in x_ticks:
-        x, _ = place(tick, 0)
-        parts.append(f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{bottom}" y2="{bottom + 5}" stroke="#999"/>')
-        parts.append(f'<text x="{x:.1f}" y="{bottom + 18}" text-anchor="middle">{tick:,g}</text>')
-    parts.append(f'<line x1="{_LEFT}" x2="{right}" y1="{bottom}" y2="{bottom}" stroke="#999"/>')
-    parts.append(f'<text x="{(_LEFT + right) / 2}" y="{HEIGHT - 8}" text-anchor="middle">{escape(x_label)}</text>')
-    middle = (_TOP + bottom) / 2
-    parts.append(
-        f'<text x="16" y="{middle}" text-anchor="middle" transform="rotate(-90 16 {middle})">{escape(y_label)}</text>'
-    )
-    for line, colour in zip(lines, COLOURS, strict=False):
-        there = np.flatnonzero(np.isfinite(line.y))
-        keep = there[np.unique(np.linspace(0, len(there) - 1, min(_POINTS, len(there))).astype(int))]
-        path = " ".join("{:.1f},{:.1f}".format(*place(float(line.x[i]), float(line.y[i]))) for i in keep)
+    """Draw lines over a common x as an <svg> element."""
+    tops = [line.y if line.error is None else line.y + 2 * line.error for line in lines]
+    low = min(0.0, *(_finite(line.y).min(initial=0.0) for line in lines))
+    high = 1.05 * max(_finite(top).max(initial=0.0) for top in tops) or 1.0
+    first, last = (end(float(end(line.x)) for line in lines) for end in (min, max))
+    room = _LETTER * max(len(_short(line.name)) for line in lines) + 8
+    plot = _Plot(min(first, 1.0), max(last, first + 1), low, high, right=WIDTH - room)
+    parts = [*plot.opened(title, y_label), *plot.x_axis(x_label)]
+    drawn = list(zip(lines, range(len(COLOURS)), strict=False))
+    parts += [plot.band(line, colour) for line, colour in drawn if line.error is not None]
+    for line, colour in drawn:
+        parts.append(_group(colour))
         dash = ' stroke-dasharray="5 4"' if line.dashed else ""
-        parts.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="1.8"{dash}/>')
+        path = plot.path(line.x, line.y)
+        parts.append(
+            f'<polyline points="{path}" fill="none" stroke="currentColor" '
+            f'stroke-width="1.8"{dash}/>'
+        )
         if line.dots is not None:
-            some = np.unique(np.linspace(0, len(line.x) - 1, min(40, len(line.x))).astype(int))
-            for x, y in (place(float(line.x[i]), float(line.dots[i])) for i in some):
-                parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="2.2" fill="{colour}"/>')
-    lasts = [float(np.nan_to_num(line.y[-1])) for line in lines]
-    ends = _spread([place(0, last)[1] for last in lasts], gap=15, low=_TOP, high=bottom)
-    for line, colour, y in zip(lines, COLOURS, ends, strict=False):
-        parts.append(f'<text x="{right + 8}" y="{y + 4:.1f}" fill="{colour}">{escape(line.name)}</text>')
-    parts.append("</svg>")
-    return "\n".join(parts)
+            for i in _some(np.arange(len(line.x)), _DOTS):
+                x, y = plot.x(float(line.x[i])), plot.y(float(line.dots[i]))
+                parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="2.2" fill="currentColor"/>')
+        parts.append("</g>")
+    ends = [plot.y(float(np.nan_to_num(line.y[-1]))) for line in lines]
+    for (line, colour), y in zip(
+        drawn, _apart(ends, gap=19, low=_TOP, high=plot.bottom), strict=False
+    ):
+        name = escape(_short(line.name))
+        parts.append(
+            f'{_group(colour)}<text x="{plot.right + 8:.0f}" y="{y + 4:.1f}" fill="currentColor">'
+            f"{name}</text></g>"
+        )
+    return "\n".join([*parts, "</svg>"])
 
 
-def _ticks(high: float) -> list[float]:
-    """Round numbers from 0 to `high`, about five."""
-    step = 10 ** math.floor(math.log10(high / 5))
-    step *= next((factor for factor in (1, 2, 5) if high / (step * factor) <= 6), 10)
-    return [step * i for i in range(math.floor(high / step) + 1)]
+def heat_map(rows: Sequence[str], steps: np.ndarray, values: np.ndarray, *, title: str) -> str:
+    """Draw values (rows, steps) as cells: the larger, the stronger."""
+    left = _LETTER * max(len(_short(name)) for name in rows) + 20
+    height, width = 22, (WIDTH - left - 8) / len(steps)
+    bottom, high = _TOP + height * len(rows), max(float(values.max(initial=0.0)), 1e-12)
+    parts = _opened(title, round(bottom + _BOTTOM), left=8)
+    for row, name in enumerate(rows):
+        y = _TOP + height * row
+        parts.append(
+            f'<text x="{left - 8:.0f}" y="{y + 16}" text-anchor="end">'
+            f"{escape(_short(name))}</text>{_group(0)}"
+        )
+        # Equal neighbours are one rectangle: a histogram stands until it is measured again.
+        for value, run in itertools.groupby(range(len(steps)), key=values[row].__getitem__):
+            first, *rest = run
+            strength = 0.04 + 0.96 * max(float(value), 0.0) / high
+            parts.append(
+                f'<rect x="{left + width * first:.1f}" y="{y + 1}" height="{height - 2}" '
+                f'width="{max(width * (1 + len(rest)) - 1, 0.5):.1f}" fill="currentColor" '
+                f'fill-opacity="{strength:.2f}"/>'
+            )
+        parts.append("</g>")
+    for column in _some(np.arange(len(steps)), 6):
+        x = left + width * (column + 0.5)
+        parts.append(
+            f'<text x="{x:.1f}" y="{bottom + 18}" text-anchor="middle">{steps[column]:,}</text>'
+        )
+    middle = (left + WIDTH) / 2
+    parts.append(f'<text x="{middle:.0f}" y="{bottom + 38}" text-anchor="middle">step</text>')
+    return "\n".join([*parts, "</svg>"])
 
 
-def _spread(heights: Iterable[float], *, gap: float, low: float, high: float) -> list[float]:
+def bar(value: float, error: float, high: float) -> str:
+    """Draw a value between 0 and `high`, and two standard errors to each side."""
+    length, ends = (
+        [100 * min(max(part / high, 0.0), 1.0) if high > 0 else 0.0 for part in parts]
+        for parts in ([value], [value - 2 * error, value + 2 * error])
+    )
+    whisker = (
+        f'<path class="whisker" d="M{ends[0]:.1f} 5H{ends[1]:.1f}" stroke="#333" '
+        'stroke-width="1.4"/>'
+        if math.isfinite(error)
+        else ""
+    )
+    return (
+        '<svg class="bar" viewBox="0 0 100 10" preserveAspectRatio="none">'
+        f'{_group(0)}<rect y="1" width="{length[0]:.1f}" height="8" fill="currentColor"/></g>'
+        f"{whisker}</svg>"
+    )
+
+
+def density_chart(spreads: Sequence[Spread], *, title: str, y_label: str) -> str:
+    """Draw a density per group and method, and a cross at the truth."""
+    methods = list(spreads[0].answers)
+    shapes = [{method: density(spread.answers[method]) for method in methods} for spread in spreads]
+    ends = [float(at[end]) for shape in shapes for at, _ in shape.values() for end in (0, -1)]
+    marks = [*ends, *(spread.truth for spread in spreads)]
+    plot = _Plot(0, len(spreads), min(marks), max(marks), right=WIDTH - 12, top=64)
+    parts = [*plot.opened(title, y_label), *_legend(methods, plot.left)]
+    for place, spread in enumerate(spreads):
+        start, end = plot.x(place), plot.x(place + 1)
+        middle, y = (start + end) / 2, plot.y(spread.truth)
+        parts.append(
+            f'<text x="{middle:.1f}" y="{plot.bottom + 20}" text-anchor="middle">'
+            f"{escape(spread.name)}</text>"
+        )
+        lane = (end - start) * 0.9 / len(methods)
+        peak = max(float(dense.max()) for _, dense in shapes[place].values())
+        for number, method in enumerate(methods[: len(COLOURS)]):
+            base = start + (end - start) * 0.05 + lane * number
+            at, dense = shapes[place][method]
+            edge = " ".join(
+                f"{base + lane * 0.92 * share:.1f},{plot.y(value):.1f}"
+                for value, share in zip(at, dense / peak, strict=True)
+            )
+            closed = f"{base:.1f},{plot.y(at[0]):.1f} {edge} {base:.1f},{plot.y(at[-1]):.1f}"
+            parts.append(
+                f'{_group(number)}<polygon points="{closed}" fill="currentColor" '
+                'fill-opacity="0.35" stroke="currentColor"/></g>'
+            )
+        parts.append(
+            f'<path class="axis" d="M{start + 3:.1f} {y:.1f}H{end - 3:.1f}" stroke="#333" '
+            f'stroke-dasharray="2 3"/>{_cross(middle, y)}'
+        )
+    return "\n".join([*parts, "</svg>"])
+
+
+def density(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return points and a Gaussian kernel density at them (Silverman's width).
+
+    >>> at, dense = density(np.array([0.0, 1.0, 2.0]))
+    >>> round(float(((dense[1:] + dense[:-1]) / 2 * np.diff(at)).sum()), 1)
+    1.0
+    """
+    width = max(1.06 * float(np.std(values)) * len(values) ** -0.2, 1e-12)
+    at = np.linspace(values.min() - 3 * width, values.max() + 3 * width, _DENSITY)
+    bumps = np.exp(-(((at[:, None] - values) / width) ** 2) / 2)
+    return at, bumps.sum(axis=1) / (len(values) * width * math.sqrt(2 * math.pi))
+
+
+@dataclass(frozen=True)
+class _Plot:
+    """The area inside the axes, and where values lie in it."""
+
+    x_low: float
+    x_high: float
+    y_low: float
+    y_high: float
+    right: float
+    top: float = _TOP
+    bottom: float = HEIGHT - _BOTTOM
+
+    @functools.cached_property
+    def left(self) -> float:
+        """Room for the values beside the axis, and for its name."""
+        return 28 + _LETTER * max(len(_number(tick)) for tick in _ticks(self.y_low, self.y_high))
+
+    def x(self, value: float) -> float:
+        return self.left + (self.right - self.left) * (value - self.x_low) / (
+            self.x_high - self.x_low
+        )
+
+    def y(self, value: float) -> float:
+        return self.bottom - (self.bottom - self.top) * (value - self.y_low) / (
+            self.y_high - self.y_low
+        )
+
+    def path(self, x: np.ndarray, y: np.ndarray) -> str:
+        """The points of a polyline; values that are missing are passed over."""
+        keep = _some(np.flatnonzero(np.isfinite(y)), _POINTS)
+        return " ".join(f"{self.x(float(x[i])):.1f},{self.y(float(y[i])):.1f}" for i in keep)
+
+    def band(self, line: Line, colour: int) -> str:
+        """Two standard errors to each side of a line, inside the axes."""
+        assert line.error is not None
+        keep = np.isfinite(line.y) & np.isfinite(line.error)
+        x, y, error = line.x[keep], line.y[keep], 2 * line.error[keep]
+        above, below = (np.clip(side, self.y_low, self.y_high) for side in (y + error, y - error))
+        around = f"{self.path(x, above)} {self.path(x[::-1], below[::-1])}"
+        return (
+            f'{_group(colour)}<polygon points="{around}" fill="currentColor" '
+            'fill-opacity="0.18"/></g>'
+        )
+
+    def opened(self, title: str, y_label: str) -> list[str]:
+        """The beginning of the chart: title, horizontal lines and their values."""
+        parts = _opened(title, HEIGHT, left=self.left)
+        for tick in _ticks(self.y_low, self.y_high):
+            y = self.y(tick)
+            parts.append(
+                f'<path class="grid" d="M{self.left:.1f} {y:.1f}H{self.right:.1f}" '
+                f'stroke="#e5e5e5"/><text x="{self.left - 8:.1f}" y="{y + 4:.1f}" '
+                f'text-anchor="end">{_number(tick)}</text>'
+            )
+        middle = (self.top + self.bottom) / 2
+        parts.append(
+            f'<text x="14" y="{middle}" text-anchor="middle" transform="rotate(-90 14 {middle})">'
+            f"{escape(y_label)}</text>"
+        )
+        return parts
+
+    def x_axis(self, label: str) -> list[str]:
+        """The axis below, with round numbers."""
+        parts = [
+            f'<path class="axis" d="M{self.left:.1f} {self.bottom}H{self.right:.1f}" '
+            'stroke="#999"/>'
+        ]
+        # The first value is told even where it is no round number: a stream begins with step 1.
+        round_ones = _ticks(self.x_low, self.x_high)
+        near = (self.x_high - self.x_low) / 12
+        ticks = [self.x_low, *(tick for tick in round_ones if tick > self.x_low + near)]
+        for tick in ticks:
+            if tick == int(tick):
+                parts.append(
+                    f'<path class="axis" d="M{self.x(tick):.1f} {self.bottom}v5" stroke="#999"/>'
+                    f'<text x="{self.x(tick):.1f}" y="{self.bottom + 20}" text-anchor="middle">'
+                    f"{_number(tick)}</text>"
+                )
+        middle = (self.left + self.right) / 2
+        parts.append(
+            f'<text x="{middle:.0f}" y="{HEIGHT - 6}" text-anchor="middle">{escape(label)}</text>'
+        )
+        return parts
+
+
+def _opened(title: str, height: int, *, left: float) -> list[str]:
+    return [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" role="img" '
+        'font-family="system-ui, sans-serif" font-size="13" fill="#333">',
+        f"<title>{escape(title)}</title>",
+        f'<rect class="paper" width="{WIDTH}" height="{height}" fill="#fff"/>',
+        f'<text x="{left}" y="24" font-weight="600">{escape(title)}</text>',
+    ]
+
+
+def _group(colour: int) -> str:
+    return f'<g class="c{colour}" color="{COLOURS[colour]}">'
+
+
+def _cross(x: float, y: float) -> str:
+    path = f"M{x - 4:.1f} {y - 4:.1f}l8 8m0 -8l-8 8"
+    return f'<path class="whisker" d="{path}" stroke="#333" stroke-width="1.8"/>'
+
+
+def _legend(methods: Sequence[str], left: float) -> list[str]:
+    parts, x = [], left
+    for number, method in enumerate(methods[: len(COLOURS)]):
+        parts.append(
+            f'{_group(number)}<rect x="{x:.0f}" y="36" width="12" height="12" fill="currentColor" '
+            f'fill-opacity="0.35" stroke="currentColor"/></g>'
+            f'<text x="{x + 17:.0f}" y="46">{escape(method)}</text>'
+        )
+        x += 30 + 6.6 * len(method)
+    return [*parts, _cross(x + 4, 42), f'<text x="{x + 14:.0f}" y="46">truth</text>']
+
+
+def _ticks(low: float, high: float) -> list[float]:
+    """Round numbers between the two, about five.
+
+    >>> _ticks(0, 23)
+    [0, 5, 10, 15, 20]
+    """
+    step = 10 ** math.floor(math.log10((high - low) / 5))
+    step *= next((factor for factor in (1, 2, 5) if (high - low) / (step * factor) <= 6), 10)
+    return [step * i for i in range(math.ceil(low / step), math.floor(high / step) + 1)]
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+
+
+def _finite(values: np.ndarray) -> np.ndarray:
+    return values[np.isfinite(values)]
+
+
+def _some(places: np.ndarray, most: int) -> np.ndarray:
+    """At most so many of them, evenly, with both ends."""
+    if len(places) <= most:
+        return places
+    return places[np.unique(np.linspace(0, len(places) - 1, most).astype(int))]
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= _LABEL else f"{name[: _LABEL - 1]}…"
+
+
+def _apart(heights: Iterable[float], *, gap: float, low: float, high: float) -> list[float]:
     """Label heights moved apart to `gap`, in their order, inside the chart."""
-    wanted = list(heights)
-    order = sorted(range(len(wanted)), key=lambda i: wanted[i])
+    asked = list(heights)
+    order = sorted(range(len(asked)), key=lambda i: asked[i])
     placed = dict.fromkeys(order, 0.0)
     last = low - gap
     for i in order:
-        last = placed[i] = max(wanted[i], last + gap)
+        last = placed[i] = max(asked[i], last + gap)
     ceiling = high
     for i in reversed(order):
         placed[i] = min(placed[i], ceiling)

@@ -1,4 +1,4 @@
-"""A generated city whose people come, move and leave: input for the demonstration, and nobody is in it."""
+"""A generated city for the demonstration; nobody is in it."""
 
 from __future__ import annotations
 
@@ -21,8 +21,13 @@ class Day:
     left: np.ndarray
 
 
-def days(seed: int = 60, *, arrivals: int = 700, moves: float = 0.02, leaves: float = 0.01) -> Iterator[Day]:
-    """Sixty days: quarters that grow and drift, a river nobody lives in, and a new quarter from the second half on."""
+def days(
+    seed: int = 60, *, arrivals: int = 700, moves: float = 0.02, leaves: float = 0.01
+) -> Iterator[Day]:
+    """Generate sixty days of arrivals and departures.
+
+    Quarters grow and drift, nobody lives in the river, and a new quarter begins at half time.
+    """
     rng = np.random.default_rng(seed)
     quarters = rng.uniform((1.0, 1.0), (11.0, 8.0), (14, 2))
     drift = rng.normal(0, 0.02, (14, 2))
@@ -44,7 +49,7 @@ def days(seed: int = 60, *, arrivals: int = 700, moves: float = 0.02, leaves: fl
 def _homes(
     rng: np.random.Generator, count: int, centres: np.ndarray, width: np.ndarray, share: np.ndarray
 ) -> np.ndarray:
-    """Places around the centres, some anywhere, and none in the river or beyond the city."""
+    """Draw places around the centres; none in the river or beyond the city."""
     homes = np.zeros((0, 2))
     while len(homes) < count:
         quarter = rng.choice(len(centres), count, p=share)

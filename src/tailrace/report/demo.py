@@ -1,4 +1,4 @@
-"""The demonstration: a generated city whose people move over sixty days, released day by day, and a report to look at."""
+"""The demonstration: a generated city, released day by day, and its report."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from tailrace.loss import PureDP
 from tailrace.mechanisms import SpatialStream
 from tailrace.report.city import CITY, DAYS, days
 from tailrace.report.lives import lives
-from tailrace.report.spatial import follow, spatial_report
+from tailrace.report.spatial import follow
+from tailrace.report.stream import stream_report
 from tailrace.stream import Stream
 
 EPSILON = 1
@@ -29,7 +30,7 @@ MARKER = "DEMO.txt"  # says that the folder is the demonstration's own
 
 @dataclass(frozen=True)
 class Demo:
-    """What the demonstration made."""
+    """Files and figures of a demonstration."""
 
     folder: Path
     report: Path
@@ -41,20 +42,28 @@ class Demo:
 
 
 def run(folder: Path, *, progress: Callable[[], None]) -> Demo:
-    """Release the city durably into `folder`, in place of an earlier demonstration, and write both reports."""
+    """Release the city into `folder` and write both reports.
+
+    An earlier demonstration there is replaced.
+    """
     _clear(folder)
-    mechanism = SpatialStream(domain=CITY, privacy=PureDP(epsilon=EPSILON), unit=Event(), horizon=DAYS)
+    mechanism = SpatialStream(
+        domain=CITY, privacy=PureDP(epsilon=EPSILON), unit=Event(), horizon=DAYS
+    )
     calendar = Calendar(start="2026-03-01", period="1 day")
     changes = []
-    with Stream.create(folder / STREAM, mechanism, population="generated city", calendar=calendar) as stream:
+    with Stream.create(
+        folder / STREAM, mechanism, population="generated city", calendar=calendar
+    ) as stream:
         for day in days():
             stream.push(_frame(day.came), deletes=_frame(day.left))
             changes.append((day.came, day.left))
             progress()
         truth, entries = lives(changes), Ledger(folder / "tailrace.ledger").entries()
-        report, private = folder / "report.html", folder / STREAM / "private" / "PRIVATE-report.html"
-        report.write_text(spatial_report(stream, entries), encoding="utf-8")
-        write_file(private, spatial_report(stream, entries, truth).encode(), private=True)
+        report = folder / "report.html"
+        private = folder / STREAM / "private" / "PRIVATE-report.html"
+        report.write_text(stream_report(stream, entries), encoding="utf-8")
+        write_file(private, stream_report(stream, entries, truth).encode(), private=True)
         followed = follow(stream, truth)
         assert followed.measured is not None
         return Demo(
@@ -69,16 +78,19 @@ def run(folder: Path, *, progress: Callable[[], None]) -> Demo:
 
 
 def _clear(folder: Path) -> None:
-    """Remove an earlier demonstration, and nothing else: a stream or ledger that somebody made is left alone."""
+    """Remove an earlier demonstration; refuse a folder that holds anything else."""
     made = [folder / name for name in (STREAM, "tailrace.ledger", "report.html")]
     marker = folder / MARKER
     if any(one.exists() for one in made) and not marker.is_file():
         raise ConfigError(
-            f"{folder} holds something that the demonstration did not make: choose another folder with --to."
+            f"{folder} holds something that the demonstration did not make: "
+            "choose another folder with --to."
         )
     for old in made:
         shutil.rmtree(old) if old.is_dir() else old.unlink(missing_ok=True)
-    marker.write_text("What lies here was made by tailrace demo, which replaces it when it is called again.\n")
+    marker.write_text(
+        "What lies here was made by tailrace demo, which replaces it when it is called again.\n"
+    )
 
 
 def _frame(places: np.ndarray) -> pl.DataFrame:

@@ -1,4 +1,4 @@
-// Draws the maps of journeys: the roads or borders below, and so many journeys as lines over them.
+// Draws journeys as lines over roads or borders.
 "use strict";
 (() => {
   const data = JSON.parse(document.getElementById("journeys-data").textContent);
@@ -19,8 +19,10 @@
   const roads = document.getElementById("ground");
   const ends = document.getElementById("ends");
   const FULL = 65535;
+  const tone = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 
-  // Calls `visit` with the first and last point of each line of the first `many` owners, and whether its owner begins and ends there.
+  // Calls `visit` with the first and last point of each line of the first `many` owners, and with
+  // whether its owner begins and ends there.
   const each = (lines, many, visit) => {
     let first = 0;
     for (let i = 0; i < lines.sizes.length && lines.owners[i] < many; i += 1) {
@@ -40,21 +42,22 @@
       for (let i = first + 1; i <= last; i += 1) context.lineTo(x(lines, i), y(lines, i));
     };
     context.globalAlpha = 1;
-    context.fillStyle = "#fff";
+    context.fillStyle = tone("paper");
     context.fillRect(0, 0, width, height);
     context.lineJoin = "round";
     context.lineCap = "round";
     if (roads.checked) {
-      context.strokeStyle = "#c9ccd1";
+      context.strokeStyle = tone("quiet");
+      context.globalAlpha = 0.35;
       context.lineWidth = 1.6;
       context.beginPath();
       each(ground, Infinity, (first, last) => path(ground, first, last));
       context.stroke();
     }
-    // Each is stroked by itself, so that what many take is darker; fewer are drawn stronger.
+    // Each is stroked by itself, so that common ways are darker; fewer are drawn stronger.
     const strength = Math.min(0.9, Math.max(0.1, 2.5 / Math.sqrt(many)));
-    context.strokeStyle = layer.colour;
-    context.fillStyle = layer.colour;
+    context.strokeStyle = tone(`c${layer.colour}`);
+    context.fillStyle = context.strokeStyle;
     context.lineWidth = many < 50 ? 3 : 2;
     each(layer.lines, many, (first, last) => {
       context.globalAlpha = strength;
@@ -84,5 +87,6 @@
   slider.addEventListener("input", show);
   roads.addEventListener("change", show);
   ends.addEventListener("change", show);
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", show);
   show();
 })();

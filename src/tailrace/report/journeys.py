@@ -1,32 +1,29 @@
-"""The report of released trajectories: journeys as lines on a map, over the roads or borders they keep to.
+"""The page of trajectories: journeys as lines on a map, over roads or borders.
 
-The public report shows the synthetic ones only. With the true ones it becomes the curator's: it shows them beside, measures how far the
-two are from each other, and says PRIVATE wherever it is read.
+Without the true journeys it shows releases only. With them it is the curator's: it shows them
+beside, measures how far the two are from each other, and says PRIVATE wherever it is read.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from importlib.resources import files
 from typing import Any
 
 import numpy as np
 
 from tailrace.errors import ConfigError
 from tailrace.geometry import Region, Roads, shapes
-from tailrace.guarantee import Guarantee
-from tailrace.ledger import Entry
+from tailrace.mechanisms.privtree_journeys_view import PrivTreeTrajectoriesView
+from tailrace.mechanisms.trajectories_view import TrajectoriesView
 from tailrace.metrics.tracks import Tracks
 from tailrace.metrics.trajectories import TrajectoryError, small_rectangles, trajectory_error
-from tailrace.report import page
-from tailrace.report.lives import on_map, packed
-from tailrace.report.maps import WIDTH, canvases
-from tailrace.report.spatial import PRIVATE, charged
+from tailrace.report.maps import WIDTH, is_flat, maps, on_map, packed
+from tailrace.report.page import Page, note, page_of, table
+from tailrace.stream import Stream
 
 JOURNEYS = 1_000  # drawn on a map at most
-POINTS = 150_000  # of all of them together at most, so that the page stays small
-_FINEST = 1_500  # what is shorter than this part of a map's width is left off roads and borders
+POINTS = 150_000  # of all of them together at most: a page of about a megabyte
+_FINEST = 1_500  # roads and borders are drawn to this part of a map's width
 _MEASURES = {
     "ends_jsd": "Pairs of first and last cell, of 1,600 (SE_JSD)",
     "ends_are": "the same as a relative error (SE_ARE)",
@@ -41,47 +38,61 @@ _MEASURES = {
     "places": "Which of 36 cells most journeys visit (Kendall's tau)",
 }
 _SCALES = (
-    "0 is best, but for the tau, where 1 is. Beside stands what two halves of the true ones score against each other."
+    "0 is best, but for the tau, where 1 is. The last column compares two halves of the true "
+    "journeys with each other."
 )
 
 
-def journeys_report(
-    domain: Any, synthetic: Tracks, guarantee: Guarantee, entries: Sequence[Entry], truth: Tracks | None = None
-) -> str:
-    """The page of the journeys in a domain of two dimensions; with `truth` the private one."""
-    if not hasattr(domain, "low") or len(domain.columns) != 2:
-        raise ConfigError("The report of journeys is a map: it needs a domain of points in two dimensions.")
-    layers = [_layer("synthetic", "synthetic", "#1b6ca8", synthetic, domain)]
-    if truth is not None:
-        layers.append(_layer("true", "true: PRIVATE", "#d1495b", truth, domain))
-    sections = [("The promise", page.quote(str(guarantee))), ("On the map", _maps(layers, domain))]
-    if truth is not None:
-        sections.append(("How far they are from the true ones", _errors(truth, synthetic, domain)))
-    sections.append(
-        ("The ledger", page.table(("population", "stream", "charged", "step"), [charged(one) for one in entries]))
+@page_of.register(TrajectoriesView)
+@page_of.register(PrivTreeTrajectoriesView)
+def _(
+    _view: TrajectoriesView | PrivTreeTrajectoriesView,
+    stream: Stream,
+    truth: Tracks | None = None,
+) -> Page:
+    mechanism = stream.mechanism
+    return journeys_page(
+        mechanism.domain, tracks_in(stream.release(stream.step).table, mechanism), truth
     )
+
+
+def journeys_page(domain: Any, synthetic: Tracks, truth: Tracks | None = None) -> Page:
+    """Show journeys in two dimensions; with `truth` the curator's page."""
+    if not is_flat(domain):
+        raise ConfigError("The report of journeys is a map: it needs points in two dimensions.")
+    layers = [_layer("synthetic", "synthetic", 0, synthetic, domain)]
     if truth is None:
-        return page.page("Synthetic journeys", "Public: made of noisy counts only.", sections)
-    return page.page("PRIVATE: synthetic journeys beside the true ones", PRIVATE, sections)
+        return Page(title="Synthetic journeys", sections=[("On the map", _maps(layers, domain))])
+    layers.append(_layer("true", "true: PRIVATE", 1, truth, domain))
+    return Page(
+        title="synthetic journeys beside the true ones",
+        sections=[
+            ("On the map", _maps(layers, domain)),
+            ("How far they are from the true ones", _errors(truth, synthetic, domain)),
+        ],
+        private=True,
+    )
 
 
-def tracks_in(table: Any, mechanism: Any) -> Tracks:
-    """The journeys in a Polars frame, by the mechanism's names of columns; rows with nothing in one of them are left out."""
+def tracks_in(frame: Any, mechanism: Any) -> Tracks:
+    """Read journeys from a Polars frame; rows with a missing value are left out."""
     names = (mechanism.trajectory, mechanism.order, *mechanism.domain.columns)
-    trajectory, order, x, y = (table.select(names).drop_nulls()[name].to_numpy() for name in names)
+    trajectory, order, x, y = (frame.select(names).drop_nulls()[name].to_numpy() for name in names)
     _, codes = np.unique(trajectory, return_inverse=True)
     return Tracks.of_rows(codes, order, x, y)
 
 
 def some(tracks: Tracks) -> Tracks:
-    """Journeys to draw: the same random ones of the same tracks, as many as a map takes."""
+    """Choose journeys to draw, the same ones of the same tracks."""
     order = np.random.default_rng(0).permutation(len(tracks))[:JOURNEYS]
     total = np.cumsum(np.diff(tracks.offsets)[order])
     return tracks.pick(order[: max(1, int((total <= POINTS).sum()))])
 
 
 def drawn(tracks: Tracks, low: Sequence[float], high: Sequence[float]) -> dict[str, Any]:
-    """The journeys as lines of a map: `owners` says whose each line is. One that leaves the map goes on as another line.
+    """Write journeys as lines of a map; `owners` says whose each line is.
+
+    A journey that leaves the map goes on as another line.
 
     >>> drawn(Tracks([0, 4], [0.0, 0.5, 7.0, 1.0], [0.0, 0.5, 7.0, 1.0]), (0, 0), (1, 1))["sizes"]
     [2, 1]
@@ -89,7 +100,8 @@ def drawn(tracks: Tracks, low: Sequence[float], high: Sequence[float]) -> dict[s
     points = np.stack([tracks.x, tracks.y], axis=1)
     inside = ((points >= low) & (points <= high)).all(axis=1)
     owner = np.repeat(np.arange(len(tracks)), np.diff(tracks.offsets))
-    line = owner + np.cumsum(~inside)  # another number after every point outside and for every owner
+    # Another number after every point outside, and for every owner.
+    line = owner + np.cumsum(~inside)
     placed, owner, line = on_map(points[inside], low, high), owner[inside], line[inside]
     begins = np.ones(len(line), bool)
     begins[1:] = line[1:] != line[:-1]
@@ -98,14 +110,14 @@ def drawn(tracks: Tracks, low: Sequence[float], high: Sequence[float]) -> dict[s
     return _lines(placed[~same], begins[~same], owner[~same])
 
 
-def _layer(name: str, title: str, colour: str, tracks: Tracks, domain: Any) -> dict[str, Any]:
+def _layer(name: str, title: str, colour: int, tracks: Tracks, domain: Any) -> dict[str, Any]:
     chosen = some(tracks)
     lines = drawn(chosen, domain.low, domain.high)
     return {"name": name, "title": title, "colour": colour, "drawn": len(chosen), "lines": lines}
 
 
 def _ground(domain: Any) -> dict[str, Any]:
-    """The roads, or the borders of the region, as lines of a map."""
+    """Write the roads, or the borders of the region, as lines of a map."""
     if isinstance(domain, Roads):
         shape = domain.lines
     elif isinstance(domain, Region):
@@ -115,7 +127,9 @@ def _ground(domain: Any) -> dict[str, Any]:
     shapely = shapes.library()
     (left, bottom), (right, top) = domain.low, domain.high
     shape = shapes.within(shape, (left, bottom, right, top))
-    shape = shapely.simplify(shape, max(np.subtract(domain.high, domain.low)) / _FINEST, preserve_topology=False)
+    shape = shapely.simplify(
+        shape, max(np.subtract(domain.high, domain.low)) / _FINEST, preserve_topology=False
+    )
     points, owner = shapely.get_coordinates(shapely.get_parts(shape), return_index=True)
     begins = np.ones(len(owner), bool)
     begins[1:] = owner[1:] != owner[:-1]
@@ -134,34 +148,39 @@ def _lines(placed: np.ndarray, begins: np.ndarray, owner: np.ndarray) -> dict[st
 
 
 def _maps(layers: list[dict[str, Any]], domain: Any) -> str:
-    data = json.dumps({"layers": layers, "ground": _ground(domain)}).replace("</", "<\\/")
-    width = WIDTH if len(layers) > 1 else 2 * WIDTH  # twice what is shown, for sharp lines
+    # Twice the pixels that are shown, for sharp lines.
+    width = WIDTH if len(layers) > 1 else 2 * WIDTH
     most = max(1, *(one["drawn"] for one in layers))
     below = "roads" if isinstance(domain, Roads) else "borders"
     hidden = "" if isinstance(domain, Roads | Region) else " hidden"
     controls = (
-        f'<p class="controls"><input id="many" type="range" min="1" max="{most}" value="{most}" aria-label="journeys"> '
+        f'<input id="many" type="range" min="1" max="{most}" value="{most}" aria-label="journeys"> '
         '<output id="many-label" for="many"></output> '
         f'<label{hidden}><input id="ground" type="checkbox" checked> {below}</label> '
-        '<label><input id="ends" type="checkbox"> ends (from the rings to the squares)</label></p>'
+        '<label><input id="ends" type="checkbox"> ends (from the rings to the squares)</label>'
     )
-    script = files("tailrace.report").joinpath("journeys.js").read_text(encoding="utf-8")
-    note = f"<p>At most {JOURNEYS:,} are drawn, chosen at random; what many of them take is darker.</p>"
-    return (
-        f"{note}\n{controls}\n{canvases(layers, domain, width=width, of='journeys')}\n"
-        f'<script id="journeys-data" type="application/json">{data}</script>\n<script>{script}</script>'
-    )
+    told = note(f"At most {JOURNEYS:,} are drawn, chosen at random; common ways are darker.")
+    data = {"layers": layers, "ground": _ground(domain)}
+    return f"{told}\n{maps('journeys', data, controls, domain, width=width, of='journeys')}"
 
 
 def _errors(truth: Tracks, synthetic: Tracks, domain: Any) -> str:
-    """The measures, beside what two halves of the true journeys score against each other."""
+    """Tabulate the measures, beside those of two halves of the true journeys."""
     rng = np.random.default_rng(0)
     rectangles = small_rectangles(rng, low=domain.low, high=domain.high)
     order, half = rng.permutation(len(truth)), len(truth) // 2
 
     def scored(true: Tracks, other: Tracks) -> TrajectoryError:
-        return trajectory_error(true, other, low=domain.low, high=domain.high, rectangles=rectangles)
+        return trajectory_error(
+            true, other, low=domain.low, high=domain.high, rectangles=rectangles
+        )
 
-    found, halves = scored(truth, synthetic), scored(truth.pick(order[:half]), truth.pick(order[half : 2 * half]))
-    rows = [(words, f"{getattr(found, name):.3f}", f"{getattr(halves, name):.3f}") for name, words in _MEASURES.items()]
-    return f"<p>{_SCALES}</p>\n" + page.table(("measure", "synthetic", "halves of the true ones"), rows)
+    found, halves = (
+        scored(truth, synthetic),
+        scored(truth.pick(order[:half]), truth.pick(order[half : 2 * half])),
+    )
+    rows = [
+        (words, f"{getattr(found, name):.3f}", f"{getattr(halves, name):.3f}")
+        for name, words in _MEASURES.items()
+    ]
+    return f"{note(_SCALES)}\n" + table(("measure", "synthetic", "halves of the true ones"), rows)

@@ -1,4 +1,4 @@
-// Draws the maps of a report: points that are there from one step to another, and the partition below them.
+// Draws points that exist from one step to another, and the partition below them.
 "use strict";
 (() => {
   const data = JSON.parse(document.getElementById("map-data").textContent);
@@ -18,11 +18,13 @@
   const overlay = document.getElementById("partition");
   const play = document.getElementById("play");
   const FULL = 65535;
+  const tone = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 
   const drawPartition = (context, step, width, height) => {
     const current = partitions.filter((part) => part.since <= step).pop();
     if (!current || !overlay.checked) return;
-    context.strokeStyle = "rgba(0, 0, 0, 0.16)";
+    context.strokeStyle = tone("ink");
+    context.globalAlpha = 0.16;
     context.lineWidth = 1;
     context.beginPath();
     for (let i = 0; i < current.boxes.length; i += 4) {
@@ -37,10 +39,12 @@
   const draw = (layer, step) => {
     const context = layer.canvas.getContext("2d");
     const { width, height } = layer.canvas;
-    context.fillStyle = "#fff";
+    context.globalAlpha = 1;
+    context.fillStyle = tone("paper");
     context.fillRect(0, 0, width, height);
     drawPartition(context, step, width, height);
-    context.fillStyle = layer.colour;
+    context.fillStyle = tone(`c${layer.colour}`);
+    context.globalAlpha = 0.55;
     let shown = 0;
     for (let i = 0; i < layer.x.length && layer.born[i] <= step; i += 1) {
       if (layer.gone[i] <= step) continue;
@@ -74,5 +78,6 @@
   });
   slider.addEventListener("input", show);
   overlay.addEventListener("change", show);
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", show);
   show();
 })();

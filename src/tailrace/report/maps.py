@@ -1,31 +1,71 @@
-"""The canvases of a report: maps in the shape that the ground has."""
+"""Maps of a page: canvases in the shape of the ground, and points as they read them."""
 
 from __future__ import annotations
 
+import base64
+import json
 import math
 import re
 from collections.abc import Sequence
+from importlib.resources import files
 from typing import Any
 
 import numpy as np
 
 WIDTH = 860  # of a page
+FULL = 65535  # the side of a map in its own units
 _SHAPES = (0.4, 1.6)  # height to width: within what a page can show
 
 
-def canvases(layers: Sequence[dict[str, Any]], domain: Any, *, width: int, of: str) -> str:
-    """A canvas for each layer, and below it how many `of` them it shows."""
+def maps(
+    name: str, data: dict[str, Any], controls: str, domain: Any, *, width: int, of: str
+) -> str:
+    """Write the maps of `data["layers"]`, each a canvas, and the script `name` that draws them.
+
+    Parameters:
+        name: of the script, and of the element that holds its data.
+        data: as the script reads it; a layer has a name, a title and a colour.
+        controls: HTML that stands above.
+        domain: two dimensions, with corners `low` and `high`.
+        width: of a canvas, in pixels.
+        of: plural of the things whose number stands below each map.
+    """
     height = round(width * shape(domain))
-    maps = "".join(
-        f'<figure class="map"><canvas id="map-{one["name"]}" width="{width}" height="{height}"></canvas>'
-        f'<figcaption>{one["title"]}: <span id="count-{one["name"]}"></span> {of}</figcaption></figure>'
-        for one in layers
+    canvases = "".join(
+        f'<figure class="map"><canvas id="map-{one["name"]}" width="{width}" height="{height}">'
+        f'</canvas><figcaption>{one["title"]}: <span id="count-{one["name"]}"></span> {of}'
+        "</figcaption></figure>"
+        for one in data["layers"]
     )
-    return f'<div class="maps">{maps}</div>'
+    script = files("tailrace.report").joinpath(f"{name}.js").read_text(encoding="utf-8")
+    plain = json.dumps(data).replace("</", "<\\/")
+    return (
+        f'<p class="controls">{controls}</p>\n<div class="maps">{canvases}</div>\n'
+        f'<script id="{name}-data" type="application/json">{plain}</script>\n'
+        f"<script>{script}</script>"
+    )
+
+
+def is_flat(domain: Any) -> bool:
+    """Whether a domain can be drawn as a map."""
+    return hasattr(domain, "low") and len(domain.columns) == 2
+
+
+def on_map(points: np.ndarray, low: Sequence[float], high: Sequence[float]) -> np.ndarray:
+    """Scale coordinates between the corners to whole numbers from 0 to FULL."""
+    span = np.asarray(high, float) - np.asarray(low, float)
+    return np.clip(np.rint((points - np.asarray(low)) / span * FULL), 0, FULL).astype(np.int64)
+
+
+def packed(numbers: np.ndarray) -> str:
+    """Write 16-bit numbers as text."""
+    return base64.b64encode(np.minimum(numbers, FULL).astype("<u2").tobytes()).decode()
 
 
 def shape(domain: Any) -> float:
-    """Height to width as on the ground: a degree of longitude is shorter than one of latitude.
+    """Return height to width on the ground.
+
+    A degree of longitude is shorter than one of latitude, by the cosine of the latitude.
 
     >>> from tailrace import Box
     >>> shape(Box(low=(10, 59.5), high=(12, 60.5), columns=("lon", "lat")))

@@ -1,57 +1,265 @@
-"""One self-contained HTML page."""
+"""The frame of every page, and the page of a stream by the type of its view.
+
+A page is one HTML file: it loads nothing from elsewhere, follows the reader's light or dark
+setting, and fits a phone. A mechanism brings its own by registering a function for its view::
+
+    @page_of.register(MyView)
+    def my_page(view, stream, truth=None):
+        return Page(title="My data", sections=[("My heading", "<p>My numbers</p>")])
+"""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
+from dataclasses import dataclass
 from html import escape
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tailrace.report.chart import COLOURS, Line, bar, line_chart
+
+if TYPE_CHECKING:
+    from tailrace.guarantee import Guarantee
+    from tailrace.ledger import Entry
+    from tailrace.mechanisms.base import Estimate
+    from tailrace.stream import Stream
 
 OURS = '<meta name="generator" content="tailrace">'  # by which a page of ours is known
+_PUBLIC = "Public: made of noisy counts only."
+_PRIVATE = "PRIVATE: it shows the true data. For the curator only; never publish it."
+# Steps of a line over time: reading a release takes its whole table from the disk.
+_STEPS = 60
+_LIGHT = {
+    "paper": "#fff",
+    "back": "#fafafa",
+    "ink": "#222",
+    "quiet": "#565b63",
+    "line": "#e0e0e0",
+    "soft": "#eef4f9",
+    "head": "#f0f0f0",
+}
+_DARK = {
+    "paper": "#1c1f24",
+    "back": "#14161a",
+    "ink": "#e8e8e8",
+    "quiet": "#a9b0ba",
+    "line": "#3a3f48",
+    "soft": "#1b2936",
+    "head": "#262a31",
+}
+_DARK_COLOURS = ("#6db3e8", "#f0808f", "#edae49", "#4cc4d6", "#b79ae0", "#a9b4c4", "#a3cf95")
 _STYLE = """
-body { font: 16px/1.55 system-ui, sans-serif; color: #222; background: #fafafa;
+body { font: 16px/1.55 system-ui, sans-serif; color: var(--ink); background: var(--back);
        margin: 0 auto; max-width: 860px; padding: 2rem 1.2rem 4rem; }
-h1 { font-size: 1.7rem; margin-bottom: .2rem; }
+h1 { font-size: 1.7rem; line-height: 1.25; margin-bottom: .2rem; }
 h2 { font-size: 1.15rem; margin-top: 2.2rem; }
-p.lead { color: #555; margin-top: 0; }
+h3 { font-size: 1rem; margin: 1rem 0 .3rem; overflow-wrap: anywhere; }
+p.lead { color: var(--quiet); margin-top: 0; }
 figure { margin: 1rem 0; }
-svg { width: 100%; height: auto; border: 1px solid #e3e3e3; border-radius: 6px; }
-figcaption { color: #555; font-size: .9rem; }
-blockquote { border-left: 4px solid #1b6ca8; margin: 1rem 0; padding: .4rem 1rem; background: #eef4f9; }
-table { border-collapse: collapse; width: 100%; background: #fff; font-size: .93rem; }
-th, td { padding: .4rem .6rem; border-bottom: 1px solid #e5e5e5; text-align: right; }
-th:first-child, td:first-child { text-align: left; }
-th { background: #f0f0f0; }
+figcaption { color: var(--quiet); font-size: .9rem; }
+svg { width: 100%; height: auto; font-size: 12px; fill: var(--ink); }
+figure svg { border: 1px solid var(--line); border-radius: 6px; }
+svg .paper { fill: var(--paper); }
+svg .grid { stroke: var(--line); }
+svg .axis { stroke: var(--quiet); }
+svg .whisker { stroke: var(--ink); }
+svg.bar { display: block; height: .8rem; min-width: 4rem; }
+blockquote { border-left: 4px solid var(--c0); margin: 1rem 0; padding: .4rem 1rem;
+             background: var(--soft); }
+.wide { overflow-x: auto; }
+.columns { display: grid; gap: 0 1.6rem;
+           grid-template-columns: repeat(auto-fill, minmax(19rem, 1fr)); }
+table { border-collapse: collapse; width: 100%; background: var(--paper); font-size: .93rem;
+        font-variant-numeric: tabular-nums; }
+th, td { padding: .4rem .6rem; border-bottom: 1px solid var(--line); text-align: right; }
+td { white-space: nowrap; }
+th:first-child, td:first-child { text-align: left; white-space: normal; overflow-wrap: anywhere; }
+th { background: var(--head); }
+td.bar { width: 40%; }
 .maps { display: flex; gap: .8rem; }
 .map { flex: 1; min-width: 0; margin: 0; }
-canvas { width: 100%; border: 1px solid #e3e3e3; border-radius: 6px; background: #fff; }
+canvas { width: 100%; border: 1px solid var(--line); border-radius: 6px; background: var(--paper); }
 .controls { display: flex; gap: .8rem; align-items: center; flex-wrap: wrap; }
 .controls input[type=range] { flex: 1; min-width: 12rem; }
 .controls output { min-width: 9rem; font-variant-numeric: tabular-nums; }
+@media (max-width: 600px) {
+  body { padding: 1rem .9rem 3rem; }
+  svg { font-size: 18px; }
+  .maps { flex-direction: column; }
+  th, td { padding: .4rem .3rem; }
+  td.bar { width: 25%; }
+}
 """
 
 
-def page(title: str, lead: str, sections: Sequence[tuple[str, str]]) -> str:
-    """A page of titled sections, whose bodies are HTML."""
-    body = "\n".join(f"<section>\n<h2>{escape(heading)}</h2>\n{content}\n</section>" for heading, content in sections)
+@dataclass(frozen=True, kw_only=True)
+class Page:
+    """What a stream's page says between the promise and the ledger.
+
+    Parameters:
+        title: the heading.
+        sections: headings, each with a body of HTML.
+        private: whether the true data are shown.
+    """
+
+    title: str
+    sections: Sequence[tuple[str, str]]
+    private: bool = False
+
+
+@functools.singledispatch
+def page_of(view: Any, stream: Stream, truth: Any = None) -> Page:  # noqa: ARG001
+    """Return a stream's page by the type of its last view.
+
+    Without a page of its own, a view (or None, before anything was measured) shows its rows.
+
+    Parameters:
+        view: the view of the last release.
+        stream: the open stream; `stream.release(step).view` is the view of any step.
+        truth: the true data for a curator's page; a page that shows them sets `private`.
+    """
+    return Page(
+        title="Synthetic data, released step by step",
+        sections=[("Step by step", rows_chart(stream))],
+    )
+
+
+def rendered(page: Page, guarantee: Guarantee, entries: Sequence[Entry]) -> str:
+    """Set a page between the promise and the ledger."""
+    charges = [
+        (
+            entry.population,
+            entry.path.rsplit("/", 1)[-1],
+            entry.guarantee.short,
+            str(entry.mark.step),
+        )
+        for entry in entries
+    ]
+    sections = [
+        ("The promise", quote(str(guarantee))),
+        *page.sections,
+        ("The ledger", table(("population", "stream", "charged", "step"), charges)),
+    ]
+    title, lead = (f"PRIVATE: {page.title}", _PRIVATE) if page.private else (page.title, _PUBLIC)
+    return html(title, lead, sections)
+
+
+def html(title: str, lead: str, sections: Sequence[tuple[str, str]]) -> str:
+    """Write titled sections, whose bodies are HTML, as one file."""
+    body = "\n".join(
+        f"<section>\n<h2>{escape(heading)}</h2>\n{content}\n</section>"
+        for heading, content in sections
+    )
+    light, dark = (
+        "".join(f"--{name}: {value}; " for name, value in tones.items())
+        + "".join(f"--c{number}: {colour}; " for number, colour in enumerate(colours))
+        for tones, colours in ((_LIGHT, COLOURS), (_DARK, _DARK_COLOURS))
+    )
+    series = "\n".join(
+        f".c{number} {{ color: var(--c{number}); }}" for number in range(len(COLOURS))
+    )
+    style = (
+        f":root {{ color-scheme: light dark; {light}}}\n"
+        f"@media (prefers-color-scheme: dark) {{ :root {{ {dark}}} }}\n{series}{_STYLE}"
+    )
     head = (
-        f'<meta charset="utf-8">\n{OURS}\n<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{escape(title)}</title>\n<style>{_STYLE}</style>"
+        f'<meta charset="utf-8">\n{OURS}\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{escape(title)}</title>\n<style>{style}</style>"
     )
     top = f'<h1>{escape(title)}</h1>\n<p class="lead">{escape(lead)}</p>'
-    return f'<!doctype html>\n<html lang="en">\n<head>\n{head}\n</head>\n<body>\n{top}\n{body}\n</body>\n</html>\n'
+    return (
+        f'<!doctype html>\n<html lang="en">\n<head>\n{head}\n</head>\n'
+        f"<body>\n{top}\n{body}\n</body>\n</html>\n"
+    )
 
 
 def figure(svg: str, caption: str) -> str:
-    """A chart with a caption."""
+    """Set a caption below a chart."""
     return f"<figure>\n{svg}\n<figcaption>{escape(caption)}</figcaption>\n</figure>"
 
 
+def note(text: str) -> str:
+    """Write a paragraph."""
+    return f"<p>{escape(text)}</p>"
+
+
+def heading(text: str) -> str:
+    """Write a heading inside a section."""
+    return f"<h3>{escape(text)}</h3>"
+
+
 def quote(text: str) -> str:
-    """A sentence set apart."""
+    """Set a sentence apart."""
     return f"<blockquote>{escape(text)}</blockquote>"
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table, first column to the left."""
+    """Write a table, first column to the left."""
+    return _table(header, (tuple(map(escape, row)) for row in rows))
+
+
+def bars(
+    header: tuple[str, str], rows: Sequence[tuple[str, Estimate]], *, percent: bool = False
+) -> str:
+    """Write estimates with their standard errors, and a bar for each."""
+    high = max(
+        (found.value + 2 * found.error for _, found in rows if np.isfinite(found.error)),
+        default=0.0,
+    )
+    cells = (
+        (escape(name), told(found, percent=percent), bar(found.value, found.error, high))
+        for name, found in rows
+    )
+    return _table((*header, ""), cells)
+
+
+def told(found: Estimate, *, percent: bool = False) -> str:
+    """Print an estimate with its error, as a share of a hundred on demand."""
+    if not percent:
+        return str(found).replace("+-", "±")
+    return f"{100 * found.value:.1f} ± {100 * found.error:.1f} %"
+
+
+def steps_of(stream: Stream, first: int = 1) -> np.ndarray:
+    """Choose steps to show over time: all, or evenly spaced ones with both ends."""
+    most = min(_STEPS, stream.step - first + 1)
+    return np.unique(np.linspace(first, stream.step, most).astype(int))
+
+
+def span(stream: Stream) -> str:
+    """Say which periods the steps stand for, where there is a calendar."""
+    if stream.calendar is None:
+        return ""
+    ends = (stream.calendar.label(step) for step in (1, stream.step))
+    return f" Steps 1 to {stream.step}: {' to '.join(ends)}."
+
+
+def rows_chart(stream: Stream) -> str:
+    """Draw how many synthetic rows each step released."""
+    steps = steps_of(stream)
+    rows = np.array([len(stream.release(int(step)).rows.cells) for step in steps])
+    chart = line_chart(
+        [Line("synthetic rows", steps, rows)], title="Rows released", x_label="step", y_label="rows"
+    )
+    return figure(
+        chart, f"The number of synthetic rows at each step, itself a noisy count.{span(stream)}"
+    )
+
+
+def _table(header: Sequence[str], rows: Any) -> str:
     head = "".join(f"<th>{escape(cell)}</th>" for cell in header)
-    lines = ("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
-    return f"<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n" + "\n".join(lines) + "\n</tbody>\n</table>"
+    lines = (
+        "<tr>" + "".join(f"<td{_bar(cell)}>{cell}</td>" for cell in row) + "</tr>" for row in rows
+    )
+    body = "\n".join(lines)
+    return (
+        f'<div class="wide"><table>\n<thead><tr>{head}</tr></thead>\n'
+        f"<tbody>\n{body}\n</tbody>\n</table></div>"
+    )
+
+
+def _bar(cell: str) -> str:
+    return ' class="bar"' if cell.startswith("<svg") else ""

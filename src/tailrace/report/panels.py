@@ -1,133 +1,87 @@
-"""The report of a panel: many runs of the published methods and of ours on the same data, as densities against the truth.
-
-Each run is a release of its own, with a charge of its own: repeated on real people it would spend as many budgets as there are runs.
-So this is for generated data, and for a curator who shows the page to nobody.
-"""
+"""The page of a panel: shares of the people over time, with error bands."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from tailrace import papers
-from tailrace.domain import Integer, Schema
-from tailrace.guarantee import Neighbours, Null, User
-from tailrace.loss import Loss
-from tailrace.mechanisms import PanelCumulative, PanelWindow
-from tailrace.metrics.panels import weight_counts, window_counts
-from tailrace.noise import Noise
-from tailrace.plan import Counts
-from tailrace.queries import AtLeast, Query, Spell
-from tailrace.report import page
-from tailrace.report.densities import Spread, density_chart
+from tailrace.mechanisms.base import Estimate
+from tailrace.mechanisms.panel_view import CumulativeView, PanelView, WindowView
+from tailrace.queries import AtLeast, Pattern
+from tailrace.report.chart import Line, line_chart
+from tailrace.report.page import Page, bars, figure, page_of, span, steps_of
+from tailrace.stream import Stream
 
-PRIVATE = "PRIVATE: it shows the true data, and was made by spending the budget many times. For the curator only; never publish it."
-GENERATED = "Made of generated data: nobody is in it."
-QUESTIONS: dict[str, Query] = {
-    "In poverty in at least one month of the quarter": AtLeast(times=1, of=3),
-    "In poverty in at least two months of the quarter": AtLeast(times=2, of=3),
-    "In poverty in at least two months in a row": Spell(times=2, of=3),
-    "In poverty in all three months": AtLeast(times=3, of=3),
-}
-_METHODS = ("published, padding taken off", "ours: people", "ours: estimate")
+# Lines that can be told apart, and rows that are read at a glance.
+_LINES, _ROWS = 6, 12
 
 
-def panel_report(
-    panel: np.ndarray, *, privacy: Loss, neighbours: Neighbours, repetitions: int, noise: Noise, generated: bool
-) -> str:
-    """The page for a panel of zeros and ones (steps, people): four questions about each quarter, and "at least three" by each step."""
-    steps, people = panel.shape
-    parts: dict[str, Any] = {
-        "domain": Schema(poor=Integer(0, 1)),
-        "unit": User(column="id"),
-        "horizon": steps,
-        "privacy": privacy,
-    }
-    quarters = _quarters(panel, parts | {"neighbours": neighbours}, repetitions, noise.at("windows"))
-    weights = _at_least(panel, 3, parts | {"neighbours": Null, "people": people}, repetitions, noise.at("weights"))
-    promises = (
-        PanelWindow(window=3, neighbours=neighbours, **parts),
-        PanelCumulative(neighbours=Null, people=people, **parts),
-    )
-    sections = [
-        ("The promise of one run", "".join(page.quote(str(made.guarantee)) for made in promises)),
-        *(
-            (title, page.figure(density_chart(found, title=title, y_label="share of people"), _caption(repetitions)))
-            for title, found in quarters.items()
-        ),
-        (
-            "In poverty for at least three months, up to each month",
-            page.figure(
-                density_chart(weights, title="At least three months so far", y_label="share of people"),
-                _caption(repetitions),
-            ),
-        ),
-    ]
-    title = f"Quarterly poverty from a panel of {people:,} people"
-    return page.page(title if generated else f"PRIVATE: {title}", GENERATED if generated else PRIVATE, sections)
+@page_of.register(WindowView)
+def window_page(view: WindowView, stream: Stream, _truth: None = None) -> Page:
+    """Show the share of each value over time, and in the last window."""
 
+    def share(value: Any) -> Callable[[int], Estimate]:
+        return lambda step: view.proportion(Pattern(value), step=step)
 
-def _quarters(panel: np.ndarray, parts: dict[str, Any], repetitions: int, noise: Noise) -> dict[str, list[Spread]]:
-    """Per question, the answers of each quarter."""
-    truth = window_counts(panel, window=3)
-    counts = [*np.zeros((2, 8), np.int64), *truth]
-    people = panel.shape[1]
-    published, ours = papers.panel_window(window=3, **parts), PanelWindow(window=3, **parts)
-    before = [
-        public.histograms - published.padding for public in _repeated(published, counts, repetitions, noise.at(0))
-    ]
-    after = _repeated(ours, counts, repetitions, noise.at(1))
-    shown = (
-        np.array(before),
-        np.array([made.histograms for made in after]),
-        np.array([made.estimates for made in after]),
-    )
-    found = {}
-    for title, query in QUESTIONS.items():
-        weights = query.weights([0, 1]).ravel()
-        found[title] = [
-            Spread(
-                f"quarter {number}",
-                float(truth[release] @ weights) / people,
-                {name: part[:, release] @ weights / people for name, part in zip(_METHODS, shown, strict=True)},
-            )
-            for number, release in enumerate(range(0, len(truth), 3), 1)
+    def now(value: Any) -> float:
+        return share(value)(view.step).value
+
+    order = sorted(view.values, key=now, reverse=True)
+    lines = [_line(_named(view, value), share(value), steps_of(stream)) for value in order[:_LINES]]
+    sections = [_over_time(view, stream, lines, "Share of people by value")]
+    length = min(view.window, view.step)
+    if length > 1:
+        rows = [
+            (_named(view, value), view.proportion(AtLeast(times=1, of=length, value=value)))
+            for value in order[:_ROWS]
+            if value is not None
         ]
-    return found
+        table = bars(("value", "share of people"), rows, percent=True)
+        sections.append((f"At least once in the last {length} steps", table))
+    return _page(sections)
 
 
-def _at_least(panel: np.ndarray, times: int, parts: dict[str, Any], repetitions: int, noise: Noise) -> list[Spread]:
-    """The share of people with at least so many ones by each step."""
-    steps, people = panel.shape
-    truth = weight_counts(panel)
-    reached = list(np.diff(np.hstack([np.full((steps, 1), people), truth]), axis=0, prepend=0))
-    runs = {
-        "published": _repeated(papers.panel_cumulative(**parts), reached, repetitions, noise.at(0)),
-        "ours: people": _repeated(PanelCumulative(**parts), reached, repetitions, noise.at(1)),
-    }
-    totals = {name: np.array([public.totals for public in run]) / people for name, run in runs.items()}
-    return [
-        Spread(
-            f"month {step}",
-            float(truth[step - 1, times - 1]) / people,
-            {name: part[:, step - 1, times] for name, part in totals.items()},
-        )
-        for step in range(times, steps + 1)
+@page_of.register(CumulativeView)
+def cumulative_page(view: CumulativeView, stream: Stream, _truth: None = None) -> Page:
+    """Show the share of people with at least 1, 2, ... occurrences so far."""
+
+    def share(times: int) -> Callable[[int], Estimate]:
+        return lambda step: view.proportion(AtLeast(times=times, of=step), step=step)
+
+    most = range(1, view.step + 1)
+    lines = [
+        _line(f"{times} or more", share(times), steps_of(stream, times)) for times in most[:_LINES]
     ]
+    value = _named(view, view.values[1])
+    rows = [(f"{times} or more", share(times)(view.step)) for times in most[:_ROWS]]
+    table = bars((value, "share of people"), rows, percent=True)
+    return _page(
+        [
+            _over_time(view, stream, lines, f"Share of people with {value}, by how often so far"),
+            (f"How often in the first {view.step} steps", table),
+        ]
+    )
 
 
-def _repeated(mechanism: Any, counts: list[np.ndarray], repetitions: int, noise: Noise) -> list[Any]:
-    """What is released in each run."""
-    released = []
-    for repetition in range(repetitions):
-        state = mechanism.init()
-        for step, count in enumerate(counts):
-            measured = mechanism.measure(state, Counts(count, np.zeros_like(count)), noise.at(repetition, step))
-            state = measured.state
-        released.append(state.public)
-    return released
+def _page(sections: list[tuple[str, str]]) -> Page:
+    return Page(title="Synthetic people, followed step by step", sections=sections)
 
 
-def _caption(repetitions: int) -> str:
-    return f"Where {repetitions:,} runs fall. People are clipped and rounded counts; the estimate is the measurement itself, unbiased."
+def _line(name: str, share: Callable[[int], Estimate], steps: np.ndarray) -> Line:
+    return Line.of(name, steps, [share(int(step)) for step in steps])
+
+
+def _over_time(view: PanelView, stream: Stream, lines: list[Line], title: str) -> tuple[str, str]:
+    chart = line_chart(lines, title=title, x_label="step", y_label="share of people")
+    people = view.codes.shape[1]
+    caption = (
+        "Unbiased estimates; a band reaches two standard errors to each side. The release holds "
+        f"{people:,} synthetic people with their whole histories.{span(stream)}"
+    )
+    return "Over time", figure(chart, caption)
+
+
+def _named(view: PanelView, value: Any) -> str:
+    return f"{view.domain.columns[0]} = {'missing' if value is None else value}"

@@ -1,0 +1,129 @@
+"""`tailrace report stream.toml` for every mechanism that a stream.toml can name."""
+
+import re
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from tailrace.cli import app
+from tailrace.config import parts
+
+EVENT = 'privacy = { kind = "PureDP", epsilon = 2 }\nunit = { kind = "Event" }'
+PERSON = 'privacy = { kind = "ZCDP", rho = 0.5 }\nunit = { kind = "User", column = "id" }'
+PANEL = f'{PERSON}\nneighbours = {{ kind = "AddRemove" }}\nhorizon = 6'
+JOURNEY = f'{EVENT}\ntrajectory = "trip"\norder = "minute"'
+BOX = 'low = [0, 0]\nhigh = [1, 1]\ncolumns = ["x", "y"]\ncells = 64'
+POOR = 'poor = { kind = "Integer", low = 0, high = 1 }'
+TABLE = (
+    'kind = { kind = "Categorical", values = ["a", "<b>"] }\n'
+    'size = { kind = "Integer", low = 0, high = 19 }\n'
+    'paid = { kind = "Real", edges = [0, 0.5, 1], outside = "other" }'
+)
+# The tables of each mechanism, its rows, and words of its page alone.
+STREAMS = {
+    "HistogramStream": (f"{EVENT}\nhorizon = 6", {"schema": TABLE}, "table", "The largest cells"),
+    "SnapshotHistogram": (
+        'horizon = 6\nprivacy = { kind = "PureDP", epsilon = 4 }\n'
+        'unit = { kind = "User", column = "id", records = 1 }',
+        {"schema": TABLE},
+        "table",
+        "Histograms over time",
+    ),
+    "TabularStream": (f"{EVENT}\nhorizon = 6", {"schema": TABLE}, "table", "strongest pairs"),
+    "TabularSteps": (f"{EVENT}\nhorizon = 6", {"schema": TABLE}, "table", "strongest pairs"),
+    "PanelWindow": (f"{PANEL}\nwindow = 3", {"schema": POOR}, "panel", "in the last 3 steps"),
+    "PanelCumulative": (PANEL, {"schema": POOR}, "panel", "How often in the first 6 steps"),
+    "SpatialStream": (f"{EVENT}\nhorizon = 6", {"box": BOX}, "points", "map-synthetic"),
+    "PrivTreeStream": (f"{EVENT}\nhorizon = 6", {"box": BOX}, "points", "map-synthetic"),
+    "Trajectories": (JOURNEY, {"box": BOX, "calendar": None}, "journeys", "map-synthetic"),
+    "PrivTreeTrajectories": (JOURNEY, {"box": BOX, "calendar": None}, "journeys", "map-synthetic"),
+}
+
+
+def rows(kind, steps=6, people=300):
+    """Lines of a CSV file with a head; the larger a table's size, the more often it is paid."""
+    rng = np.random.default_rng(7)
+    if kind == "journeys":
+        yield "trip,minute,x,y"
+        for trip, (x, y) in enumerate(rng.random((60, 2))):
+            yield from (f"{trip},{minute},{(x + minute / 20) % 1},{y}" for minute in range(6))
+        return
+    yield {"table": "day,id,kind,size,paid", "panel": "day,id,poor", "points": "day,x,y"}[kind]
+    for day in range(1, steps + 1):
+        for who in range(people):
+            size = int(rng.integers(0, 20))
+            values = {
+                "table": f"{who},{'a' if size < 8 else '<b>'},{size},{size / 40 + rng.random() / 2}",
+                "panel": f"{who},{int((who + day) % 4 == 0)}",
+                "points": "{:.3f},{:.3f}".format(*rng.beta(2, 5, 2)),
+            }
+            yield f"2026-01-0{day},{values[kind]}"
+
+
+@pytest.fixture
+def reported(configure, tmp_path, monkeypatch):
+    """Run the stream of a mechanism and return its page."""
+    monkeypatch.chdir(tmp_path)
+
+    def call(*arguments, code=0):
+        done = CliRunner().invoke(app, arguments)
+        assert done.exit_code == code, f"{done.output} {done.exception!r}"
+        return done
+
+    def report(name, *options, code=0):
+        mechanism, tables, kind, _ = STREAMS[name]
+        source = 'kind = "Folder"\npath = "incoming"\nfiles = "*.csv"'
+        source += "" if kind == "journeys" else '\ntime = "day"'
+        tables = {"schema": None, "source": source, **tables}
+        configure(tmp_path, mechanism=f'kind = "{name}"\n{mechanism}', **tables)
+        (tmp_path / "incoming" / "all.csv").write_text("\n".join(rows(kind)) + "\n")
+        call("run", "stream.toml")
+        done = call("report", "stream.toml", *options, code=code)
+        return done.output if code else (tmp_path / "report.html").read_text()
+
+    return report
+
+
+class Balanced(HTMLParser):
+    """Every element that is opened is closed, in order."""
+
+    VOID = frozenset({"meta", "input", "br"})
+
+    def __init__(self, page):
+        super().__init__()
+        self.open = []
+        self.feed(page)
+        assert not self.open
+
+    def handle_starttag(self, tag, attributes):
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_startendtag(self, tag, attributes):
+        pass
+
+
+def test_every_mechanism_of_a_configuration_is_reported_here():
+    assert set(STREAMS) == set(parts._mechanisms())
+
+
+@pytest.mark.parametrize("name", STREAMS)
+def test_a_mechanism_has_its_page(reported, name):
+    page = reported(name)
+    words = STREAMS[name][-1]
+    assert words in page and "Whoever sees" in page and "Public: made of noisy counts only." in page
+    assert "nan" not in page.lower().split("<body>")[1].split("<script")[0]
+    assert not re.findall(r"(?:src|href)\s*=|@import|url\(", page), "nothing comes from elsewhere"
+    assert set(re.findall(r"https?://[^\"\s]+", page)) <= {"http://www.w3.org/2000/svg"}
+    assert "prefers-color-scheme: dark" in page and "width=device-width" in page
+    Balanced(page)
+
+
+@pytest.mark.parametrize("name", ["TabularStream", "PanelWindow"])
+def test_a_private_page_needs_a_map(reported, name):
+    assert "two dimensions" in reported(name, "--private", code=3)
