@@ -44,7 +44,7 @@ STREAMS = {
 
 def rows(kind, steps=6, people=300):
     """Lines of a CSV file with a head; the larger a table's size, the more often it is paid."""
-    rng = np.random.default_rng(7)
+    rng, kinds = np.random.default_rng(7), ("a", "<b>")
     if kind == "journeys":
         yield "trip,minute,x,y"
         for trip, (x, y) in enumerate(rng.random((60, 2))):
@@ -55,7 +55,7 @@ def rows(kind, steps=6, people=300):
         for who in range(people):
             size = int(rng.integers(0, 20))
             values = {
-                "table": f"{who},{'a' if size < 8 else '<b>'},{size},{size / 40 + rng.random() / 2}",
+                "table": f"{who},{kinds[size >= 8]},{size},{size / 40 + rng.random() / 2}",
                 "panel": f"{who},{int((who + day) % 4 == 0)}",
                 "points": "{:.3f},{:.3f}".format(*rng.beta(2, 5, 2)),
             }

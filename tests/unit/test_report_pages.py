@@ -219,3 +219,10 @@ def test_equal_neighbours_of_a_heat_map_are_one_rectangle():
 def test_bars_take_errors_that_are_not_known_and_escape_names():
     made = bars(("a", "b"), [("<x>", Estimate(1, np.inf)), ("y", Estimate(-2, 1))])
     assert "&lt;x&gt;" in made and "<x>" not in made and made.count("<rect") == 2
+
+
+def test_a_line_of_one_point_is_drawn():
+    line = Line.of("n", np.arange(1, 2), [Estimate(10, 1)])
+    chart = line_chart([line], title="t", x_label="x", y_label="y")
+    first, last = re.search(r'<polyline points="([^"]+)"', chart)[1].split()
+    assert first == last and 'stroke-linecap="round"' in chart

@@ -1,4 +1,4 @@
-"""Charts as SVG: lines with error bands, heat maps, densities, and bars for the cells of a table.
+"""Charts as SVG: lines, heat maps, densities and bars.
 
 A chart stands by itself, in light colours; a page restyles it by the classes `paper`, `grid` and
 `c0`, `c1`, ... (`page.py`).
@@ -47,7 +47,7 @@ class Line:
 
 @dataclass(frozen=True, eq=False)
 class Spread:
-    """A group: the true value, and the answers of each method, run after run."""
+    """A group's truth, and each method's answers, run by run."""
 
     name: str
     truth: float
@@ -69,9 +69,12 @@ def line_chart(lines: Sequence[Line], *, title: str, x_label: str, y_label: str)
         parts.append(_group(colour))
         dash = ' stroke-dasharray="5 4"' if line.dashed else ""
         path = plot.path(line.x, line.y)
+        # The end is drawn twice, with a round cap: so a line of one point is a dot.
+        thick = 2 if " " in path else 8
+        path = f"{path} {path.rpartition(' ')[2]}"
         parts.append(
             f'<polyline points="{path}" fill="none" stroke="currentColor" '
-            f'stroke-width="1.8"{dash}/>'
+            f'stroke-width="{thick}" stroke-linecap="round"{dash}/>'
         )
         if line.dots is not None:
             for i in _some(np.arange(len(line.x)), _DOTS):
@@ -123,7 +126,7 @@ def heat_map(rows: Sequence[str], steps: np.ndarray, values: np.ndarray, *, titl
 
 
 def bar(value: float, error: float, high: float) -> str:
-    """Draw a value between 0 and `high`, and two standard errors to each side."""
+    """Draw a value up to `high`, and two standard errors."""
     length, ends = (
         [100 * min(max(part / high, 0.0), 1.0) if high > 0 else 0.0 for part in parts]
         for parts in ([value], [value - 2 * error, value + 2 * error])
@@ -142,7 +145,7 @@ def bar(value: float, error: float, high: float) -> str:
 
 
 def density_chart(spreads: Sequence[Spread], *, title: str, y_label: str) -> str:
-    """Draw a density per group and method, and a cross at the truth."""
+    """Draw densities by group and method, and the truth."""
     methods = list(spreads[0].answers)
     shapes = [{method: density(spread.answers[method]) for method in methods} for spread in spreads]
     ends = [float(at[end]) for shape in shapes for at, _ in shape.values() for end in (0, -1)]
@@ -178,7 +181,9 @@ def density_chart(spreads: Sequence[Spread], *, title: str, y_label: str) -> str
 
 
 def density(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return points and a Gaussian kernel density at them (Silverman's width).
+    """Return points and a Gaussian kernel density at them.
+
+    The width is Silverman's.
 
     >>> at, dense = density(np.array([0.0, 1.0, 2.0]))
     >>> round(float(((dense[1:] + dense[:-1]) / 2 * np.diff(at)).sum()), 1)
@@ -192,7 +197,7 @@ def density(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 @dataclass(frozen=True)
 class _Plot:
-    """The area inside the axes, and where values lie in it."""
+    """The area inside the axes, in the data's units."""
 
     x_low: float
     x_high: float
@@ -204,7 +209,7 @@ class _Plot:
 
     @functools.cached_property
     def left(self) -> float:
-        """Room for the values beside the axis, and for its name."""
+        """Room for the values and the name of the axis."""
         return 28 + _LETTER * max(len(_number(tick)) for tick in _ticks(self.y_low, self.y_high))
 
     def x(self, value: float) -> float:
@@ -218,12 +223,12 @@ class _Plot:
         )
 
     def path(self, x: np.ndarray, y: np.ndarray) -> str:
-        """The points of a polyline; values that are missing are passed over."""
+        """Write the points of a polyline, without missing values."""
         keep = _some(np.flatnonzero(np.isfinite(y)), _POINTS)
         return " ".join(f"{self.x(float(x[i])):.1f},{self.y(float(y[i])):.1f}" for i in keep)
 
     def band(self, line: Line, colour: int) -> str:
-        """Two standard errors to each side of a line, inside the axes."""
+        """Draw two standard errors around a line, inside the axes."""
         assert line.error is not None
         keep = np.isfinite(line.y) & np.isfinite(line.error)
         x, y, error = line.x[keep], line.y[keep], 2 * line.error[keep]
@@ -231,11 +236,11 @@ class _Plot:
         around = f"{self.path(x, above)} {self.path(x[::-1], below[::-1])}"
         return (
             f'{_group(colour)}<polygon points="{around}" fill="currentColor" '
-            'fill-opacity="0.18"/></g>'
+            'fill-opacity="0.18" stroke="currentColor" stroke-opacity="0.25"/></g>'
         )
 
     def opened(self, title: str, y_label: str) -> list[str]:
-        """The beginning of the chart: title, horizontal lines and their values."""
+        """Begin the chart: title, horizontal lines and their values."""
         parts = _opened(title, HEIGHT, left=self.left)
         for tick in _ticks(self.y_low, self.y_high):
             y = self.y(tick)
@@ -252,7 +257,7 @@ class _Plot:
         return parts
 
     def x_axis(self, label: str) -> list[str]:
-        """The axis below, with round numbers."""
+        """Draw the axis below, with round numbers."""
         parts = [
             f'<path class="axis" d="M{self.left:.1f} {self.bottom}H{self.right:.1f}" '
             'stroke="#999"/>'
@@ -326,7 +331,7 @@ def _finite(values: np.ndarray) -> np.ndarray:
 
 
 def _some(places: np.ndarray, most: int) -> np.ndarray:
-    """At most so many of them, evenly, with both ends."""
+    """Choose at most `most` of them, evenly, with both ends."""
     if len(places) <= most:
         return places
     return places[np.unique(np.linspace(0, len(places) - 1, most).astype(int))]
@@ -337,7 +342,7 @@ def _short(name: str) -> str:
 
 
 def _apart(heights: Iterable[float], *, gap: float, low: float, high: float) -> list[float]:
-    """Label heights moved apart to `gap`, in their order, inside the chart."""
+    """Move label heights apart to `gap`, in their order."""
     asked = list(heights)
     order = sorted(range(len(asked)), key=lambda i: asked[i])
     placed = dict.fromkeys(order, 0.0)

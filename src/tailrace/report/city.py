@@ -15,7 +15,7 @@ CITY = Box(low=(0.0, 0.0), high=(12.0, 9.0), columns=("east", "north"))  # kilom
 
 @dataclass(frozen=True)
 class Day:
-    """The places of those who came and of those who left; a move is both."""
+    """Places of arrivals and departures; a move is both."""
 
     came: np.ndarray  # (rows, 2)
     left: np.ndarray
@@ -49,7 +49,7 @@ def days(
 def _homes(
     rng: np.random.Generator, count: int, centres: np.ndarray, width: np.ndarray, share: np.ndarray
 ) -> np.ndarray:
-    """Draw places around the centres; none in the river or beyond the city."""
+    """Draw places around the centres, on dry ground."""
     homes = np.zeros((0, 2))
     while len(homes) < count:
         quarter = rng.choice(len(centres), count, p=share)

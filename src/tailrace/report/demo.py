@@ -1,4 +1,4 @@
-"""The demonstration: a generated city, released day by day, and its report."""
+"""The demonstration: a generated city, its releases and report."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def run(folder: Path, *, progress: Callable[[], None]) -> Demo:
 
 
 def _clear(folder: Path) -> None:
-    """Remove an earlier demonstration; refuse a folder that holds anything else."""
+    """Remove an earlier demonstration, or refuse the folder."""
     made = [folder / name for name in (STREAM, "tailrace.ledger", "report.html")]
     marker = folder / MARKER
     if any(one.exists() for one in made) and not marker.is_file():

@@ -54,7 +54,7 @@
       each(ground, Infinity, (first, last) => path(ground, first, last));
       context.stroke();
     }
-    // Each is stroked by itself, so that common ways are darker; fewer are drawn stronger.
+    // Each is stroked by itself, so that common ways are stronger; fewer are drawn stronger.
     const strength = Math.min(0.9, Math.max(0.1, 2.5 / Math.sqrt(many)));
     context.strokeStyle = tone(`c${layer.colour}`);
     context.fillStyle = context.strokeStyle;

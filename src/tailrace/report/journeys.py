@@ -1,4 +1,4 @@
-"""The page of trajectories: journeys as lines on a map, over roads or borders.
+"""The page of trajectories: lines over roads or borders.
 
 Without the true journeys it shows releases only. With them it is the curator's: it shows them
 beside, measures how far the two are from each other, and says PRIVATE wherever it is read.
@@ -75,7 +75,7 @@ def journeys_page(domain: Any, synthetic: Tracks, truth: Tracks | None = None) -
 
 
 def tracks_in(frame: Any, mechanism: Any) -> Tracks:
-    """Read journeys from a Polars frame; rows with a missing value are left out."""
+    """Read journeys from a Polars frame, without incomplete rows."""
     names = (mechanism.trajectory, mechanism.order, *mechanism.domain.columns)
     trajectory, order, x, y = (frame.select(names).drop_nulls()[name].to_numpy() for name in names)
     _, codes = np.unique(trajectory, return_inverse=True)
@@ -83,16 +83,16 @@ def tracks_in(frame: Any, mechanism: Any) -> Tracks:
 
 
 def some(tracks: Tracks) -> Tracks:
-    """Choose journeys to draw, the same ones of the same tracks."""
+    """Choose journeys to draw, always the same ones."""
     order = np.random.default_rng(0).permutation(len(tracks))[:JOURNEYS]
     total = np.cumsum(np.diff(tracks.offsets)[order])
     return tracks.pick(order[: max(1, int((total <= POINTS).sum()))])
 
 
 def drawn(tracks: Tracks, low: Sequence[float], high: Sequence[float]) -> dict[str, Any]:
-    """Write journeys as lines of a map; `owners` says whose each line is.
+    """Write journeys as lines of a map.
 
-    A journey that leaves the map goes on as another line.
+    `owners` says whose each line is. A journey that leaves the map goes on as another line.
 
     >>> drawn(Tracks([0, 4], [0.0, 0.5, 7.0, 1.0], [0.0, 0.5, 7.0, 1.0]), (0, 0), (1, 1))["sizes"]
     [2, 1]
@@ -117,7 +117,7 @@ def _layer(name: str, title: str, colour: int, tracks: Tracks, domain: Any) -> d
 
 
 def _ground(domain: Any) -> dict[str, Any]:
-    """Write the roads, or the borders of the region, as lines of a map."""
+    """Write roads or borders as lines of a map."""
     if isinstance(domain, Roads):
         shape = domain.lines
     elif isinstance(domain, Region):
@@ -159,13 +159,13 @@ def _maps(layers: list[dict[str, Any]], domain: Any) -> str:
         f'<label{hidden}><input id="ground" type="checkbox" checked> {below}</label> '
         '<label><input id="ends" type="checkbox"> ends (from the rings to the squares)</label>'
     )
-    told = note(f"At most {JOURNEYS:,} are drawn, chosen at random; common ways are darker.")
+    told = note(f"At most {JOURNEYS:,} are drawn, chosen at random; common ways are stronger.")
     data = {"layers": layers, "ground": _ground(domain)}
     return f"{told}\n{maps('journeys', data, controls, domain, width=width, of='journeys')}"
 
 
 def _errors(truth: Tracks, synthetic: Tracks, domain: Any) -> str:
-    """Tabulate the measures, beside those of two halves of the true journeys."""
+    """Tabulate the measures, beside those of two true halves."""
     rng = np.random.default_rng(0)
     rectangles = small_rectangles(rng, low=domain.low, high=domain.high)
     order, half = rng.permutation(len(truth)), len(truth) // 2

@@ -1,4 +1,4 @@
-"""Points with the steps from which and until which they exist."""
+"""Points with the steps at which they exist."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ _NEVER = FULL
 
 @dataclass(frozen=True)
 class Lives:
-    """The first and last steps of points; `gone` is the first without it."""
+    """Points with their first step and their end.
+
+    `gone` is the first step without the point.
+    """
 
     points: np.ndarray  # (points, 2)
     born: np.ndarray  # (points,) steps
@@ -28,7 +31,9 @@ class Lives:
 
 
 def lives(changes: Iterable[tuple[np.ndarray, np.ndarray]]) -> Lives:
-    """Follow points through the additions and removals of steps 1, 2, ...
+    """Follow points through the changes of steps 1, 2, ...
+
+    Each step gives the points added and the points removed.
 
     A removal ends the oldest life of a point at that place; of a point never added, none.
 

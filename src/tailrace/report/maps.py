@@ -1,4 +1,4 @@
-"""Maps of a page: canvases in the shape of the ground, and points as they read them."""
+"""Maps of a page, in the shape of the ground."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _SHAPES = (0.4, 1.6)  # height to width: within what a page can show
 def maps(
     name: str, data: dict[str, Any], controls: str, domain: Any, *, width: int, of: str
 ) -> str:
-    """Write the maps of `data["layers"]`, each a canvas, and the script `name` that draws them.
+    """Write a canvas for each layer, and their script.
 
     Parameters:
         name: of the script, and of the element that holds its data.
-        data: as the script reads it; a layer has a name, a title and a colour.
+        data: as the script reads it; a layer in `data["layers"]` has a name, a title and a colour.
         controls: HTML that stands above.
         domain: two dimensions, with corners `low` and `high`.
         width: of a canvas, in pixels.
@@ -52,7 +52,7 @@ def is_flat(domain: Any) -> bool:
 
 
 def on_map(points: np.ndarray, low: Sequence[float], high: Sequence[float]) -> np.ndarray:
-    """Scale coordinates between the corners to whole numbers from 0 to FULL."""
+    """Scale coordinates to whole numbers from 0 to FULL."""
     span = np.asarray(high, float) - np.asarray(low, float)
     return np.clip(np.rint((points - np.asarray(low)) / span * FULL), 0, FULL).astype(np.int64)
 
@@ -81,7 +81,7 @@ def shape(domain: Any) -> float:
 
 
 def _degrees(column: str) -> str:
-    """Whether a column is one of longitudes or latitudes, by its name."""
+    """Tell longitudes and latitudes by a column's name."""
     words = re.split(r"[^a-z]+", column.lower())
     for kind, starts in (("lon", ("lon", "lng")), ("lat", ("lat",))):
         if any(word.startswith(starts) for word in words):

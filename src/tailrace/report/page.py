@@ -1,7 +1,8 @@
-"""The frame of every page, and the page of a stream by the type of its view.
+"""The frame of every page, and the choice between them.
 
 A page is one HTML file: it loads nothing from elsewhere, follows the reader's light or dark
-setting, and fits a phone. A mechanism brings its own by registering a function for its view::
+setting, and fits a phone. The type of a stream's view chooses it, so a mechanism brings its own
+by registering one function::
 
     @page_of.register(MyView)
     def my_page(view, stream, truth=None):
@@ -96,7 +97,7 @@ canvas { width: 100%; border: 1px solid var(--line); border-radius: 6px; backgro
 
 @dataclass(frozen=True, kw_only=True)
 class Page:
-    """What a stream's page says between the promise and the ledger.
+    """The part of a page between promise and ledger.
 
     Parameters:
         title: the heading.
@@ -111,7 +112,7 @@ class Page:
 
 @functools.singledispatch
 def page_of(view: Any, stream: Stream, truth: Any = None) -> Page:  # noqa: ARG001
-    """Return a stream's page by the type of its last view.
+    """Return a stream's page by the type of its view.
 
     Without a page of its own, a view (or None, before anything was measured) shows its rows.
 
@@ -204,7 +205,7 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 def bars(
     header: tuple[str, str], rows: Sequence[tuple[str, Estimate]], *, percent: bool = False
 ) -> str:
-    """Write estimates with their standard errors, and a bar for each."""
+    """Write estimates with standard errors, and a bar each."""
     high = max(
         (found.value + 2 * found.error for _, found in rows if np.isfinite(found.error)),
         default=0.0,
@@ -217,20 +218,20 @@ def bars(
 
 
 def told(found: Estimate, *, percent: bool = False) -> str:
-    """Print an estimate with its error, as a share of a hundred on demand."""
+    """Print an estimate with its error, or as a percentage."""
     if not percent:
         return str(found).replace("+-", "±")
     return f"{100 * found.value:.1f} ± {100 * found.error:.1f} %"
 
 
 def steps_of(stream: Stream, first: int = 1) -> np.ndarray:
-    """Choose steps to show over time: all, or evenly spaced ones with both ends."""
+    """Choose evenly spaced steps to show, with both ends."""
     most = min(_STEPS, stream.step - first + 1)
     return np.unique(np.linspace(first, stream.step, most).astype(int))
 
 
 def span(stream: Stream) -> str:
-    """Say which periods the steps stand for, where there is a calendar."""
+    """Say which periods the calendar gives to the steps."""
     if stream.calendar is None:
         return ""
     ends = (stream.calendar.label(step) for step in (1, stream.step))

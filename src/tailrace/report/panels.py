@@ -1,4 +1,4 @@
-"""The page of a panel: shares of the people over time, with error bands."""
+"""The page of a panel: shares over time, with errors."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _LINES, _ROWS = 6, 12
 
 @page_of.register(WindowView)
 def window_page(view: WindowView, stream: Stream, _truth: None = None) -> Page:
-    """Show the share of each value over time, and in the last window."""
+    """Show each value's share over time and lately."""
 
     def share(value: Any) -> Callable[[int], Estimate]:
         return lambda step: view.proportion(Pattern(value), step=step)
@@ -45,7 +45,7 @@ def window_page(view: WindowView, stream: Stream, _truth: None = None) -> Page:
 
 @page_of.register(CumulativeView)
 def cumulative_page(view: CumulativeView, stream: Stream, _truth: None = None) -> Page:
-    """Show the share of people with at least 1, 2, ... occurrences so far."""
+    """Show the shares with 1, 2, ... occurrences so far."""
 
     def share(times: int) -> Callable[[int], Estimate]:
         return lambda step: view.proportion(AtLeast(times=times, of=step), step=step)

@@ -1,4 +1,4 @@
-"""Many runs of panel methods on the same data, as densities against the truth.
+"""Many runs of panel methods against the truth.
 
 Each run is a release with a charge of its own: on real people, a hundred runs spend a hundred
 budgets. So this is for generated data, and for a curator who shows the page to nobody.
@@ -45,9 +45,10 @@ def panel_report(
     noise: Noise,
     generated: bool,
 ) -> str:
-    """Write the page of a panel of zeros and ones (steps, people).
+    """Write the page of many runs on one panel.
 
-    It asks four questions of each quarter, and "at least three so far" of each step.
+    The panel holds zeros and ones (steps, people). The page asks four questions of each
+    quarter, and "at least three so far" of each step.
     """
     steps, people = panel.shape
     parts: dict[str, Any] = {
@@ -97,7 +98,7 @@ def panel_report(
 def _quarters(
     panel: np.ndarray, parts: dict[str, Any], repetitions: int, noise: Noise
 ) -> dict[str, list[Spread]]:
-    """Run both window methods, and answer each question for each quarter."""
+    """Answer each question by both window methods."""
     truth = window_counts(panel, window=3)
     counts = [*np.zeros((2, 8), np.int64), *truth]
     people = panel.shape[1]
@@ -132,7 +133,7 @@ def _quarters(
 def _at_least(
     panel: np.ndarray, times: int, parts: dict[str, Any], repetitions: int, noise: Noise
 ) -> list[Spread]:
-    """Run both cumulative methods; the share with `times` ones by each step."""
+    """Find the share with `times` ones by both methods."""
     steps, people = panel.shape
     truth = weight_counts(panel)
     reached = list(np.diff(np.hstack([np.full((steps, 1), people), truth]), axis=0, prepend=0))
@@ -156,7 +157,7 @@ def _at_least(
 def _repeated(
     mechanism: Any, counts: list[np.ndarray], repetitions: int, noise: Noise
 ) -> list[Any]:
-    """Run a mechanism again and again; the public state of each run."""
+    """Run a mechanism again and again; return public states."""
     released = []
     for repetition in range(repetitions):
         state = mechanism.init()

@@ -1,4 +1,4 @@
-"""The page of places: a map with a slider over the steps, and the error over time.
+"""The page of places: maps step by step, and errors.
 
 Without the true points it shows releases only. With them it is the curator's: it shows them
 beside, measures the error, and says PRIVATE wherever it is read.
@@ -30,9 +30,8 @@ class Followed:
 
     synthetic: Lives
     partitions: list[dict[str, Any]]
-    predicted: (
-        np.ndarray
-    )  # (steps,) mean absolute error of the rectangles, as the releases state it
+    # (steps,) mean absolute error of the rectangles, as the releases state it
+    predicted: np.ndarray
     measured: np.ndarray | None  # the same against the true points
 
 
@@ -41,7 +40,7 @@ class Followed:
 def spatial_page(
     _view: SpatialView | PrivTreeView, stream: Stream, truth: Lives | None = None
 ) -> Page:
-    """Show points on a map, or their number where there are not two dimensions."""
+    """Show points on a map, or their number elsewhere."""
     domain: Any = stream.mechanism.domain
     if not is_flat(domain):
         truth = None
@@ -69,7 +68,7 @@ def spatial_page(
 
 
 def follow(stream: Stream, truth: Lives | None) -> Followed:
-    """Read every release once, and compare it with the true points."""
+    """Read every release once; compare with the true points."""
     domain: Any = stream.mechanism.domain
     rectangles = _rectangles(domain)
     changes, partitions, stated, measured = [], [], [], []
@@ -114,7 +113,7 @@ def _points(columns: dict[str, np.ndarray], names: Sequence[str]) -> np.ndarray:
 
 
 def _rectangles(domain: Any) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Draw rectangles of 1 to 10 % of the area, the same for every report."""
+    """Draw rectangles of 1 to 10 % of the area."""
     rng = np.random.default_rng(0)
     low, span = np.array(domain.low), np.array(domain.high) - np.array(domain.low)
     found = []

@@ -1,4 +1,4 @@
-"""The report of a stream: the page of its view, between its promise and its ledger."""
+"""The report of a stream, with all pages registered."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tailrace.stream import Stream
 
 
 def stream_report(stream: Stream, entries: Sequence[Entry], truth: Any = None) -> str:
-    """Write the page of a stream; with the true data, the curator's.
+    """Write a stream's page; with the truth, the curator's.
 
     Parameters:
         stream: an open stream.

@@ -1,4 +1,4 @@
-"""The pages of counts: histograms, snapshots and tables with many columns.
+"""The pages of counts: histograms, snapshots and wide tables.
 
 They share their total over time and the values of each column; beyond these, a histogram shows
 its largest cells, a snapshot how its columns moved, a table its strongest pairs of columns.
@@ -40,7 +40,7 @@ _CLEAR = 1.5
 
 @page_of.register(HistogramView)
 def histogram_page(view: HistogramView, stream: Stream, _truth: None = None) -> Page:
-    """Show the total over time, the largest cells and each column."""
+    """Show total over time, largest cells and each column."""
     error = math.sqrt(view.variance)
     largest = np.argsort(-view.estimates, kind="stable")[:_CELLS]
     rows = [
@@ -57,7 +57,7 @@ def histogram_page(view: HistogramView, stream: Stream, _truth: None = None) -> 
 
 @page_of.register(SnapshotView)
 def snapshot_page(view: SnapshotView, stream: Stream, _truth: None = None) -> Page:
-    """Show how each column's histogram moved, and the last one with errors."""
+    """Show each column over time, and now with errors."""
     shown = page.steps_of(stream)
     views = [stream.release(int(step)).view for step in shown]
     measured = {one.measured for one in views if one is not None}
@@ -90,7 +90,7 @@ def snapshot_page(view: SnapshotView, stream: Stream, _truth: None = None) -> Pa
 
 @page_of.register(TabularView)
 def table_page(view: TabularView, stream: Stream, _truth: None = None) -> Page:
-    """Show the total over time, each column and the strongest pairs."""
+    """Show total over time, each column and strongest pairs."""
     return Page(
         title="A synthetic table, released step by step",
         sections=[
@@ -113,7 +113,7 @@ def _total(stream: Stream) -> str:
 
 
 def _columns(view: View) -> str:
-    """Write a table of bars for each column: its values in the last release."""
+    """Write bars for the values of each column."""
     domain, tables = view.domain, []
     for axis, name in enumerate(domain.columns[:_COLUMNS]):
         attribute = domain.attributes[axis]
@@ -135,7 +135,7 @@ def _columns(view: View) -> str:
 
 
 def _pairs(view: TabularView) -> str:
-    """Write the pairs of columns that depart most from independence, beyond their noise."""
+    """Write the pairs farthest from independence, beyond their noise."""
     shape, cliques = view.domain.shape, view.marginals.cliques
     held = {pair for clique in cliques for pair in itertools.combinations(clique, 2)}
     found = [
@@ -223,7 +223,7 @@ def _along(view: View, axis: int) -> np.ndarray:
 
 
 def _groups(attribute: Attribute, counts: np.ndarray, most: int) -> list[list[int]]:
-    """Choose codes to show together: the largest categories, or ranges of numbers."""
+    """Choose the largest categories, or ranges of numbers."""
     if isinstance(attribute, Categorical):
         order = np.argsort(-counts[: len(attribute.values)], kind="stable")
         return [[int(code)] for code in order[:most]]
@@ -235,7 +235,7 @@ def _groups(attribute: Attribute, counts: np.ndarray, most: int) -> list[list[in
 def _asked(
     attribute: Attribute, codes: Sequence[int]
 ) -> list[str | int | bool] | tuple[float, float]:
-    """Return the condition on a column that asks for the codes."""
+    """Return the condition that asks for the codes."""
     if isinstance(attribute, Categorical):
         return [attribute.values[code] for code in codes]
     if isinstance(attribute, Integer):
