@@ -16,8 +16,8 @@ from pathlib import Path
 import numpy as np
 
 from results import save
-from tailrace.guarantee import User
-from tailrace.memory import bound
+from tailrace.counting.memory import bound
+from tailrace.privacy.guarantee import User
 
 UNITS, CELLS = 10_000_000, 10_000
 KEY = bytes(range(16))

@@ -32,9 +32,9 @@ from tailrace import (
     User,
     papers,
 )
+from tailrace.counting.plan import Counts
+from tailrace.mechanisms.panel.queries import AtLeast, Pattern, Spell
 from tailrace.metrics.panels import cumulative_bound, weight_counts, window_bound, window_counts
-from tailrace.plan import Counts
-from tailrace.queries import AtLeast, Pattern, Spell
 
 N, STEPS, WINDOW, RHO, REPETITIONS = 23_374, 12, 3, "0.005", 1000
 DOMAIN, UNIT = Schema(poor=Integer(0, 1)), User(column="id")

@@ -18,19 +18,13 @@ import numpy as np
 import snapshots_data
 from results import FOLDER, save
 from tailrace import ApproxDP, Noise, PureDP, SnapshotHistogram, User, Window
-from tailrace.mechanisms.policies import (
-    DSAT,
-    DSFT,
-    BudgetAbsorption,
-    BudgetDistribution,
-    EveryStep,
-    FixedSampling,
-    Tracking,
-)
-from tailrace.mechanisms.snapshot_kernel import distance
-from tailrace.mechanisms.static import Hierarchy, LaplaceBins, Quadtree
+from tailrace.counting.plan import Counts
+from tailrace.mechanisms.snapshot.kernel import distance
+from tailrace.mechanisms.snapshot.levels import Quadtree
+from tailrace.mechanisms.snapshot.tracking import Tracking
 from tailrace.metrics.snapshots import Ranges, answers, random_ranges, ranges_of_size, snapshot_error
-from tailrace.plan import Counts
+from tailrace.papers.snapshot_policies import DSAT, DSFT, BudgetAbsorption, BudgetDistribution, EveryStep, FixedSampling
+from tailrace.papers.snapshot_policies.static import Hierarchy, LaplaceBins
 from tailrace.report.chart import Line, line_chart
 
 PERSON = User(column="id", records=1)
@@ -289,7 +283,7 @@ def speed() -> None:
             histogram=BINS,
             population=100_000_000,
         )
-        from tailrace.keep import beginning
+        from tailrace.stream.state import beginning
 
         noise, none = Noise.insecure(1), np.zeros(side * side, np.int64)
         state, table = ours.init(), beginning(ours).table

@@ -27,11 +27,12 @@ import polars as pl
 import spatial_baselines
 import spatial_data
 from results import save
-from tailrace import Box, Event, Noise, PureDP, keep, papers
-from tailrace.mechanisms.spatial import SpatialStream
+from tailrace import Box, Event, Noise, PureDP, papers
+from tailrace.counting.plan import Counts
+from tailrace.mechanisms.spatial.stream import SpatialStream
 from tailrace.metrics.ranges import Rectangles, count, error_of_counts, standard_queries
-from tailrace.packing import pack
-from tailrace.plan import Counts
+from tailrace.storage.codec import pack
+from tailrace.stream import state as keep
 
 FRESH = 2026  # of generated streams and rectangles; noise seeds follow it
 CLASSES = ("small", "medium", "large")

@@ -11,9 +11,9 @@ import numpy as np
 import spatial_data
 from tailrace import Box, Event, Noise, PureDP, papers
 from tailrace.counters import Simple
-from tailrace.mechanisms.privtree import PrivTreeStream
-from tailrace.mechanisms.privtree_view import PrivTreeView
-from tailrace.plan import Counts
+from tailrace.counting.plan import Counts
+from tailrace.papers.privtree.stream import PrivTreeStream
+from tailrace.papers.privtree.view import PrivTreeView
 
 Points = Iterator[tuple[int, np.ndarray]]
 

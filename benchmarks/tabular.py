@@ -34,11 +34,12 @@ import numpy as np
 import tabular_data
 from results import FOLDER, save
 from tabular_data import METRICS, TableStream
-from tailrace import ApproxDP, Event, JunctionTree, Noise, PureDP, Stream, TabularStream, papers
-from tailrace.marginals import all_ways
+from tailrace import ApproxDP, Event, Noise, PureDP, Stream, TabularStream, papers
+from tailrace.counting.marginals import all_ways
+from tailrace.counting.plan import Counts
 from tailrace.mechanisms.base import Table
 from tailrace.metrics import workload_error
-from tailrace.plan import Counts
+from tailrace.models import JunctionTree
 
 CHOSEN = (3, 10, 16)
 PURE, APPROXIMATE = "ours", "ours (delta 1e-9)"

@@ -13,9 +13,9 @@ import numpy as np
 import polars as pl
 
 from results import save
+from tailrace.counting.marginals import Marginals, all_ways
+from tailrace.counting.plan import Plan
 from tailrace.domain import Integer, Schema
-from tailrace.marginals import Marginals, all_ways
-from tailrace.plan import Plan
 
 ROWS, ROUNDS = 1_000_000, 5
 SHAPE = (2, 5, 8, 16, 7, 14, 6, 5, 2, 42, 10, 10, 10, 3, 4, 9, 12, 20, 2, 2, 15, 30)

@@ -37,9 +37,9 @@ import polars as pl
 import trajectories_data as data
 from results import save
 from tailrace import Box, Event, Noise, PureDP, Trajectories, User, papers, release_once
-from tailrace.journeys.moves import Ends, Even
-from tailrace.mechanisms.trajectories_counts import Bins, Grids
-from tailrace.mechanisms.trajectories_plan import JourneyPlan
+from tailrace.counting.journeys.moves import Ends, Even
+from tailrace.mechanisms.trajectories.counts import Bins, Grids
+from tailrace.mechanisms.trajectories.plan import JourneyPlan
 from tailrace.metrics import Tracks, small_rectangles, trajectory_error
 
 FRESH = 2026  # noise seeds follow it

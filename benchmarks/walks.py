@@ -17,11 +17,11 @@ from numba import njit
 
 from results import save
 from tailrace import Box
-from tailrace.journeys.graph import Graph, adjacency
-from tailrace.journeys.paths import most_probable
-from tailrace.journeys.second_order import turning_walks
-from tailrace.journeys.walks import walks
-from tailrace.partition import Partition
+from tailrace.domain.geometry.graph import Graph, adjacency
+from tailrace.domain.geometry.partition import Partition
+from tailrace.models.walks.paths import most_probable
+from tailrace.models.walks.second_order import turning_walks
+from tailrace.models.walks.walks import walks
 
 WALKS, LONGEST, SECONDS, MEGABYTES = 15_000, 150, 60, 2000
 TURNS = np.array([1, 0.2, 0.1, 0.03, 0.05, 0.03, 0.1, 0.2])  # what they multiply a chance by, from straight on

@@ -11,7 +11,7 @@ import inspect
 from pathlib import Path
 
 import tailrace
-from tailrace import audit, checks, counters, sinks, sources
+from tailrace import audit, checks, counters, models, papers, sinks, snapshots, sources, trajectories
 
 TARGET = Path(__file__).parent / "reference" / "names.md"
 
@@ -55,6 +55,10 @@ def reference() -> str:
     lines = ["# Every public name", "", "Made by `docs/make_reference.py` from the docstrings.", ""]
     lines += section("tailrace", "", tailrace.__all__, tailrace)
     lines += section("tailrace.counters", "counters.", counters.__all__, counters)
+    lines += section("tailrace.models", "models.", models.__all__, models)
+    lines += section("tailrace.snapshots", "snapshots.", snapshots.__all__, snapshots)
+    lines += section("tailrace.trajectories", "trajectories.", trajectories.__all__, trajectories)
+    lines += section("tailrace.papers", "papers.", papers.__all__, papers)
     lines += section("tailrace.checks", "checks.", checks.__all__, checks)
     lines += section("tailrace.audit", "audit.", audit.__all__, audit)
     lines += section("tailrace.sources", "sources.", sources.__all__, sources)

@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 import tailrace as tr
-from tailrace.queries import AtLeast, Spell
+from tailrace.mechanisms.panel.queries import AtLeast, Spell
 
 HOUSEHOLDS, MONTHS = 23_374, 12
 QUESTIONS = {

@@ -12,11 +12,12 @@ import pytest
 import typer
 
 import tailrace
-from tailrace import counters, domain, mechanisms
+from tailrace import counters, domain, mechanisms, models, papers, snapshots, trajectories
 from tailrace.calendar import Calendar
 from tailrace.cli import app, say
-from tailrace.config import load, models, parts
-from tailrace.guarantee import KINDS
+from tailrace.config import load, parts
+from tailrace.config import models as settings
+from tailrace.privacy.guarantee import KINDS
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").rglob("*.md")])
@@ -135,7 +136,9 @@ def test_the_reference_is_up_to_date():
 
 def test_every_public_name_has_a_docstring_and_stands_in_the_reference():
     text = REFERENCE.read_text()
-    for module, prefix in ((tailrace, ""), (counters, "counters.")):
+    namespaces = {"counters.": counters, "models.": models, "papers.": papers}
+    namespaces |= {"snapshots.": snapshots, "trajectories.": trajectories, "": tailrace}
+    for prefix, module in namespaces.items():
         for name in module.__all__:
             thing = getattr(module, name)
             assert inspect.getdoc(thing), name
@@ -186,7 +189,7 @@ def test_every_exit_code_is_documented():
 
 
 def test_every_key_and_kind_of_a_configuration_is_documented():
-    tables = (models.StreamSettings, *typing.get_args(models.Source), *typing.get_args(models.Sink))
+    tables = (settings.StreamSettings, *typing.get_args(settings.Source), *typing.get_args(settings.Sink))
     keys = {name for table in tables for name in table.model_fields}
     keys |= {field.name for field in dataclasses.fields(Calendar)}
     known = {*KINDS, *counters.__all__, *domain.__all__}  # a mechanism's own keys are those of its signature
@@ -211,7 +214,12 @@ def test_the_configuration_in_the_documents_can_be_used(tmp_path):
 
 
 ALGORITHMS = [cls for name, cls in vars(counters).items() if inspect.isclass(cls) and name != "Counter"]
-ALGORITHMS += [cls for cls in map(mechanisms.__dict__.get, mechanisms.__all__) if hasattr(cls, "measure")]
+ALGORITHMS += [
+    getattr(module, name)
+    for module in (mechanisms, papers)
+    for name in module.__all__
+    if hasattr(getattr(module, name), "measure")
+]
 
 
 @pytest.mark.parametrize("cls", ALGORITHMS, ids=lambda cls: cls.__name__)

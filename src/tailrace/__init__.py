@@ -1,152 +1,87 @@
-"""Tailrace: a private stream in, a public synthetic stream out, one differential-privacy guarantee over all of it.
+"""Tailrace: a private stream in, a public synthetic stream out.
 
-Names are imported when they are first asked for, so that `tailrace --help` answers at once.
+One differential-privacy guarantee covers all of it. Names are imported when they are first asked for, so that
+`tailrace --help` answers at once.
 """
 
 import importlib
-from typing import TYPE_CHECKING, Any
-
-from tailrace.errors import (
-    BehindLedger,
-    BudgetExceeded,
-    ConfigError,
-    Corrupt,
-    DataError,
-    Error,
-    HorizonReached,
-    Mismatch,
-    NoiseReused,
-    StateError,
-    Uncapped,
-)
-
-if TYPE_CHECKING:
-    from tailrace import counters, metrics, papers, sinks, sources
-    from tailrace.calendar import Calendar
-    from tailrace.domain import Box, Categorical, Integer, Real, Schema
-    from tailrace.fit import PGM, JunctionTree, MultiplicativeWeights
-    from tailrace.flow import run
-    from tailrace.geometry import Region, Roads
-    from tailrace.guarantee import AddRemove, Event, Guarantee, Neighbours, Null, Replace, User, Window
-    from tailrace.ledger import Ledger
-    from tailrace.loss import ZCDP, ApproxDP, PureDP
-    from tailrace.mechanisms import (
-        AdaTree,
-        HistogramStream,
-        PanelCumulative,
-        PanelWindow,
-        PrivTree,
-        PrivTreeStream,
-        Selection,
-        SnapshotHistogram,
-        SpatialStream,
-        TabularSteps,
-        TabularStream,
-        Trajectories,
-    )
-    from tailrace.memory import Missing
-    from tailrace.noise import Noise
-    from tailrace.once import release_once
-    from tailrace.release import Release
-    from tailrace.stream import Stream
+from typing import Any
 
 __version__ = "0.1.0"
 
-__all__ = [
-    "PGM",
-    "ZCDP",
-    "AdaTree",
-    "AddRemove",
-    "ApproxDP",
-    "BehindLedger",
-    "Box",
-    "BudgetExceeded",
-    "Calendar",
-    "Categorical",
-    "ConfigError",
-    "Corrupt",
-    "DataError",
-    "Error",
-    "Event",
-    "Guarantee",
-    "HistogramStream",
-    "HorizonReached",
-    "Integer",
-    "JunctionTree",
-    "Ledger",
-    "Mismatch",
-    "Missing",
-    "MultiplicativeWeights",
-    "Neighbours",
-    "Noise",
-    "NoiseReused",
-    "Null",
-    "PanelCumulative",
-    "PanelWindow",
-    "PrivTree",
-    "PrivTreeStream",
-    "PureDP",
-    "Real",
-    "Region",
-    "Release",
-    "Replace",
-    "Roads",
-    "Schema",
-    "Selection",
-    "SnapshotHistogram",
-    "SpatialStream",
-    "StateError",
-    "Stream",
-    "TabularSteps",
-    "TabularStream",
-    "Trajectories",
-    "Uncapped",
-    "User",
-    "Window",
-    "counters",
-    "metrics",
-    "papers",
-    "release_once",
-    "run",
-    "sinks",
-    "sources",
-]
+_HOMES = {
+    "AdaTree": "mechanisms.spatial.epochs",
+    "AddRemove": "privacy.guarantee",
+    "ApproxDP": "privacy.loss",
+    "BehindLedger": "errors",
+    "Box": "domain",
+    "BudgetExceeded": "errors",
+    "Calendar": "calendar",
+    "Categorical": "domain",
+    "ConfigError": "errors",
+    "Corrupt": "errors",
+    "DataError": "errors",
+    "Error": "errors",
+    "Event": "privacy.guarantee",
+    "Guarantee": "privacy.guarantee",
+    "HistogramStream": "mechanisms.histogram",
+    "HorizonReached": "errors",
+    "Integer": "domain",
+    "Ledger": "ledger",
+    "Mismatch": "errors",
+    "Missing": "counting.memory",
+    "Neighbours": "privacy.guarantee",
+    "Noise": "noise",
+    "NoiseReused": "errors",
+    "Null": "privacy.guarantee",
+    "PanelCumulative": "mechanisms.panel.cumulative",
+    "PanelWindow": "mechanisms.panel.window",
+    "PureDP": "privacy.loss",
+    "Real": "domain",
+    "Region": "domain.geometry",
+    "Release": "stream.release",
+    "Replace": "privacy.guarantee",
+    "Roads": "domain.geometry",
+    "Schema": "domain",
+    "Selection": "mechanisms.tabular.epochs",
+    "SnapshotHistogram": "mechanisms.snapshot.histogram",
+    "SpatialStream": "mechanisms.spatial.stream",
+    "StateError": "errors",
+    "Stream": "stream.stream",
+    "TabularStream": "mechanisms.tabular.stream",
+    "Trajectories": "mechanisms.trajectories.mechanism",
+    "Uncapped": "errors",
+    "User": "privacy.guarantee",
+    "Window": "privacy.guarantee",
+    "ZCDP": "privacy.loss",
+    "release_once": "pipeline",
+    "run": "pipeline",
+}
+_MODULES = {
+    "counters": "counters",
+    "metrics": "metrics",
+    "models": "models",
+    "papers": "papers",
+    "sinks": "sinks",
+    "snapshots": "mechanisms.snapshot",
+    "sources": "sources",
+    "trajectories": "mechanisms.trajectories",
+}
 
-_HOMES = (
-    "loss",
-    "guarantee",
-    "noise",
-    "calendar",
-    "domain",
-    "geometry",
-    "memory",
-    "counters",
-    "fit",
-    "queries",
-    "mechanisms",
-    "papers",
-    "ledger",
-    "release",
-    "stream",
-    "once",
-    "sources",
-    "sinks",
-    "flow",
-    "metrics",
-)
+__all__ = sorted([*_HOMES, *_MODULES])
 
-if not TYPE_CHECKING:  # a type checker knows the names from above, and should complain of others
 
-    def __getattr__(name: str) -> Any:
-        """A public name, found in the first module that has it, or one of these modules."""
-        if name in _HOMES:
-            return importlib.import_module(f"tailrace.{name}")
-        for home in _HOMES if name in __all__ else ():
-            module = importlib.import_module(f"tailrace.{home}")
-            if hasattr(module, name):
-                globals()[name] = getattr(module, name)
-                return globals()[name]
+def __getattr__(name: str) -> Any:
+    """A public name, from the module that the table gives."""
+    if name in _MODULES:
+        found = importlib.import_module(f"tailrace.{_MODULES[name]}")
+    elif name in _HOMES:
+        found = getattr(importlib.import_module(f"tailrace.{_HOMES[name]}"), name)
+    else:
         raise AttributeError(f"module 'tailrace' has no attribute '{name}'")
+    globals()[name] = found
+    return found
 
-    def __dir__() -> list[str]:
-        return sorted({*globals(), *__all__})
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -16,13 +16,11 @@ from tailrace import (
     Null,
     PanelCumulative,
     PanelWindow,
-    PrivTreeStream,
     PureDP,
     Replace,
     Schema,
     SnapshotHistogram,
     SpatialStream,
-    TabularSteps,
     TabularStream,
     Trajectories,
     User,
@@ -32,18 +30,13 @@ from tailrace import (
 )
 from tailrace.checks.mechanism import metered
 from tailrace.checks.neighbours import neighbours
-from tailrace.mechanisms.policies import (
-    DSAT,
-    DSFT,
-    BudgetAbsorption,
-    BudgetDistribution,
-    EveryStep,
-    FixedSampling,
-    Tracking,
-)
-from tailrace.mechanisms.privtree_splits import PrivTree
-from tailrace.mechanisms.static import Hierarchy, LaplaceBins, Quadtree
-from tailrace.mechanisms.tabular_epochs import Selection
+from tailrace.mechanisms.snapshot.levels import Quadtree
+from tailrace.mechanisms.snapshot.tracking import Tracking
+from tailrace.mechanisms.tabular.epochs import Selection
+from tailrace.papers import PrivTreeStream, TabularSteps
+from tailrace.papers.privtree.splits import PrivTree
+from tailrace.papers.snapshot_policies import DSAT, DSFT, BudgetAbsorption, BudgetDistribution, EveryStep, FixedSampling
+from tailrace.papers.snapshot_policies.static import Hierarchy, LaplaceBins
 
 WARD = Schema(sex=Categorical(["f", "m"]), age=Integer(0, 3), ward=Integer(0, 5))
 SQUARE = Box(low=(0, 0), high=(1, 1), columns=("x", "y"), cells=8)

@@ -16,7 +16,6 @@ from tailrace import (
     HistogramStream,
     Integer,
     PanelWindow,
-    PrivTreeStream,
     PureDP,
     Replace,
     Schema,
@@ -28,16 +27,17 @@ from tailrace import (
     counters,
 )
 from tailrace.checks import check_mechanism
-from tailrace.counters.atoms import Atoms
 from tailrace.counters.ladder import LadderCounter
 from tailrace.errors import NoiseReused
 from tailrace.mechanisms.base import State
-from tailrace.mechanisms.policies import DSAT
-from tailrace.mechanisms.policies.comparing import Comparing
-from tailrace.mechanisms.privtree_splits import SplitCoin
-from tailrace.mechanisms.static import LaplaceBins
-from tailrace.mechanisms.tabular_select import Choice
-from tailrace.mechanisms.trajectories_counts import Query
+from tailrace.mechanisms.tabular.select import Choice
+from tailrace.mechanisms.trajectories.counts import Query
+from tailrace.noise.atoms import Atoms
+from tailrace.papers import PrivTreeStream
+from tailrace.papers.privtree.splits import SplitCoin
+from tailrace.papers.snapshot_policies import DSAT
+from tailrace.papers.snapshot_policies.comparing import Comparing
+from tailrace.papers.snapshot_policies.static import LaplaceBins
 
 WARD = Schema(sex=Categorical(["f", "m"]), age=Integer(0, 3))
 SQUARE = Box(low=(0, 0), high=(1, 1), columns=("x", "y"), cells=8)
@@ -91,7 +91,7 @@ def privtree():
 
 
 def tabular():
-    from tailrace.mechanisms.tabular_epochs import Selection
+    from tailrace.mechanisms.tabular.epochs import Selection
 
     wide = Schema(sex=Categorical(["f", "m"]), age=Integer(0, 3), trip=Integer(0, 5))
     return TabularStream(domain=wide, privacy=PURE, unit=Event(), horizon=5, selection=Selection(chosen=1))

@@ -26,8 +26,8 @@ from tailrace.audit.gallery import published_panel_counts, published_panel_peopl
 from tailrace.checks.spy import Spy
 from tailrace.counters import BinaryTree, SqrtToeplitz
 from tailrace.counters.moves import squared_move
-from tailrace.memory import follow
-from tailrace.plan import Counts
+from tailrace.counting.memory import follow
+from tailrace.counting.plan import Counts
 
 POOR = Schema(poor=Integer(0, 1))
 RHO = Fraction(1, 2)

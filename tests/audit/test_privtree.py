@@ -7,7 +7,7 @@ import pytest
 
 from tailrace import Box, Event, PureDP, papers
 from tailrace.audit.gallery import published_privtree
-from tailrace.plan import Counts
+from tailrace.counting.plan import Counts
 
 VERSIONS = {
     "Algorithms 1 and 5": (12.0, 0.5),

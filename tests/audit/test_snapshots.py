@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tailrace import Integer, Noise, PureDP, Schema, SnapshotHistogram, User, Window
-from tailrace.audit.gallery_snapshots import (
+from tailrace.audit.gallery.snapshots import (
     answers_log_probability,
     float_ledger_releases,
     published_clamped_threshold,
@@ -15,9 +15,9 @@ from tailrace.audit.gallery_snapshots import (
     published_window,
 )
 from tailrace.checks.spy import Spy
-from tailrace.mechanisms.policies import DSAT, DSFT
-from tailrace.mechanisms.static import LaplaceBins
-from tailrace.plan import Counts
+from tailrace.counting.plan import Counts
+from tailrace.papers.snapshot_policies import DSAT, DSFT
+from tailrace.papers.snapshot_policies.static import LaplaceBins
 
 LINE = Schema(place=Integer(0, 7))
 FINITE, SLIDING = User(column="id", records=1), Window(steps=20, column="id", records=1)

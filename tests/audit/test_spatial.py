@@ -12,9 +12,9 @@ import polars as pl
 import pytest
 
 from tailrace import Box, Event, Noise, PureDP
-from tailrace.mechanisms.spatial import SpatialStream
-from tailrace.mechanisms.spatial_epochs import AdaTree
-from tailrace.packing import pack
+from tailrace.mechanisms.spatial.epochs import AdaTree
+from tailrace.mechanisms.spatial.stream import SpatialStream
+from tailrace.storage.codec import pack
 
 BOX = Box(low=(0, 0), high=(1, 1), columns=("x", "y"), cells=32)
 STEPS = 6

@@ -7,14 +7,14 @@ import pytest
 
 from tailrace import Event, Integer, Noise, PureDP, Schema, papers
 from tailrace.audit import attack
-from tailrace.audit.gallery_tabular import (
+from tailrace.audit.gallery.tabular import (
     published_exponential_mechanism,
     published_mwem_selection,
     published_mwem_step,
     published_workload_selection,
 )
-from tailrace.mechanisms.tabular_select import scores
-from tailrace.plan import Counts
+from tailrace.counting.plan import Counts
+from tailrace.mechanisms.tabular.select import scores
 
 QUERIES = 1000
 BITS = Schema(a=Integer(0, 1), b=Integer(0, 1))

@@ -10,10 +10,11 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from tailrace import Event, Integer, Noise, PureDP, Schema, Selection, TabularSteps, TabularStream, User, counters
+from tailrace import Event, Integer, Noise, PureDP, Schema, Selection, TabularStream, User, counters
+from tailrace.counting.plan import Counts
 from tailrace.mechanisms.base import State
-from tailrace.packing import pack
-from tailrace.plan import Counts
+from tailrace.papers import TabularSteps
+from tailrace.storage.codec import pack
 
 TABLE = Schema(a=Integer(0, 2), b=Integer(0, 1), c=Integer(0, 3), d=Integer(0, 1))
 STEPS = 6

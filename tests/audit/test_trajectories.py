@@ -7,17 +7,17 @@ import pytest
 
 from tailrace import Box, Event, Noise, PureDP, papers
 from tailrace.audit import attack
-from tailrace.audit.gallery_trajectories import (
+from tailrace.audit.gallery.trajectories import (
     noise_on_observed_edges,
     published_discretisation,
     published_lengths,
     published_transitions,
 )
 from tailrace.checks.spy import Spy
-from tailrace.journeys.masses import WHOLE, Masses
-from tailrace.journeys.reading import Journeys
-from tailrace.mechanisms.privtree_splits import SplitCoin, kappa
-from tailrace.mechanisms.trajectories_layout import Leaves, layout_of
+from tailrace.counting.journeys.masses import WHOLE, Masses
+from tailrace.counting.journeys.reading import Journeys
+from tailrace.mechanisms.trajectories.layout import Leaves, layout_of
+from tailrace.papers.privtree.splits import SplitCoin, kappa
 
 SQUARE = Box(low=(0, 0), high=(1, 1), columns=("x", "y"), cells=8)
 EVERYWHERE, COPIES = np.ones((3, 3), bool), 10_000

@@ -29,8 +29,8 @@ from tailrace import (
     Schema,
     Stream,
     User,
-    durable,
 )
+from tailrace.storage import durable
 
 STEPS = 60
 WARD = Schema(sex=Categorical(["f", "m"]), age=Integer(0, 9))
@@ -72,9 +72,9 @@ def warm():
 
     import polars as pl  # noqa: F401 (imported, not used: its threads start with the first frame)
 
+    from tailrace.counting.memory import LastValues, Missing, bound, follow
     from tailrace.domain import kernel
-    from tailrace.mechanisms.panel_people import chosen
-    from tailrace.memory import LastValues, Missing, bound, follow
+    from tailrace.mechanisms.panel.people import chosen
 
     Noise.fresh().laplace(5, 3)
     chosen([np.ones((1, 2), np.int64)], seed=1, values=2, factor=2, modulus=2)

@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 from killing import begin, ended, held, killed_at
 
-from tailrace import Box, Event, Noise, PureDP, Stream, Trajectories, User, durable, papers
+from tailrace import Box, Event, Noise, PureDP, Stream, Trajectories, User, papers
+from tailrace.storage import durable
 
 SQUARE = Box(low=(0, 0), high=(1, 1), columns=("x", "y"), cells=16)
 UNITS = {"event": Event(), "user": User(column="id")}
@@ -40,10 +41,10 @@ def work(folder, unit, make):
 
 def warm(unit, make):
     """Load the compiled loops once, here, rather than in every child; Polars is not touched."""
+    from tailrace.counting.journeys import reading_kernel
+    from tailrace.counting.journeys.reading import Journeys
     from tailrace.domain import kernel
-    from tailrace.journeys import reading_kernel
-    from tailrace.journeys.reading import Journeys
-    from tailrace.keep import beginning
+    from tailrace.stream.state import beginning
 
     some = np.arange(40) % 7
     reading_kernel.ordered(

@@ -16,8 +16,8 @@ from pathlib import Path
 
 from killing import begin, ended, held, killed_at, warm
 
-from tailrace import durable
 from tailrace.cli import app
+from tailrace.storage import durable
 
 SECONDS = 45  # steps of a second each
 TOML = """

@@ -45,8 +45,8 @@ def work(folder, unit):
 
 def warm(unit):
     """Load the compiled loops once, here, rather than in every child; Polars is not touched."""
-    from tailrace.keep import beginning
-    from tailrace.plan import Counts
+    from tailrace.counting.plan import Counts
+    from tailrace.stream.state import beginning
 
     made, rng, noise = mechanism(unit), np.random.default_rng(0), Noise.insecure(2)
     state, table = made.init(), beginning(made).table

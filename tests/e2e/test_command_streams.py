@@ -11,7 +11,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from tailrace.store import loses_commits
+from tailrace.storage.store import loses_commits
 
 COMMANDS = (Path(__file__).parents[2] / "docs" / "reference" / "command-line.md").read_text()
 ROWS = """day,note,sex
@@ -205,7 +205,7 @@ def test_a_run_that_waited_for_another_does_not_use_its_files_again(tailrace, co
     """Between reading the configuration and opening the stream, another process releases a step."""
     configure(ward, calendar=None, source='kind = "Folder"\npath = "incoming"\nfiles = "*.csv"')
     script = """
-import pathlib, subprocess, sys, tailrace.cli.running as running
+import pathlib, subprocess, sys, tailrace.cli.run as running
 opened = running.open_stream
 def open_stream(config):
     subprocess.run([sys.executable, "-c", "from tailrace.cli import app; app()", *sys.argv[1:]], check=True)

@@ -159,7 +159,7 @@ def test_a_file_cut_short_is_refused_and_named(path):
 
 def test_another_format_is_refused(path):
     from tailrace import Mismatch
-    from tailrace.store import Store
+    from tailrace.storage.store import Store
 
     store = Store(path / "private")
     with store.transaction("test") as change:

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tailrace import Stream, durable
+from tailrace import Stream
 from tailrace.ledger import Ledger
-from tailrace.packing import pack
+from tailrace.storage import durable
+from tailrace.storage.codec import pack
 
 KILLING = Path(__file__).with_name("killing.py")
 STEPS = 60

@@ -9,7 +9,7 @@ import pytest
 
 from tailrace import Stream
 from tailrace.ledger import Ledger
-from tailrace.packing import pack
+from tailrace.storage.codec import pack
 
 KILLING = Path(__file__).with_name("killing_tabular.py")
 

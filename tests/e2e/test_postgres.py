@@ -24,14 +24,14 @@ from tailrace import (
     Schema,
     StateError,
     Stream,
-    databases,
-    durable,
 )
 from tailrace.calendar import Calendar
-from tailrace.release import Kind
 from tailrace.sinks import SqlTable as Sink
+from tailrace.sources import database as databases
 from tailrace.sources.reading import Reader
 from tailrace.sources.sql import SqlTable as Source
+from tailrace.storage import durable
+from tailrace.stream.release import Kind
 
 psycopg = pytest.importorskip("psycopg", reason="psycopg is not installed")
 

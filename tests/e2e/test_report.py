@@ -136,7 +136,7 @@ def test_a_report_overwrites_reports_only_and_tells_of_no_other_stream(tailrace,
 @pytest.mark.parametrize("begin", [1, 5])
 def test_a_stream_without_anything_to_show_yet_has_a_report(begin):
     from tailrace import Box, Event, PureDP, SpatialStream, Stream
-    from tailrace.report.stream import stream_report
+    from tailrace.report.of_stream import stream_report
 
     square = Box(low=(0, 0), high=(1, 1), columns=("x", "y"), cells=8)
     spatial = SpatialStream(domain=square, privacy=PureDP(epsilon=1), unit=Event(), horizon=90, begin=begin)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tailrace import ConfigError
 from tailrace.calendar import Calendar
-from tailrace.times import instants
+from tailrace.domain.times import instants
 
 ZONES = ("UTC", "America/New_York", "Europe/Berlin", "Australia/Lord_Howe", "Pacific/Apia", "Asia/Kathmandu")
 UNITS = ("second", "minute", "hour", "day", "week", "month", "year")

@@ -9,18 +9,7 @@ from pathlib import Path
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tailrace import (
-    ApproxDP,
-    Categorical,
-    ConfigError,
-    Event,
-    HistogramStream,
-    Integer,
-    PureDP,
-    Real,
-    Schema,
-    User,
-)
+from tailrace import ApproxDP, Categorical, ConfigError, Event, HistogramStream, Integer, PureDP, Real, Schema, User
 from tailrace.calendar import Calendar
 from tailrace.config import load
 from tailrace.config.lines import locate

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from tailrace import ZCDP, Noise, PureDP
 from tailrace.checks import Spy
 from tailrace.counters import BinaryTree, Block, Hybrid, KaryTree, Simple, SqrtToeplitz, Unbounded, UnboundedBlock
-from tailrace.packing import pack, unpack
+from tailrace.storage.codec import pack, unpack
 
 PURE, ZERO = PureDP(epsilon=1), ZCDP(rho=0.5)
 

@@ -9,8 +9,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from tailrace import ConfigError
+from tailrace.counting.plan import Plan
 from tailrace.domain import Box, Categorical, Integer, Real, Schema, from_dict
-from tailrace.plan import Plan
 
 pa = pytest.importorskip("pyarrow", reason="the frames are made from Arrow tables")
 

@@ -28,7 +28,7 @@ from typer.testing import CliRunner
 from tailrace import Categorical, DataError, Integer, Real, Schema
 from tailrace.calendar import Calendar
 from tailrace.cli import app
-from tailrace.plan import Plan
+from tailrace.counting.plan import Plan
 from tailrace.sources import Lines, Reader, Shelf, TimedFiles, Used
 
 MARK = "Qz7mark"  # stands in cells, and must never be seen in a message

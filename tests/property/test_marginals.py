@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tailrace import marginals as module
-from tailrace.marginals import Marginals
+from tailrace.counting import marginals as module
+from tailrace.counting.marginals import Marginals
 
 shapes = st.lists(st.integers(1, 5), min_size=1, max_size=6).map(tuple)
 

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import tailrace.memory
+import tailrace.counting.memory
 from tailrace import User
-from tailrace.memory import bound, check, hash_units
+from tailrace.counting.memory import bound, check, hash_units
 
 KEY = bytes(range(16))
 MASK = 2**64 - 1
@@ -118,8 +118,8 @@ class Memory:
         ]
         slices, piece, small = self.sizes
         with (
-            mock.patch.object(tailrace.memory, "_SLICE_BITS", slices),
-            mock.patch.multiple(tailrace.memory.batch, _PIECE=piece, _SMALL=small),
+            mock.patch.object(tailrace.counting.memory, "_SLICE_BITS", slices),
+            mock.patch.multiple(tailrace.counting.memory.batch, _PIECE=piece, _SMALL=small),
             mock.patch("os.fsync"),  # most of the time of a small step, and nothing here needs a disk
         ):
             return bound(old=old, new=self.path, unit=self.unit, key=KEY, adds=sides[0], deletes=sides[1])

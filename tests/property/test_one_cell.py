@@ -18,18 +18,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tailrace import (
-    Box,
-    Categorical,
-    DataError,
-    Integer,
-    Real,
-    Schema,
-    User,
-)
-from tailrace.journeys.reading import Reading
-from tailrace.memory import counted, hash_units
-from tailrace.plan import Plan
+from tailrace import Box, Categorical, DataError, Integer, Real, Schema, User
+from tailrace.counting.journeys.reading import Reading
+from tailrace.counting.memory import counted, hash_units
+from tailrace.counting.plan import Plan
 from tailrace.sources.reading import Reader
 
 KEY = bytes(16)

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tailrace import ZCDP, AddRemove, Integer, Noise, Null, PanelCumulative, PanelWindow, Replace, Schema, User
-from tailrace.plan import Counts
+from tailrace.counting.plan import Counts
 
 THOUSAND = settings(max_examples=1000)
 RELATIONS = st.sampled_from([AddRemove, Replace, Null])

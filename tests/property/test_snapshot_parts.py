@@ -6,21 +6,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tailrace import Integer, Noise, PureDP, Schema, SnapshotHistogram, Window
-from tailrace.loss import ZCDP
-from tailrace.mechanisms.halving import halving
-from tailrace.mechanisms.policies import (
-    DSFT,
-    BudgetAbsorption,
-    BudgetDistribution,
-    EveryStep,
-    FixedSampling,
-    Tracking,
-)
-from tailrace.mechanisms.static import Hierarchy, LaplaceBins, Quadtree, levels
-from tailrace.mechanisms.tracking_fold import fold
-from tailrace.memory.snapshot import snapshot_counted
+from tailrace.counting.memory.snapshot import snapshot_counted
+from tailrace.counting.plan import Counts, Plan
+from tailrace.domain.halving import halving
+from tailrace.mechanisms.snapshot import levels
+from tailrace.mechanisms.snapshot.fold import fold
+from tailrace.mechanisms.snapshot.levels import Quadtree
+from tailrace.mechanisms.snapshot.tracking import Tracking
 from tailrace.metrics.snapshots import Ranges, answers, random_ranges, ranges_of_size
-from tailrace.plan import Counts, Plan
+from tailrace.papers.snapshot_policies import DSFT, BudgetAbsorption, BudgetDistribution, EveryStep, FixedSampling
+from tailrace.papers.snapshot_policies.static import Hierarchy, LaplaceBins
+from tailrace.privacy.loss import ZCDP
 
 SHAPES = st.lists(st.integers(1, 9), min_size=1, max_size=4).map(tuple)
 SEEDS = st.integers(0, 2**32 - 1)

@@ -4,8 +4,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tailrace.mechanisms import spatial_kernel as kernel
-from tailrace.mechanisms.spatial_points import placed
+from tailrace.mechanisms.spatial import kernel
+from tailrace.mechanisms.spatial.points import placed
 
 DEEPEST = 6
 

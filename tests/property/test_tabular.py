@@ -4,13 +4,14 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tailrace import ZCDP, ApproxDP, Event, Integer, PureDP, Schema, Selection, TabularSteps, TabularStream, User
+from tailrace import ZCDP, ApproxDP, Event, Integer, PureDP, Schema, Selection, TabularStream, User
 from tailrace.checks.spy import Spy
-from tailrace.marginals import Marginals
-from tailrace.mechanisms.tabular_select import scores
-from tailrace.mechanisms.tabular_track import Epoch, Noisy, tracked, untracked
+from tailrace.counting.marginals import Marginals
+from tailrace.counting.plan import Counts
+from tailrace.mechanisms.tabular.select import scores
+from tailrace.mechanisms.tabular.track import Epoch, Noisy, tracked, untracked
 from tailrace.noise import Noise
-from tailrace.plan import Counts
+from tailrace.papers import TabularSteps
 
 TABLE = Schema(a=Integer(0, 2), b=Integer(0, 1), c=Integer(0, 3), d=Integer(7, 7), e=Integer(0, 1))
 

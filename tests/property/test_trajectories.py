@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tailrace import Box, Event, Noise, PureDP, Trajectories, User, papers
-from tailrace.journeys.masses import WHOLE
-from tailrace.journeys.moves import Ends, Even
+from tailrace.counting.journeys.masses import WHOLE
+from tailrace.counting.journeys.moves import Ends, Even
 from tailrace.mechanisms import Bins
 
 SQUARE = Box(low=(0, 0), high=(16, 16), columns=("x", "y"), cells=16)
@@ -78,7 +78,7 @@ def test_whatever_comes_in_a_table_goes_out(data, key):
         for turn in range(mechanism.rounds):
             counts = mechanism.plan(state.public).counts(frame(data))
             state = mechanism.measure(state, counts, Noise.insecure(2).at(turn)).state
-        from tailrace.keep import beginning
+        from tailrace.stream.state import beginning
 
         table = mechanism.sample(
             mechanism.view(state.public), beginning(mechanism).table, np.random.default_rng(1)

@@ -4,10 +4,10 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tailrace.journeys.graph import Graph
-from tailrace.journeys.paths import hops, most_probable
-from tailrace.journeys.second_order import edge_graph, turning_walks
-from tailrace.journeys.walks import walks
+from tailrace.domain.geometry.graph import Graph
+from tailrace.models.walks.paths import hops, most_probable
+from tailrace.models.walks.second_order import edge_graph, turning_walks
+from tailrace.models.walks.walks import walks
 
 
 @st.composite

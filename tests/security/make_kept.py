@@ -9,7 +9,8 @@ from pathlib import Path
 
 import polars as pl
 
-from tailrace import Categorical, HistogramStream, PureDP, Schema, Stream, User, durable
+from tailrace import Categorical, HistogramStream, PureDP, Schema, Stream, User
+from tailrace.storage import durable
 
 DAY = pl.DataFrame({"id": [1, 2, 3], "sex": ["f", "m", "f"]})
 

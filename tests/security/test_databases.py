@@ -11,9 +11,10 @@ import time
 
 import pytest
 
-from tailrace import Categorical, Schema, StateError, databases
+from tailrace import Categorical, Schema, StateError
 from tailrace.calendar import Calendar
 from tailrace.sources import Reader, SqlTable
+from tailrace.sources import database as databases
 
 BUSY = "busy with another program, or out of time"
 ENDLESS = (

@@ -38,12 +38,12 @@ from tailrace import (
     Trajectories,
     Uncapped,
     User,
-    durable,
 )
 from tailrace.cli import app
-from tailrace.journeys.masses import WHOLE
+from tailrace.counting.journeys.masses import WHOLE
 from tailrace.ledger import Cap, Mark
 from tailrace.ledger.file import digest, transaction
+from tailrace.storage import durable
 
 WARD = Schema(sex=Categorical(["f", "m"]))
 DAY = pl.DataFrame({"sex": ["f", "m", "f"]})

@@ -26,7 +26,7 @@ from tailrace import (
 )
 from tailrace.calendar import Calendar
 from tailrace.cli import app
-from tailrace.flow import run
+from tailrace.pipeline import run
 from tailrace.sources import Frames, NamedFiles, OrderedFiles, Reader, Shelf, SqlTable, TimedFiles, Used
 from tailrace.sources.used import Seen
 
@@ -230,7 +230,7 @@ class Stepwise:
 
     def released(self, steps):
         from tailrace.config import load
-        from tailrace.edges import open_source, open_stream
+        from tailrace.config.opening import open_source, open_stream
 
         configure(self.folder, source=self.source)
         config = load(self.folder / "stream.toml")

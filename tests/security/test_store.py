@@ -11,9 +11,10 @@ import polars as pl
 import pytest
 from typer.testing import CliRunner
 
-from tailrace import Categorical, Corrupt, Event, HistogramStream, PureDP, Schema, StateError, Stream, durable
+from tailrace import Categorical, Corrupt, Event, HistogramStream, PureDP, Schema, StateError, Stream
 from tailrace.cli import app
-from tailrace.store import loses_commits
+from tailrace.storage import durable
+from tailrace.storage.store import loses_commits
 
 WARD = Schema(sex=Categorical(["f", "m"]))
 DAY = pl.DataFrame({"sex": ["f", "m", "f"]})

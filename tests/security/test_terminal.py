@@ -168,7 +168,7 @@ def test_what_is_no_ordinary_error_is_one_sentence_too(ward, monkeypatch, error,
     monkeypatch.setattr("tailrace.sources.reading.Reader.read", fails)
     done = call("check", "stream.toml", "incoming/a.csv", code=code if code != 1 else 4)
     assert (said if code != 1 else "too large for the memory") in done.output and "secret" not in done.output
-    monkeypatch.setattr("tailrace.cli.private.examined", fails)
+    monkeypatch.setattr("tailrace.cli.check.examined", fails)
     assert said in call("check", "stream.toml", "incoming/a.csv", code=code).output
 
 

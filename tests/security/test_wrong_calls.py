@@ -24,8 +24,7 @@ import pytest
 import shapely
 
 import tailrace as tr
-from tailrace.marginals import all_ways
-from tailrace.mechanisms import policies, static
+from tailrace.counting.marginals import all_ways
 from tailrace.sources.reading import Reader
 from tailrace.sources.used import Used
 
@@ -36,10 +35,11 @@ NAMESPACES = {
     "tailrace": tr,
     **{
         name: importlib.import_module(f"tailrace.{name}")
-        for name in ("counters", "metrics", "papers", "sinks", "sources", "fit", "queries", "mechanisms")
+        for name in (
+            *("counters", "metrics", "papers", "sinks", "sources", "models.tables", "mechanisms"),
+            *("mechanisms.panel.queries", "mechanisms.snapshot", "mechanisms.trajectories"),
+        )
     },
-    "policies": policies,
-    "static": static,
 }
 WARD = tr.Schema(sex=tr.Categorical(["f", "m"]), age=tr.Integer(0, 3), ill=tr.Integer(0, 1))
 BIT = tr.Schema(poor=tr.Integer(0, 1))
@@ -219,7 +219,7 @@ WRONG: dict[str, Any] = {
     "box": CITY,
     "counter": tr.counters.Simple(),
     "mechanism": tr.HistogramStream(**HISTOGRAM),
-    "policy": policies.EveryStep(),
+    "policy": tr.papers.EveryStep(),
     "missing": tr.Missing.Drop,
 }
 

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from tailrace import ZCDP, AddRemove, Integer, Noise, Null, PanelCumulative, PanelWindow, Replace, Schema, User, papers
-from tailrace.plan import Counts
+from tailrace.counting.plan import Counts
 
 UNIT = User(column="id")
 

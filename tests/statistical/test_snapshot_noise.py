@@ -4,9 +4,11 @@ import numpy as np
 import pytest
 
 from tailrace import ZCDP, Integer, Noise, PureDP, Schema, SnapshotHistogram, User
-from tailrace.mechanisms.policies import DSFT, BudgetDistribution, EveryStep, Tracking
-from tailrace.mechanisms.static import Hierarchy, LaplaceBins, Quadtree
-from tailrace.plan import Counts
+from tailrace.counting.plan import Counts
+from tailrace.mechanisms.snapshot.levels import Quadtree
+from tailrace.mechanisms.snapshot.tracking import Tracking
+from tailrace.papers.snapshot_policies import DSFT, BudgetDistribution, EveryStep
+from tailrace.papers.snapshot_policies.static import Hierarchy, LaplaceBins
 
 PERSON = User(column="id", records=2)
 GRID = Schema(x=Integer(0, 63), y=Integer(0, 63))
@@ -24,7 +26,7 @@ def test_the_details_of_a_release_have_their_stated_variance(privacy, static):
         domain=GRID, privacy=privacy, unit=PERSON, horizon=10, policy=EveryStep(), histogram=static
     )
     counts, total, many = np.random.default_rng(0).integers(0, 9, 4096), 0.0, 0
-    from tailrace.mechanisms.halving import halving
+    from tailrace.domain.halving import halving
 
     tree, state = halving((64, 64)), mechanism.init()
     for t in range(10):
@@ -65,7 +67,7 @@ def threshold_and_distance(policy, many=20_000):
         yield hidden, float(scales.threshold_scale)
         yield [scales.distance_noise(noise.at("d", i)) for i in range(many)], float(scales.distance_scale)
     else:
-        from tailrace.mechanisms.policies.dissimilarity import Dissimilarity
+        from tailrace.papers.snapshot_policies.dissimilarity import Dissimilarity
 
         looks = Dissimilarity(series, "BD")
         yield [looks.noise(noise.at(i)) for i in range(many)], float(looks.scale)

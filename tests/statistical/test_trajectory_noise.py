@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from tailrace import ZCDP, Box, Event, Noise, PureDP, User, papers
-from tailrace.journeys.masses import WHOLE, Masses
-from tailrace.mechanisms.trajectories_layout import Leaves, layout_of
+from tailrace.counting.journeys.masses import WHOLE, Masses
+from tailrace.mechanisms.trajectories.layout import Leaves, layout_of
 
 SQUARE = Box(low=(0, 0), high=(1, 1), columns=("x", "y"), cells=64)
 LAYOUT = layout_of(SQUARE, Leaves(np.full(1024, 10), np.arange(1024)))

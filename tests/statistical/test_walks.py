@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from tailrace.journeys import walks as module
-from tailrace.journeys.graph import Graph
-from tailrace.journeys.second_order import turning_walks
-from tailrace.journeys.walks import walks
+from tailrace.domain.geometry.graph import Graph
+from tailrace.models.walks import walks as module
+from tailrace.models.walks.second_order import turning_walks
+from tailrace.models.walks.walks import walks
 
 LEVEL = 1e-6  # of every test below; seeds are fixed
 SAMPLE = 40_000

@@ -8,7 +8,7 @@ import pytest
 
 from tailrace import ConfigError
 from tailrace.calendar import Calendar, to_instants
-from tailrace.plain import from_plain, to_plain
+from tailrace.storage.codec import from_plain, to_plain
 
 NEW_YORK, BERLIN = "America/New_York", "Europe/Berlin"
 

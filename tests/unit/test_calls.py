@@ -20,8 +20,8 @@ SNAPSHOT = {**EVENTS, "domain": WARD, "unit": tr.User(column="id", records=1)}
 PANEL = {"domain": BIT, "unit": PERSON, "horizon": 9, "privacy": tr.ZCDP(rho=1), "neighbours": tr.AddRemove}
 JOURNEY = {"domain": CITY, "privacy": tr.PureDP(epsilon=1), "unit": tr.Event(), "trajectory": "t", "order": "o"}
 MADE = [
-    *((kind, {**EVENTS, "domain": WARD}) for kind in (tr.HistogramStream, tr.TabularStream, tr.TabularSteps)),
-    *((kind, {**EVENTS, "domain": CITY}) for kind in (tr.SpatialStream, tr.PrivTreeStream, papers.privstream)),
+    *((kind, {**EVENTS, "domain": WARD}) for kind in (tr.HistogramStream, tr.TabularStream, tr.papers.TabularSteps)),
+    *((kind, {**EVENTS, "domain": CITY}) for kind in (tr.SpatialStream, tr.papers.PrivTreeStream, papers.privstream)),
     (tr.SnapshotHistogram, SNAPSHOT),
     (papers.budget_absorption, SNAPSHOT),
     (tr.PanelWindow, {**PANEL, "window": 2}),

@@ -1,4 +1,4 @@
-"""Write dp_accounting.json: zCDP losses converted by Google's dp-accounting, as an oracle for `tailrace.loss`.
+"""Write dp_accounting.json: zCDP losses converted by Google's dp-accounting, as an oracle for `tailrace.privacy.loss`.
 
 dp-accounting pins old packages, so it gets an environment of its own:
 

@@ -17,9 +17,9 @@ import numpy as np
 
 from tailrace.counters import Counter
 from tailrace.errors import ConfigError
-from tailrace.loss import Number
 from tailrace.noise import Shape
 from tailrace.noise.words import Part
+from tailrace.privacy.loss import Number
 
 
 class _Impulses:

@@ -20,9 +20,9 @@ from tailrace.checks.meter import Meter
 from tailrace.checks.spy import Spy
 from tailrace.counters import Counter
 from tailrace.errors import DataError, HorizonReached
-from tailrace.loss import ZCDP
 from tailrace.noise import Draws, Noise
-from tailrace.packing import pack, unpack
+from tailrace.privacy.loss import ZCDP
+from tailrace.storage.codec import pack, unpack
 
 _STEPS = 40  # of an endless counter
 

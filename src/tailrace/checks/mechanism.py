@@ -26,18 +26,18 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 
-from tailrace import keep
 from tailrace.checks.meter import Measured, Meter
 from tailrace.checks.neighbours import Batches, Neighbours, neighbours
 from tailrace.checks.spy import Spy
-from tailrace.guarantee import Guarantee, User
-from tailrace.loss import ZCDP
+from tailrace.counting.memory import counted, hash_units
+from tailrace.counting.memory.snapshot import snapshot_counted
+from tailrace.counting.plan import Counts, Plan, opened
 from tailrace.mechanisms.base import Mechanism, OncePlan, State, Step, Takes
-from tailrace.memory import counted, hash_units
-from tailrace.memory.snapshot import snapshot_counted
 from tailrace.noise import Draws, Noise
-from tailrace.packing import pack, unpack
-from tailrace.plan import Counts, Plan, opened
+from tailrace.privacy.guarantee import Guarantee, User
+from tailrace.privacy.loss import ZCDP
+from tailrace.storage.codec import pack, unpack
+from tailrace.stream import state as keep
 
 _KEY = bytes(16)
 

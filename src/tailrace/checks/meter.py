@@ -35,9 +35,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tailrace.checks.tracked import COMPARISONS, SHAPE, Tracked
-from tailrace.loss import ApproxDP, Loss, Number, PureDP
 from tailrace.noise import Draws, Shape
 from tailrace.noise.words import Part
+from tailrace.privacy.loss import ApproxDP, Loss, Number, PureDP
 
 PUBLIC_ONLY = "what is drawn, and where it is added, depends on released numbers only"
 ONCE = "a draw is added to one count"

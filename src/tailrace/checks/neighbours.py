@@ -25,11 +25,11 @@ import narwhals as nw
 import numpy as np
 import polars as pl
 
+from tailrace.counting.plan import opened
 from tailrace.domain import Schema
-from tailrace.guarantee import Event, Replace, User, Window
-from tailrace.loss import Loss
 from tailrace.mechanisms.base import Mechanism, Takes
-from tailrace.plan import opened
+from tailrace.privacy.guarantee import Event, Replace, User, Window
+from tailrace.privacy.loss import Loss
 
 Batches = list[tuple[Any, Any]]
 LONGEST = 16  # steps that are played

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from tailrace.errors import NoiseReused
-from tailrace.loss import Number
 from tailrace.noise import Noise, Shape
 from tailrace.noise.words import Part
+from tailrace.privacy.loss import Number
 
 
 @dataclasses.dataclass(frozen=True)

@@ -54,7 +54,7 @@ def check(
     json: Json = False,
 ) -> None:
     """PRIVATE: read files as a run would and show what becomes of their rows. No noise, no charge, nothing kept."""
-    from tailrace.cli.private import check_files
+    from tailrace.cli.check import check_files
 
     with say.sentences():
         check_files(config, files, json=json)
@@ -68,7 +68,7 @@ def run(
     json: Json = False,
 ) -> None:
     """Release every step that is ready by the calendar; go on where the last run stopped, however it stopped."""
-    from tailrace.cli.running import release_steps
+    from tailrace.cli.run import release_steps
 
     with say.sentences():
         release_steps(config, watch=watch, every=every, json=json)
@@ -83,7 +83,7 @@ def status(
     json: Json = False,
 ) -> None:
     """What is promised, how far the stream has come, and what its ledger says."""
-    from tailrace.cli.standing import show_status
+    from tailrace.cli.status import show_status
 
     with say.sentences():
         show_status(stream, private=private, json=json)
@@ -99,7 +99,7 @@ def export(
     ] = False,
 ) -> None:
     """Write the synthetic table of one step into a file."""
-    from tailrace.cli.standing import export_table
+    from tailrace.cli.status import export_table
 
     with say.sentences():
         export_table(stream, to, step, formulas=formulas)
@@ -131,7 +131,7 @@ def init(
     csv: Annotated[str | None, typer.Option(help="Also write every release as CSV into this folder.")] = None,
 ) -> None:
     """Write a commented stream.toml: asks for what is not given by a flag, when there is somebody to ask."""
-    from tailrace.cli.asking import Flags, write_configuration
+    from tailrace.cli.init import Flags, write_configuration
 
     flags = Flags(
         path=path,
@@ -162,7 +162,7 @@ def report(
     ] = False,
 ) -> None:
     """Write a page to look at: the promise, the releases step by step, their errors and the ledger."""
-    from tailrace.cli.reporting import write_report
+    from tailrace.cli.report import write_report
 
     with say.sentences():
         write_report(stream, to, private=private)
@@ -183,7 +183,7 @@ def ledger_show(
     json: Json = False,
 ) -> None:
     """Caps, what is spent of them, and every stream that was charged."""
-    from tailrace.cli.standing import show_ledger
+    from tailrace.cli.status import show_ledger
 
     with say.sentences():
         show_ledger(stream, file, json=json)
@@ -198,7 +198,7 @@ def ledger_cap(
     file: Ledger = BESIDE,
 ) -> None:
     """Set the most that a population may lose over all its streams; a stream beyond it is refused when it is made."""
-    from tailrace.cli.standing import set_cap
+    from tailrace.cli.status import set_cap
 
     with say.sentences():
         set_cap(file, population, epsilon, delta, unit)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from tailrace.cli.private import examined
+from tailrace.cli.check import examined
 from tailrace.config.models import Config
-from tailrace.edges import shelf, used
+from tailrace.config.opening import shelf, used
 from tailrace.errors import ConfigError, DataError
 
 

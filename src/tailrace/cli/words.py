@@ -6,8 +6,8 @@ import shlex
 from decimal import Decimal, InvalidOperation
 
 from tailrace.errors import ConfigError
-from tailrace.guarantee import Event, Unit, User
-from tailrace.loss import ApproxDP, Loss, PureDP
+from tailrace.privacy.guarantee import Event, Unit, User
+from tailrace.privacy.loss import ApproxDP, Loss, PureDP
 
 
 def budget(epsilon: str, delta: str | None) -> Loss:

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tailrace.cli import say
-from tailrace.durable import place, write_file
 from tailrace.errors import ConfigError
+from tailrace.storage.durable import place, write_file
 
 
 def write_new(path: Path, data: bytes, *, check: Callable[[Path], object] | None = None) -> None:

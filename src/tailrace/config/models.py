@@ -11,8 +11,8 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo
 
 from tailrace.calendar import Calendar
-from tailrace.databases import check
 from tailrace.errors import ConfigError
+from tailrace.sources.database import check
 
 _SQLITE = "sqlite:///"
 _NO_DATE = datetime(1900, 1, 1)  # what strptime reads where a pattern has no part of a date

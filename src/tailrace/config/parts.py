@@ -1,6 +1,6 @@
 """Parts of a mechanism from their tables, `{ kind = "Block", size = 8 }`, by the signatures of their classes.
 
-Everything that a stored stream can be made of (`tailrace.create.kinds`) can be written in a configuration; what it
+Everything that a stored stream can be made of (`tailrace.registry.parts`) can be written in a configuration; what it
 takes is read off its signature, so a new mechanism, counter, loss or unit needs no change here.
 """
 
@@ -15,15 +15,16 @@ from collections.abc import Callable, Mapping
 from pathlib import Path as Folder
 from typing import Any
 
-from tailrace import counters, domain, geometry, mechanisms
+from tailrace import counters, domain, mechanisms
 from tailrace.config.hints import element, fits, hints_of, plain_words, union, without_none
 from tailrace.config.lines import Path
 from tailrace.config.problem import Problem, label, missing_key, quoted, unknown_key, unknown_kind
 from tailrace.config.spaces import FILES
-from tailrace.create import kinds
+from tailrace.counting.memory import Missing
+from tailrace.domain import geometry
 from tailrace.errors import ConfigError, Error
-from tailrace.guarantee import KINDS
-from tailrace.memory import Missing
+from tailrace.privacy.guarantee import KINDS
+from tailrace.registry import parts
 
 # TOML has no null: this stands for it under a key that must be there and may stay open (the horizon of an endless stream)
 _NONE = "none"
@@ -51,7 +52,7 @@ class Key:
 
 def classes() -> Mapping[str, Callable[..., Any]]:
     """Everything that a `kind` may name."""
-    known = {**kinds(), **_declared()}  # a domain is made by its class, and not from what its to_dict wrote
+    known = {**parts(), **_declared()}  # a domain is made by its class, and not from what its to_dict wrote
     return {
         name: make
         for name, make in known.items()
@@ -61,7 +62,7 @@ def classes() -> Mapping[str, Callable[..., Any]]:
 
 def domains() -> dict[str, Callable[..., Any]]:
     """The classes of domains by the name of their table: `schema`, `box`, `region`, `roads`."""
-    return {name.lower(): classes()[name] for name in kinds() if name in _declared()}
+    return {name.lower(): classes()[name] for name in parts() if name in _declared()}
 
 
 def _declared() -> dict[str, Any]:

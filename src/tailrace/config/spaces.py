@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from tailrace.geometry import Region, Roads
+from tailrace.domain.geometry import Region, Roads
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,8 +7,8 @@ from typing import Protocol, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tailrace.loss import Loss
 from tailrace.noise import Draws
+from tailrace.privacy.loss import Loss
 
 S = TypeVar("S")
 

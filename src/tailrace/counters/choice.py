@@ -20,8 +20,8 @@ from tailrace.counters.sqrt_toeplitz import SqrtToeplitz
 from tailrace.counters.unbounded import Unbounded
 from tailrace.counters.unbounded_block import UnboundedBlock
 from tailrace.errors import ConfigError
-from tailrace.guarantee import check_privacy
-from tailrace.loss import ZCDP, Loss, PureDP, whole
+from tailrace.privacy.guarantee import check_privacy
+from tailrace.privacy.loss import ZCDP, Loss, PureDP, whole
 
 ENDLESS = 4096  # steps over which counters without a horizon are compared
 _POINTS = 20_000  # times at which a mean is taken, all of them up to here

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tailrace.errors import ConfigError, DataError, HorizonReached
-from tailrace.guarantee import check_privacy
-from tailrace.loss import whole
+from tailrace.privacy.guarantee import check_privacy
+from tailrace.privacy.loss import whole
 
 
 def configured(counter: Any, *numbers: str) -> None:

@@ -22,7 +22,7 @@ from tailrace.calls import told
 from tailrace.counters.feed import bounded, configured
 from tailrace.counters.ladder import LadderCounter, Sizes
 from tailrace.errors import ConfigError
-from tailrace.loss import PureDP
+from tailrace.privacy.loss import PureDP
 
 
 @told

@@ -28,10 +28,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tailrace.counters.atoms import Atoms
 from tailrace.counters.feed import Fed, configured, fed, row_count, times
-from tailrace.loss import Loss
 from tailrace.noise import Draws
+from tailrace.noise.atoms import Atoms
+from tailrace.privacy.loss import Loss
 
 Sizes = tuple[int, ...]
 

@@ -21,7 +21,7 @@ from tailrace.counters.sqrt_even import SqrtEven
 from tailrace.counters.sqrt_even import matrices as even
 from tailrace.counters.sqrt_toeplitz import SqrtToeplitz, matrices
 from tailrace.errors import ConfigError
-from tailrace.loss import ZCDP
+from tailrace.privacy.loss import ZCDP
 
 
 def loss_of_a_move(counter: Any) -> ZCDP:

@@ -25,11 +25,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tailrace.calls import told
-from tailrace.counters.atoms import Atoms
 from tailrace.counters.feed import bounded, configured, fed, row_count, times
 from tailrace.errors import ConfigError
-from tailrace.loss import Loss, PureDP
 from tailrace.noise import LARGEST, Draws
+from tailrace.noise.atoms import Atoms
+from tailrace.privacy.loss import Loss, PureDP
 
 _UNIT_BITS = 20
 

@@ -23,8 +23,8 @@ from tailrace.calls import told
 from tailrace.counters.base import Counter
 from tailrace.counters.feed import configured, fed, row_count, times
 from tailrace.errors import ConfigError
-from tailrace.loss import Loss
 from tailrace.noise import Draws
+from tailrace.privacy.loss import Loss
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from tailrace.calls import told
 from tailrace.domain import columns as read
 from tailrace.domain.attributes import clipped, policy, present, reals
 from tailrace.errors import ConfigError
-from tailrace.loss import whole
+from tailrace.privacy.loss import whole
 
 _FINEST = 64  # doubles that each cell must hold, so that a point drawn inside a cell is counted in it
 

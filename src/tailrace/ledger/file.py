@@ -20,9 +20,9 @@ import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from tailrace.durable import sync
 from tailrace.errors import Corrupt, Mismatch, StateError
-from tailrace.guarding import check_ledger
+from tailrace.storage.durable import sync
+from tailrace.storage.guarding import check_ledger
 
 _FORMAT = 1
 _KIND = int.from_bytes(b"trlg")  # application_id: tells a ledger from any other SQLite file

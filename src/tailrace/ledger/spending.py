@@ -28,8 +28,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from tailrace.errors import BudgetExceeded, ConfigError
-from tailrace.guarantee import Event, Guarantee, Neighbours, Unit, User
-from tailrace.loss import ZCDP, ApproxDP, Loss, PureDP, number_text
+from tailrace.privacy.guarantee import Event, Guarantee, Neighbours, Unit, User
+from tailrace.privacy.loss import ZCDP, ApproxDP, Loss, PureDP, number_text
 
 _LEAST = Fraction(1, 10**30)  # the least rho and delta that a loss takes
 

@@ -1,26 +1,20 @@
-"""Mechanisms: one file, one family of algorithms."""
+"""Mechanisms: exact counts in, noisy measurements out, one family a folder."""
 
-from tailrace.journeys.moves import Ends, Even
+from tailrace.counting.journeys.moves import Ends, Even
 from tailrace.mechanisms.histogram import HistogramStream
-from tailrace.mechanisms.panel_cumulative import PanelCumulative
-from tailrace.mechanisms.panel_window import PanelWindow
-from tailrace.mechanisms.privtree import PrivTreeStream
-from tailrace.mechanisms.privtree_cells import PrivTreeCells
-from tailrace.mechanisms.privtree_journeys import PrivTreeTrajectories
-from tailrace.mechanisms.privtree_lengths import ProbableLengths
-from tailrace.mechanisms.privtree_splits import PrivTree
-from tailrace.mechanisms.privtree_transitions import Transitions
-from tailrace.mechanisms.privtree_trips import PrivTreeTrips
-from tailrace.mechanisms.snapshot import SnapshotHistogram
-from tailrace.mechanisms.spatial import SpatialStream
-from tailrace.mechanisms.spatial_epochs import AdaTree
-from tailrace.mechanisms.tabular import TabularStream
-from tailrace.mechanisms.tabular_epochs import Selection
-from tailrace.mechanisms.tabular_steps import TabularSteps
-from tailrace.mechanisms.trajectories import Trajectories
-from tailrace.mechanisms.trajectories_counts import Bins, Grids
-from tailrace.mechanisms.trajectories_times import Clock
-from tailrace.mechanisms.trajectories_walks import TurningWalks
+from tailrace.mechanisms.panel.cumulative import PanelCumulative
+from tailrace.mechanisms.panel.window import PanelWindow
+from tailrace.mechanisms.snapshot.histogram import SnapshotHistogram
+from tailrace.mechanisms.snapshot.levels import Quadtree
+from tailrace.mechanisms.snapshot.tracking import Tracking
+from tailrace.mechanisms.spatial.epochs import AdaTree
+from tailrace.mechanisms.spatial.stream import SpatialStream
+from tailrace.mechanisms.tabular.epochs import Selection
+from tailrace.mechanisms.tabular.stream import TabularStream
+from tailrace.mechanisms.trajectories.clock import Clock
+from tailrace.mechanisms.trajectories.counts import Bins, Grids
+from tailrace.mechanisms.trajectories.mechanism import Trajectories
+from tailrace.mechanisms.trajectories.walks import TurningWalks
 
 __all__ = [
     "AdaTree",
@@ -32,18 +26,12 @@ __all__ = [
     "HistogramStream",
     "PanelCumulative",
     "PanelWindow",
-    "PrivTree",
-    "PrivTreeCells",
-    "PrivTreeStream",
-    "PrivTreeTrajectories",
-    "PrivTreeTrips",
-    "ProbableLengths",
+    "Quadtree",
     "Selection",
     "SnapshotHistogram",
     "SpatialStream",
-    "TabularSteps",
     "TabularStream",
+    "Tracking",
     "Trajectories",
-    "Transitions",
     "TurningWalks",
 ]

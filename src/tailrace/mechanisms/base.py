@@ -14,11 +14,11 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from tailrace.counting.plan import Counts, Plan
 from tailrace.domain import Codes
-from tailrace.guarantee import Guarantee, Neighbours, Unit
-from tailrace.loss import Loss
 from tailrace.noise import Draws
-from tailrace.plan import Counts, Plan
+from tailrace.privacy.guarantee import Guarantee, Neighbours, Unit
+from tailrace.privacy.loss import Loss
 
 
 class Takes(enum.Enum):
@@ -36,6 +36,11 @@ class State:
 
     public: Any
     private: Any
+
+
+@dataclass(frozen=True)
+class Nothing:
+    """A private state without anything in it: all that is private is in the unit memory."""
 
 
 @dataclass(frozen=True)

@@ -20,14 +20,14 @@ import numpy as np
 
 from tailrace.calls import told
 from tailrace.counters.choice import allot, check_counter
+from tailrace.counting.plan import Counts, Plan
 from tailrace.domain import Schema
 from tailrace.errors import ConfigError
-from tailrace.guarantee import AddRemove, Guarantee, Neighbours, Unit, User, check_events, events_of, promised
-from tailrace.loss import ZCDP, ApproxDP, Loss, whole
 from tailrace.mechanisms.base import Estimate, Sample, State, Step, Table, Takes
-from tailrace.mechanisms.bins import resampled, weights
+from tailrace.mechanisms.shared.bins import resampled, weights
 from tailrace.noise import Draws
-from tailrace.plan import Counts, Plan
+from tailrace.privacy.guarantee import AddRemove, Guarantee, Neighbours, Unit, User, check_events, events_of, promised
+from tailrace.privacy.loss import ZCDP, ApproxDP, Loss, whole
 
 LARGEST = 10_000_000  # bins
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tailrace.errors import ConfigError, DataError
-from tailrace.loss import whole
+from tailrace.privacy.loss import whole
 
 MOST = 10_000_000  # queries
 

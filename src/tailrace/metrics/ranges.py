@@ -16,8 +16,8 @@ from numpy.typing import ArrayLike
 
 from tailrace.calls import told
 from tailrace.errors import ConfigError, DataError
-from tailrace.loss import real
 from tailrace.metrics.given import corners, numbers, queries
+from tailrace.privacy.loss import real
 
 FLOOR = 0.001
 # PrivStream's: how many rectangles, and the least and the most share of the box.
@@ -121,10 +121,7 @@ def count(points: np.ndarray, rectangles: Rectangles) -> np.ndarray:
     values = numbers("points", points)
     dimensions = rectangles.low.shape[1]
     if values.ndim != 2 or values.shape[1] != dimensions:
-        raise DataError(
-            f"points must be an array (points, {dimensions}): the rectangles have {dimensions} "
-            "dimensions."
-        )
+        raise DataError(f"points must be an array (points, {dimensions}): the rectangles have {dimensions} dimensions.")
     values = values[np.isfinite(values).all(axis=1)]
     if not len(values) or not len(rectangles):
         return np.zeros(len(rectangles), np.int64)
@@ -179,9 +176,7 @@ def relative_error(
     return error_of_counts(count(true, rectangles), count(synthetic, rectangles), len(true), floor=floor)
 
 
-def error_of_counts(
-    true: np.ndarray, synthetic: np.ndarray, total: int, *, floor: float = FLOOR
-) -> RangeError:
+def error_of_counts(true: np.ndarray, synthetic: np.ndarray, total: int, *, floor: float = FLOOR) -> RangeError:
     """The same from counts; `total` is that of true points."""
     if not total or not len(true):
         return RangeError(np.nan, np.nan, np.nan)

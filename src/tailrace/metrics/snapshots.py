@@ -16,8 +16,8 @@ import numpy as np
 
 from tailrace.calls import told
 from tailrace.errors import ConfigError, DataError
-from tailrace.loss import real
 from tailrace.metrics.given import numbers, queries, sides
+from tailrace.privacy.loss import real
 
 
 @told
@@ -32,9 +32,7 @@ class Ranges:
         for name in ("low", "high"):
             object.__setattr__(self, name, numbers(f"{name} of Ranges", getattr(self, name), int))
         if self.low.ndim != 2 or self.low.shape != self.high.shape or (self.low > self.high).any():
-            raise ConfigError(
-                "low and high of Ranges must be two arrays (queries, sides), low not above high."
-            )
+            raise ConfigError("low and high of Ranges must be two arrays (queries, sides), low not above high.")
 
     def __len__(self) -> int:
         return len(self.low)
@@ -89,9 +87,7 @@ def answers(histogram: np.ndarray, ranges: Ranges, shape: tuple[int, ...]) -> np
         np.cumsum(table, axis=axis, out=table)
     total = np.zeros(len(ranges), table.dtype)
     for corner in itertools.product((0, 1), repeat=len(shape)):
-        at = tuple(
-            ranges.high[:, i] + 1 if upper else ranges.low[:, i] for i, upper in enumerate(corner)
-        )
+        at = tuple(ranges.high[:, i] + 1 if upper else ranges.low[:, i] for i, upper in enumerate(corner))
         total += table[at] if (len(shape) - sum(corner)) % 2 == 0 else -table[at]
     return total
 

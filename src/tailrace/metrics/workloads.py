@@ -21,8 +21,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from tailrace.calls import told
+from tailrace.counting.marginals import Marginals
 from tailrace.errors import DataError
-from tailrace.marginals import Marginals
 
 
 @told

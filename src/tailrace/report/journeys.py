@@ -11,15 +11,15 @@ from typing import Any
 
 import numpy as np
 
+from tailrace.domain.geometry import Region, Roads, shapes
 from tailrace.errors import ConfigError
-from tailrace.geometry import Region, Roads, shapes
-from tailrace.mechanisms.privtree_journeys_view import PrivTreeTrajectoriesView
-from tailrace.mechanisms.trajectories_view import TrajectoriesView
+from tailrace.mechanisms.trajectories.view import TrajectoriesView
 from tailrace.metrics.tracks import Tracks
 from tailrace.metrics.trajectories import TrajectoryError, small_rectangles, trajectory_error
+from tailrace.papers.privtree_trajectories.view import PrivTreeTrajectoriesView
 from tailrace.report.maps import WIDTH, is_flat, maps, on_map, packed
 from tailrace.report.page import Page, note, page_of, table
-from tailrace.stream import Stream
+from tailrace.stream.stream import Stream
 
 JOURNEYS = 1_000  # drawn on a map at most
 POINTS = 150_000  # of all of them together at most: a page of about a megabyte
@@ -38,8 +38,7 @@ _MEASURES = {
     "places": "Which of 36 cells most journeys visit (Kendall's tau)",
 }
 _SCALES = (
-    "0 is best, but for the tau, where 1 is. The last column compares two halves of the true "
-    "journeys with each other."
+    "0 is best, but for the tau, where 1 is. The last column compares two halves of the true journeys with each other."
 )
 
 
@@ -51,9 +50,7 @@ def _(
     truth: Tracks | None = None,
 ) -> Page:
     mechanism = stream.mechanism
-    return journeys_page(
-        mechanism.domain, tracks_in(stream.release(stream.step).table, mechanism), truth
-    )
+    return journeys_page(mechanism.domain, tracks_in(stream.release(stream.step).table, mechanism), truth)
 
 
 def journeys_page(domain: Any, synthetic: Tracks, truth: Tracks | None = None) -> Page:
@@ -127,9 +124,7 @@ def _ground(domain: Any) -> dict[str, Any]:
     shapely = shapes.library()
     (left, bottom), (right, top) = domain.low, domain.high
     shape = shapes.within(shape, (left, bottom, right, top))
-    shape = shapely.simplify(
-        shape, max(np.subtract(domain.high, domain.low)) / _FINEST, preserve_topology=False
-    )
+    shape = shapely.simplify(shape, max(np.subtract(domain.high, domain.low)) / _FINEST, preserve_topology=False)
     points, owner = shapely.get_coordinates(shapely.get_parts(shape), return_index=True)
     begins = np.ones(len(owner), bool)
     begins[1:] = owner[1:] != owner[:-1]
@@ -171,16 +166,11 @@ def _errors(truth: Tracks, synthetic: Tracks, domain: Any) -> str:
     order, half = rng.permutation(len(truth)), len(truth) // 2
 
     def scored(true: Tracks, other: Tracks) -> TrajectoryError:
-        return trajectory_error(
-            true, other, low=domain.low, high=domain.high, rectangles=rectangles
-        )
+        return trajectory_error(true, other, low=domain.low, high=domain.high, rectangles=rectangles)
 
     found, halves = (
         scored(truth, synthetic),
         scored(truth.pick(order[:half]), truth.pick(order[half : 2 * half])),
     )
-    rows = [
-        (words, f"{getattr(found, name):.3f}", f"{getattr(halves, name):.3f}")
-        for name, words in _MEASURES.items()
-    ]
+    rows = [(words, f"{getattr(found, name):.3f}", f"{getattr(halves, name):.3f}") for name, words in _MEASURES.items()]
     return f"{note(_SCALES)}\n" + table(("measure", "synthetic", "halves of the true ones"), rows)

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from tailrace.mechanisms.base import Estimate
-from tailrace.mechanisms.panel_view import CumulativeView, PanelView, WindowView
-from tailrace.queries import AtLeast, Pattern
+from tailrace.mechanisms.panel.queries import AtLeast, Pattern
+from tailrace.mechanisms.panel.view import CumulativeView, PanelView, WindowView
 from tailrace.report.chart import Line, line_chart
 from tailrace.report.page import Page, bars, figure, page_of, span, steps_of
-from tailrace.stream import Stream
+from tailrace.stream.stream import Stream
 
 # Lines that can be told apart, and rows that are read at a glance.
 _LINES, _ROWS = 6, 12
@@ -51,9 +51,7 @@ def cumulative_page(view: CumulativeView, stream: Stream, _truth: None = None) -
         return lambda step: view.proportion(AtLeast(times=times, of=step), step=step)
 
     most = range(1, view.step + 1)
-    lines = [
-        _line(f"{times} or more", share(times), steps_of(stream, times)) for times in most[:_LINES]
-    ]
+    lines = [_line(f"{times} or more", share(times), steps_of(stream, times)) for times in most[:_LINES]]
     value = _named(view, view.values[1])
     rows = [(f"{times} or more", share(times)(view.step)) for times in most[:_ROWS]]
     table = bars((value, "share of people"), rows, percent=True)

@@ -10,7 +10,7 @@ import numpy as np
 
 from tailrace.calls import told
 from tailrace.errors import StateError
-from tailrace.release import Release
+from tailrace.stream.release import Release
 
 
 class Sink(Protocol):

@@ -19,12 +19,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tailrace.calls import told
-from tailrace.create import PathLike
-from tailrace.durable import place, where, write_file, write_folder
 from tailrace.errors import StateError
-from tailrace.guarding import open_plain
-from tailrace.release import Kind, Release, seconds
 from tailrace.sinks.base import check_same, digest
+from tailrace.storage.durable import place, where, write_file, write_folder
+from tailrace.storage.guarding import open_plain
+from tailrace.stream.directory import PathLike
+from tailrace.stream.release import Kind, Release, seconds
 
 if TYPE_CHECKING:
     import polars as pl

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tailrace.calls import told
-from tailrace.release import Release
 from tailrace.sinks.base import check_same, digest
+from tailrace.stream.release import Release
 
 
 @told

@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 import narwhals as nw
 
 from tailrace.calls import told
-from tailrace.databases import Database, check, connect
-from tailrace.durable import point
 from tailrace.errors import ConfigError, StateError
-from tailrace.release import Release
 from tailrace.sinks.base import check_same, digest, values
+from tailrace.sources.database import Database, check, connect
+from tailrace.storage.durable import point
+from tailrace.stream.release import Release
 
 _ABOUT = {"step": nw.Int64(), "digest": nw.String(), "guarantee": nw.String(), "provenance": nw.String()}
 

@@ -9,9 +9,9 @@ import numpy as np
 from tailrace.calendar import Calendar
 from tailrace.errors import ConfigError
 from tailrace.mechanisms.base import Takes
-from tailrace.plain import to_plain
 from tailrace.sources.base import Batch
 from tailrace.sources.reading import Reader, Rows
+from tailrace.storage.codec import to_plain
 
 if TYPE_CHECKING:
     import polars as pl

@@ -11,8 +11,11 @@ Which step a row goes to depends on its own cells and on when its file appeared,
 
 from __future__ import annotations
 
+import glob
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +27,6 @@ from tailrace.errors import ConfigError, DataError, StateError
 from tailrace.sources import files
 from tailrace.sources.base import Batch, Clock, now
 from tailrace.sources.cut import Late, joined, plain_cut, steps_of
-from tailrace.sources.names import time_in, wildcard
 from tailrace.sources.reading import Reader, Rows
 from tailrace.sources.used import Seen, Use, Used, first
 
@@ -196,7 +198,7 @@ class NamedFiles:
         """The files whose names say a time, with its step."""
         import polars as pl
 
-        from tailrace.times import instants
+        from tailrace.domain.times import instants
 
         found = []
         for file in named_shelf(self.path, self.name, self.deletes).found():
@@ -286,3 +288,21 @@ def _read(file: File, seen: Seen, reader: Reader) -> Rows:
     frame = files.read(file.path, seen.data, reader.columns)
     with files.told(file.path):
         return reader.read(frame)
+
+
+def wildcard(pattern: str) -> str:
+    """What a folder is searched by: every part of a time may be anything.
+
+    >>> wildcard("%Y/cases-%m%d.csv")
+    '*/cases-*.csv'
+    """
+    parts = re.findall(r"%%|(?:%[^%])+|[^%]+", pattern)
+    return "".join("%" if part == "%%" else "*" if part[0] == "%" else glob.escape(part) for part in parts)
+
+
+def time_in(name: str, pattern: str) -> str | None:
+    """The time that a name says, in ISO 8601; None where it is another name."""
+    try:
+        return datetime.strptime(name, pattern).isoformat()
+    except ValueError:
+        return None

@@ -14,10 +14,10 @@ import narwhals as nw
 import numpy as np
 
 from tailrace.calls import told
+from tailrace.counting.plan import unit_of
 from tailrace.domain import Codes, cells
+from tailrace.domain.times import instants, orders
 from tailrace.errors import DataError
-from tailrace.plan import unit_of
-from tailrace.times import instants, orders
 
 if TYPE_CHECKING:
     import polars as pl

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 from tailrace.calendar import Calendar
 from tailrace.calls import told
-from tailrace.databases import Database, Span, check, connect
 from tailrace.errors import ConfigError, DataError
-from tailrace.loss import whole
+from tailrace.privacy.loss import whole
 from tailrace.sources.base import Batch, Clock, now
 from tailrace.sources.cut import Late, joined, plain_cut, steps_of
+from tailrace.sources.database import Database, Span, check, connect
 from tailrace.sources.reading import Reader, text_frame
 
 if TYPE_CHECKING:
@@ -117,6 +117,6 @@ def _typed(texts: pl.Series, timezone: str) -> pl.Series:
     """Times in the database's own spelling."""
     import polars as pl
 
-    from tailrace.times import instants
+    from tailrace.domain.times import instants
 
     return pl.Series(texts.name, instants(texts, timezone=timezone)).dt.replace_time_zone("UTC")

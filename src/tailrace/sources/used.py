@@ -14,9 +14,9 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from tailrace.calls import told
-from tailrace.durable import place, write_file
 from tailrace.errors import Corrupt, StateError
 from tailrace.sources.files import closed, opened
+from tailrace.storage.durable import place, write_file
 
 
 @dataclass(frozen=True)

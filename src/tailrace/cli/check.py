@@ -1,0 +1,67 @@
+"""`tailrace check`: what a curator may know, and nobody else."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from tailrace.cli import say
+from tailrace.config import load
+from tailrace.config.models import Config
+from tailrace.config.opening import reader
+from tailrace.sources import Examination, examine
+from tailrace.sources.files import read, told
+from tailrace.sources.used import Seen
+
+PRIVATE = "PRIVATE: exact numbers, for the curator only. Do not publish them."
+
+
+def check_files(file: Path, files: Sequence[Path], *, json: bool) -> None:
+    """Examine files one by one."""
+    config = load(file)
+    found = {str(path): examined(config, path) for path in files}
+    if json:
+        return say.as_json({"private": PRIVATE, "files": {name: asdict(one) for name, one in found.items()}})
+    say.tell(PRIVATE)
+    for name, examination in found.items():
+        _show(config, name, examination)
+    return None
+
+
+def examined(config: Config, path: Path) -> Examination:
+    """What would become of a file's rows."""
+    read_as = reader(config)
+    frame = read(path, Seen.at(path).data, read_as.columns)
+    with told(path):
+        return examine(read_as, config.calendar, frame)
+
+
+def _show(config: Config, name: str, found: Examination) -> None:
+    facts = [("rows", f"{found.rows:,}"), ("counted", say.share(found.counted, found.rows))]
+    facts.append(("dropped", say.share(found.dropped, found.rows)))
+    facts.append(("outside the domain", say.share(found.outside, found.rows)))
+    if found.garbled:
+        facts.append(("with letters that are not UTF-8", f"{say.share(found.garbled, found.rows)}: save it as UTF-8"))
+    if not found.rows:
+        facts.append(("note", "there are no rows in it, only a header or nothing at all"))
+    if config.source.time is not None:
+        facts.append(("without a readable time", say.share(found.untimed, found.rows)))
+        facts.append(("before the start", say.share(found.early, found.rows)))
+    if config.source.op is not None:
+        facts.append(("neither insert nor delete", say.share(found.unknown_op, found.rows)))
+        facts.append(("deletes", say.share(found.deletes, found.rows)))
+    if found.steps is not None and config.calendar is not None:
+        first, last = found.steps
+        facts.append(("steps", f"{first} ({config.calendar.label(first)}) to {last} ({config.calendar.label(last)})"))
+    say.tell("", name)
+    say.facts(facts)
+    cells = [
+        (one.name, *(_share(part, found.rows) for part in (one.missing, one.unreadable, one.outside)))
+        for one in found.columns
+    ]
+    say.show("", ("column", "missing", "unreadable", "outside the domain"), cells)
+
+
+def _share(part: int | None, whole: int) -> str:
+    return "see above" if part is None else say.share(part, whole)

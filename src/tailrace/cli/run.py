@@ -1,0 +1,117 @@
+"""`tailrace run`."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from tailrace.cli import say
+from tailrace.config import load
+from tailrace.config.models import Config
+from tailrace.config.opening import open_sinks, open_source, open_stream
+from tailrace.errors import DataError, StateError
+from tailrace.pipeline import run
+from tailrace.sources import Frames, Source
+from tailrace.sources.base import now
+from tailrace.storage.store import peek
+from tailrace.stream.release import Release
+from tailrace.stream.stream import Stream
+
+
+def release_steps(file: Path, *, watch: bool, every: float, json: bool) -> None:
+    """Release what is ready; with `watch`, look again and again, and tell of a file or connection that is not in order only once."""
+    config = load(file)
+    lines = open_source(config, live=watch) if config.source.kind == "Lines" else None  # can be listened to only once
+    told = ""
+    while True:
+        try:
+            done = _look(config, lines, watch=watch, json=json)
+            told = ""
+        except (DataError, StateError) as error:
+            if not watch or type(error) not in (DataError, StateError):
+                raise
+            done, sentence = False, str(error)
+            if sentence != told:
+                say.tell(f"{sentence} Looking again every {every:g} s.", err=True)
+            told = sentence
+        if done or not watch:
+            return
+        time.sleep(every)
+
+
+def _look(config: Config, lines: Source | None, *, watch: bool, json: bool) -> bool:
+    """Release every step that is ready; whether no other will ever be."""
+    asked = now()  # before a row is read
+    stood = peek(config.path / "private", "standing")[0]["step"] if config.path.exists() else 0
+    with open_stream(config) as stream:
+        if lines is not None and config.calendar is None:
+            _finish_before(config, stream, stood)
+        source = lines or open_source(config)  # not before the stream is ours: another process may have used files
+        say.interruptible()
+        before, horizon = stream.step, stream.mechanism.horizon
+        console = Console(stderr=True)
+        columns = (
+            TextColumn("Releasing"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("steps"),
+            TimeRemainingColumn(),
+        )
+        with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+            task = bar.add_task("", total=_ready(stream))
+            for release in run(stream, source, open_sinks(config), asked=asked):
+                bar.advance(task)
+                if json or watch:
+                    _tell(config, release, json=json)
+        if not json and not watch:
+            say.tell(*_summary(config, stream, before))
+        return source.over or (horizon is not None and stream.step >= horizon)
+
+
+def _finish_before(config: Config, stream: Stream, stood: int) -> None:
+    """Stop where an earlier run was cut off: rows that are piped in again would count twice, since nothing tells them apart."""
+    sinks = open_sinks(config)
+    lacking = [sink for sink in sinks if not set(range(1, stream.step + 1)) <= sink.holds()]
+    list(run(stream, Frames([]), sinks))
+    if stream.step > stood or lacking:
+        raise StateError(
+            f"Step {stream.step} was finished from what was piped in before, when a run was cut off: pipe in new rows only."
+        )
+
+
+def _ready(stream: Stream) -> int | None:
+    """How many steps the calendar has closed; None where there is none to tell."""
+    if stream.calendar is None:
+        return None
+    closed = stream.calendar.released_by(now())
+    return max(min(closed, stream.mechanism.horizon or closed) - stream.step, 0)  # a clock may be set back
+
+
+def _tell(config: Config, release: Release, *, json: bool) -> None:
+    period = release.provenance.get("period")
+    if json:
+        say.as_line({"step": release.step, "period": period, "folder": _folder(config, release.step)})
+    else:
+        say.tell(f"Released step {release.step}" + (f" ({period})" if period else "") + ".")
+
+
+def _summary(config: Config, stream: Stream, before: int) -> list[str]:
+    horizon = stream.mechanism.horizon
+    of = "" if horizon is None else f" of {horizon}"
+    if stream.step == before:
+        nothing = f"Nothing to release: {config.path.name} stands at step {stream.step}{of}"
+        if stream.step == horizon:
+            return [f"{nothing}, the last. A new stream is a new charge."]
+        if stream.calendar is None:
+            return [f"{nothing}."]
+        closes = stream.calendar.closes(stream.step + 1)
+        return [f"{nothing}; step {stream.step + 1} closes at {closes:%Y-%m-%d %H:%M} UTC."]
+    steps = f"step {stream.step}" if stream.step == before + 1 else f"steps {before + 1} to {stream.step}"
+    return [f"Released {steps}{of}: {_folder(config, stream.step)}", str(stream.guarantee)]
+
+
+def _folder(config: Config, step: int) -> str:
+    return f"{config.path.name}/releases/{step:06d}"

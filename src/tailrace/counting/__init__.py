@@ -1,0 +1,1 @@
+"""Private side: rows in, exact integers out. No noise here."""

@@ -1,0 +1,1 @@
+"""Reading trajectories, and counting where they go."""

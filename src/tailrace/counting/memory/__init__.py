@@ -1,0 +1,21 @@
+"""Unit memory: who has contributed how much, under keyed hashes."""
+
+from tailrace.counting.memory.contributions import bound, counted
+from tailrace.counting.memory.hashing import hash_units
+from tailrace.counting.memory.panel import follow
+from tailrace.counting.memory.recall import LastValues, Missing, Weight
+from tailrace.counting.memory.segment import POINTS, check, clean, discard
+
+__all__ = [
+    "LastValues",
+    "Missing",
+    "POINTS",
+    "Weight",
+    "bound",
+    "check",
+    "clean",
+    "counted",
+    "discard",
+    "follow",
+    "hash_units",
+]

@@ -1,0 +1,47 @@
+"""The rows of one snapshot that each unit may contribute: at most `records` of them, with nothing remembered from step to step.
+
+Privacy: which of a unit's rows are accepted is a function of that unit's own rows in this snapshot: the cells that come first in the order
+of a keyed hash of unit and cell. The key stays, so a unit whose rows stay keeps the same ones. A unit that comes or goes changes
+the counts by its own accepted rows and by nobody else's.
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack, closing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tailrace.counting.memory.batch import Batch
+from tailrace.counting.memory.hashing import words
+from tailrace.counting.plan import Counts, Plan
+from tailrace.errors import ConfigError
+from tailrace.privacy.guarantee import User, Window
+
+_SLICE_BITS = 19  # a slice holds some 2^19 rows
+_MOST = 2**31 - 1
+
+
+def snapshot_counted(plan: Plan, unit: User | Window, frame: Any, *, folder: Path, key: bytes) -> Counts:
+    """What a plan counts of one snapshot; `folder` is for what does not fit in memory."""
+    from tailrace.counting.memory import kernel
+
+    if unit.records is None:
+        raise ConfigError("A snapshot is bounded for a unit with records=, for example User(column='id', records=1).")
+    k0, k1 = words(key)
+    with ExitStack() as stack:
+        batch, nobody = (stack.enter_context(closing(Batch(rows, folder=folder))) for rows in (plan.rows(frame), None))
+        bits = max(0, batch.given.bit_length() - _SLICE_BITS)
+        batch.read(key, bits)
+        nobody.read(key, 0)
+        none, tally = nobody.slice(0), np.zeros(plan.size, np.int64)
+        for s in range(1 << bits):
+            rows = batch.slice(s)
+            accepted, deleted = np.empty(len(rows[0]), np.int64), np.empty(0, np.int64)
+            limit = min(unit.records, _MOST)
+            *_, many, _ = kernel.merge(
+                none, np.empty(0, np.uint32), rows, none, limit, False, k0, k1, accepted, deleted
+            )
+            tally += plan.tally(accepted[:many])
+    return Counts(tally, np.zeros_like(tally))

@@ -1,4 +1,0 @@
-"""Journeys over cells: reading, counting, and walks over graphs.
-
-No noise and no guarantee live here.
-"""

@@ -1,0 +1,1 @@
+"""Panels: people who report one value at every step."""

@@ -1,0 +1,175 @@
+"""Questions about short histories: windows of values.
+
+A query is asked of a panel's view: `release.view.estimate(AtLeast(times=2, of=3))`. Its answer is
+linear in the counts of windows: each window of `length` values has a weight, mostly 0 or 1.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from tailrace.calls import told
+from tailrace.domain.attributes import listed
+from tailrace.errors import ConfigError
+from tailrace.privacy.loss import whole
+
+
+class Query(Protocol):
+    """Any linear question about windows of `length` steps."""
+
+    @property
+    def length(self) -> int: ...
+    def weights(self, values: Sequence[Any]) -> np.ndarray:
+        """The weight of each window, with an axis per step.
+
+        `values` are those of the domain, in the order of their codes.
+        """
+        ...
+
+
+@told
+@dataclass(frozen=True, kw_only=True)
+class AtLeast:
+    """At least `times` of `of` steps with a value.
+
+    Parameters
+    times: how many steps.
+    of: the length of the window.
+    value: the value; None means the second one of two.
+
+    >>> AtLeast(times=1, of=2).weights([0, 1])
+    array([[0., 1.],
+           [1., 1.]])
+    """
+
+    times: int
+    of: int
+    value: Any = None
+
+    def __post_init__(self) -> None:
+        _times(self.times, self.of)
+
+    @property
+    def length(self) -> int:
+        return self.of
+
+    def weights(self, values: Sequence[Any]) -> np.ndarray:
+        code = _code(values, self.value)
+        return _where(len(values), self.of, lambda codes: codes.count(code) >= self.times)
+
+
+@told
+@dataclass(frozen=True, kw_only=True)
+class Spell:
+    """At least `times` steps in a row with a value.
+
+    Parameters
+    times: how many steps in a row.
+    of: the length of the window.
+    value: the value; None means the second one of two.
+
+    >>> Spell(times=2, of=3).weights([0, 1])[1].tolist()
+    [[0.0, 0.0], [1.0, 1.0]]
+    """
+
+    times: int
+    of: int
+    value: Any = None
+
+    def __post_init__(self) -> None:
+        _times(self.times, self.of)
+
+    @property
+    def length(self) -> int:
+        return self.of
+
+    def weights(self, values: Sequence[Any]) -> np.ndarray:
+        code = _code(values, self.value)
+
+        def holds(codes: tuple[int, ...]) -> bool:
+            runs = itertools.groupby(codes)
+            return max(len(list(run)) if same == code else 0 for same, run in runs) >= self.times
+
+        return _where(len(values), self.of, holds)
+
+
+@told
+@dataclass(frozen=True)
+class Pattern:
+    """These values one after the other; `...` means any.
+
+    >>> Pattern(0, ..., 1).length
+    3
+    """
+
+    values: tuple[Any, ...]
+
+    def __init__(self, *values: Any) -> None:
+        if not values:
+            raise ConfigError("A Pattern has at least one value, for example Pattern(0, 1, 1).")
+        object.__setattr__(self, "values", values)
+
+    @property
+    def length(self) -> int:
+        return len(self.values)
+
+    def weights(self, values: Sequence[Any]) -> np.ndarray:
+        wanted = [None if value is ... else _code(values, value, named=True) for value in self.values]
+
+        def holds(codes: tuple[int, ...]) -> bool:
+            return all(want in (None, code) for want, code in zip(wanted, codes, strict=True))
+
+        return _where(len(values), self.length, holds)
+
+
+@told
+@dataclass(frozen=True, eq=False)
+class Weighted:
+    """Any weights of windows.
+
+    `by_window` has an axis per step, and along it a weight for each value of the domain.
+    """
+
+    by_window: np.ndarray
+
+    @property
+    def length(self) -> int:
+        return np.ndim(self.by_window)
+
+    def weights(self, values: Sequence[Any]) -> np.ndarray:
+        weights = np.asarray(self.by_window, float)
+        if weights.shape != (len(values),) * self.length or not self.length:
+            raise ConfigError(f"Weighted takes an axis per step, each of the {len(values)} values of the domain.")
+        return weights
+
+
+def _where(values: int, length: int, holds: Callable[[tuple[int, ...]], bool]) -> np.ndarray:
+    weights = np.zeros((values,) * length)
+    for codes in np.ndindex(weights.shape):
+        weights[codes] = holds(codes)
+    return weights
+
+
+def _code(values: Sequence[Any], value: Any, *, named: bool = False) -> int:
+    """The code of a value; None may be a value."""
+    if value is None and not named:
+        if len([known for known in values if known is not None]) != 2:
+            raise ConfigError(
+                f"The domain has more than two values: say with value= which one is counted, of {listed(values)}."
+            )
+        return 1
+    for code, known in enumerate(values):
+        if known == value and isinstance(known, bool) == isinstance(value, bool):
+            return code
+    raise ConfigError(f"The domain has no such value: ask for one of {listed(values)}.")
+
+
+def _times(times: int, of: int) -> None:
+    whole("of", of)
+    if not 0 <= whole("times", times, least=0) <= of:
+        raise ConfigError("times must not be above of=: at least 2 of 3 steps is times=2, of=3.")

@@ -1,0 +1,1 @@
+"""Places that come and go, on an adaptive tree."""

@@ -1,0 +1,116 @@
+"""The tree of a spatial stream as compiled loops over arrays.
+
+Nodes stand in preorder: a node, all of its first child's subtree, all of its second's. So `inner` alone, whether a node has
+children, says the whole shape: the first child of i is i + 1, and `second[i]` is found in one pass.
+"""
+
+import numpy as np
+from numba import njit
+
+
+@njit(cache=True)
+def gathered(values, inner, second):
+    """The sum over each node's subtree."""
+    sums = values.copy()
+    for i in range(len(inner) - 1, -1, -1):
+        if inner[i]:
+            sums[i] += sums[i + 1] + sums[second[i]]
+    return sums
+
+
+@njit(cache=True)
+def inherited(own, noise, inner, second, area):
+    """(estimate, variance) of every node, with its share of what was measured above it.
+
+    A child's share grows with what was measured inside it, whatever its sign, against a prior: its part of the area, with a
+    weight that is the deviation of the children's noise.
+    """
+    below, drawn = gathered(own, inner, second), gathered(noise, inner, second)
+    above, passed = np.zeros(len(own)), np.zeros(len(own))
+    for i in range(len(inner)):
+        if inner[i]:
+            a, b = i + 1, second[i]
+            both = area[a] + area[b]
+            share = area[a] / both if both > 0 else 0.5
+            prior = np.sqrt(2 * (drawn[a] + drawn[b]))
+            if 0 < share < 1 and prior > 0:
+                share = (abs(below[a]) + prior * share) / (abs(below[a]) + abs(below[b]) + prior)
+            mass, spread = above[i] + own[i], passed[i] + noise[i]
+            above[a], above[b] = share * mass, (1 - share) * mass
+            passed[a], passed[b] = share**2 * spread, (1 - share) ** 2 * spread
+    return above + below, passed + drawn
+
+
+@njit(cache=True)
+def released(total, estimate, variance, inner, leaf, second, area, unsure, far):
+    """Nonnegative counts that add up, from the root down to the leaves; below them, nothing.
+
+    What the children's estimates leave of their parent's count is divided by their variances. A child that is not clearly
+    there (below `unsure` deviations), where half of the parent would be (`far` deviations above it), is empty.
+    """
+    counts, reached = np.zeros(len(inner)), np.zeros(len(inner), np.bool_)
+    counts[0], reached[0] = max(total, 0.0), True
+    for i in range(len(inner)):
+        if not reached[i] or leaf[i] or not inner[i]:
+            continue
+        a, b = i + 1, second[i]
+        reached[a], reached[b] = True, True
+        mass, both = counts[i], variance[a] + variance[b]
+        if area[a] <= 0 or area[b] <= 0:
+            counts[a] = mass if area[a] > 0 else 0.0
+        else:
+            part = variance[a] / both if both > 0 else area[a] / (area[a] + area[b])
+            counts[a] = min(max(estimate[a] + (mass - estimate[a] - estimate[b]) * part, 0.0), mass)
+            smaller = a if estimate[a] <= estimate[b] else b
+            deviation = np.sqrt(variance[smaller])
+            if estimate[smaller] < unsure * deviation and mass / 2 - estimate[smaller] > far * deviation:
+                counts[a] = 0.0 if smaller == a else mass
+        counts[b] = mass - counts[a]
+    return counts
+
+
+@njit(cache=True)
+def grown(counts, inner, second, needed, epoch, limit, least, keep, deepest, before):
+    """The next epoch's tree: (inner, leaf, needed, source, folded).
+
+    A node is divided where its count passes `limit`, or above depth `least`. `source` is the node it was, or -1; a subtree
+    that was not needed for `keep` epochs is `folded` into its root.
+    """
+    capacity = 2 * len(inner) + 64
+    divided, leaf, folded = np.zeros(capacity, np.bool_), np.zeros(capacity, np.bool_), np.zeros(capacity, np.bool_)
+    last, source = np.zeros(capacity, np.int64), np.zeros(capacity, np.int64)
+    size, height, most = 0, 1, 2 * deepest + 4
+    node, level, start = np.zeros(most, np.int64), np.zeros(most, np.int64), np.zeros(most, np.int64)
+    count, live = np.zeros(most), np.zeros(most, np.bool_)
+    count[0], live[0] = counts[0], True
+    while height:
+        height -= 1
+        i, d, first, mass, open_here = node[height], level[height], start[height], count[height], live[height]
+        if size == capacity:
+            capacity *= 2
+            divided, leaf, folded = _longer(divided), _longer(leaf), _longer(folded)
+            last, source = _longer(last), _longer(source)
+        half = np.int64(1) << (deepest - d) >> 1
+        room = before[first + max(2 * half, 1)] - before[first]
+        known = i >= 0 and inner[i]
+        divide = open_here and d < deepest and room > 0 and (mass > limit or d < least)
+        last[size] = epoch if divide else (needed[i] if known else 0)
+        stays = divide or (known and epoch - last[size] < keep)
+        source[size], leaf[size], divided[size] = i, open_here and not divide, stays
+        folded[size] = known and not stays
+        size += 1
+        if stays:
+            share = (before[first + half] - before[first]) / room if room > 0 else 0.5
+            for child in (1, 0):  # the first child is taken from the stack first
+                node[height] = -1 if not known else second[i] if child else i + 1
+                level[height], start[height], live[height] = d + 1, first + child * half, divide
+                count[height] = counts[node[height]] if known else mass * ((1 - share) if child else share)
+                height += 1
+    return divided[:size], leaf[:size], last[:size], source[:size], folded[:size]
+
+
+@njit(cache=True)
+def _longer(array):
+    longer = np.zeros(2 * len(array), array.dtype)
+    longer[: len(array)] = array
+    return longer

@@ -1,0 +1,249 @@
+"""A spatial stream: points that come and go, counted in the leaves of a tree that follows them.
+
+A clock counts insertions and deletions under a small share of the budget. It ends an epoch when enough has happened; the
+epoch's exact net counts, one for each leaf, then get noise once, under the rest of the budget. Everything else is made of what
+was released: the next epoch's leaves, the counts shown, the synthetic points.
+
+Privacy: the declared loss of the declared unit over the horizon, neighbours add/remove. Fix everything released; then the end of
+every epoch and its leaves are fixed: an epoch's leaves are chosen from what was released before it begins, its end by the
+clock and by public schedule (the first release, the longest epoch, the horizon, a retention). One event changes one row of
+the clock, at one step, by one: `clock.loss`. It falls into one epoch and, as leaves are disjoint, into at most one leaf's net
+count, measured once: `atoms.loss`, the full loss of one draw, since no other epoch holds the event. Given the same releases
+the two use independent noise, so the losses add (they are drawn in turn: concurrent composition, which holds for pure and for
+Renyi losses: Vadhan and Wang 2021, Lyu 2022); pure losses stay true though leaves depend on past releases (F1 of the
+selective-counting proof), Gaussian ones since every count depends only on what came before its draw (F2). A user of m insertions
+and d deletions moves the leaves' counts by a - b with nonnegative a, b of 1-norms m and d, wherever they fall:
+`loss(m, d)` of both. A buffer is private until it is measured, and no release looks at it. With `retention`, only insertions
+are counted, each once, and what is older is dropped by the calendar: a record's whole life is one event; a user's, m. (What has run
+out still helps to place the rest: those are numbers already released.)
+Accuracy: a leaf holds one draw for each epoch since it was divided off, and its share of older ones; with a churn of one half the
+number of epochs grows with the logarithm of the number of points, and then by two for each time all points are replaced. The
+error falls as data grow: leaves are divided at a fixed number of deviations of their noise. `view` has the errors.
+Source: PrivStream's stream on a tree (its Algorithms 1 and 5), of which the tree is not taken: a structure from
+released counts needs no PrivTree and no budget. Consistent nonnegative trees as in Hay et al. 2010 and Zhang et al. 2016.
+Departs: epochs end by a noisy clock and use the full budget each; what was measured above a new node is inherited in proportion to what
+is measured in it; the last epoch's change is taken to go on until the next one ends; exact integer noise; points are placed
+so that every box of the partition holds its count to within one, and stay where they are.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from tailrace.calls import told
+from tailrace.counters.choice import allot
+from tailrace.counting.plan import Counts, Plan
+from tailrace.domain import Box
+from tailrace.domain.geometry import Region, Roads
+from tailrace.domain.geometry.partition import area_before, lay_out, partition_of
+from tailrace.errors import ConfigError
+from tailrace.mechanisms.base import Sample, State, Step, Table, Takes
+from tailrace.mechanisms.spatial.epochs import AdaTree, Epochs, Released
+from tailrace.mechanisms.spatial.tree import Tree, groups_of
+from tailrace.mechanisms.spatial.view import SpatialView
+from tailrace.noise import Draws
+from tailrace.noise.atoms import Atoms
+from tailrace.privacy.guarantee import AddRemove, Guarantee, Neighbours, Unit, User, check_events, events_of, promised
+from tailrace.privacy.loss import ZCDP, ApproxDP, Loss, PureDP, whole
+
+_BY_CALENDAR = Fraction(
+    1, 5
+)  # of the clock's share, where a retention ends the epochs and the clock only knows how many there are
+
+
+@dataclass(frozen=True)
+class Held:
+    """What is private: exact counts that were not measured yet, and the clock's sums."""
+
+    buffer: np.ndarray  # (leaves,) net counts of the open epoch; none before its first step
+    waiting: np.ndarray  # (rows,) adds and deletes before the first release
+    clock: Any
+
+
+@told
+@dataclass(frozen=True, kw_only=True)
+class SpatialStream:
+    """Points in `domain`, kept up to date by insertions and deletions.
+
+    `begin` is the step of the first release: what comes before is counted with it. `retention` says that a point leaves by
+    itself so many steps after it came: no deletions are pushed then, and a record's whole life is one event.
+
+    >>> from tailrace import Box, Event, PureDP
+    >>> city = Box(low=(-74.26, 40.48), high=(-73.70, 40.92), columns=("lon", "lat"))
+    >>> SpatialStream(domain=city, privacy=PureDP(epsilon=1), unit=Event(), horizon=365).guarantee.short
+    'epsilon = 1 for one event over 365 steps'
+    """
+
+    domain: Box | Region | Roads
+    privacy: Loss
+    unit: Unit
+    horizon: int | None
+    deletes: bool = None  # type: ignore[assignment]  # None: yes, but with a retention
+    retention: int | None = None
+    begin: int = 1
+    structure: AdaTree = field(default_factory=AdaTree)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.structure, AdaTree):
+            raise ConfigError("structure must be an AdaTree, for example AdaTree(churn=0.25).")
+        for name in ("horizon", "retention", "begin"):
+            if name == "begin" or getattr(self, name) is not None:
+                object.__setattr__(self, name, whole(name, getattr(self, name)))
+        if self.horizon is not None and self.begin > self.horizon:
+            raise ConfigError("begin, the step of the first release, must not lie beyond the horizon.")
+        if self.deletes is None:
+            object.__setattr__(self, "deletes", self.retention is None)
+        check_events(self)
+        if self.retention is not None and self.deletes:
+            raise ConfigError("With a retention points leave by themselves: deletes must be False.")
+        partition_of(self.domain)
+        self.atoms.check()
+        self.clock.init(0)
+
+    @property
+    def takes(self) -> Takes:
+        return Takes.Events
+
+    @property
+    def neighbours(self) -> Neighbours:
+        return AddRemove
+
+    @property
+    def rounds(self) -> int:
+        return 1
+
+    @property
+    def _events(self) -> tuple[int, int]:
+        return events_of(self)
+
+    @property
+    def _rows(self) -> int:
+        return 2 if self.deletes else 1
+
+    @functools.cached_property
+    def _budgets(self) -> tuple[Loss, Loss]:
+        """Of a unit: the clock's and the leaves', pure or zCDP, whichever gives the leaves less noise."""
+        inserted, deleted = self._events
+        share = self.structure.clock if self.retention is None else self.structure.clock * _BY_CALENDAR
+        pure = self.privacy.pure_within().epsilon
+        if not isinstance(self.privacy, PureDP):
+            rho = self.privacy.zcdp_within().rho
+            if (inserted**2 + deleted**2) / (2 * rho) < 2 * ((inserted + deleted) / pure) ** 2:
+                return ZCDP(rho=share * rho), ZCDP(rho=(1 - share) * rho)
+        return PureDP(epsilon=share * pure), PureDP(epsilon=(1 - share) * pure)
+
+    @functools.cached_property
+    def clock(self) -> Any:
+        """The counter of insertions and deletions, with its budget per event."""
+        before = self.begin - 1 if self.retention is None else 0
+        horizon = None if self.horizon is None else self.horizon - before
+        return allot(None, privacy=self._budgets[0], horizon=horizon, events=self._events)
+
+    @functools.cached_property
+    def atoms(self) -> Atoms:
+        """The noise of a leaf's count, with its budget per event."""
+        budget, (inserted, deleted) = self._budgets[1], self._events
+        if isinstance(budget, PureDP):
+            return Atoms(PureDP(epsilon=budget.epsilon / (inserted + deleted)), weight=1)
+        return Atoms(ZCDP(rho=budget.as_zcdp().rho / (inserted**2 + deleted**2)), weight=1)
+
+    @functools.cached_property
+    def _epochs(self) -> Epochs:
+        return Epochs(
+            domain=self.domain,
+            structure=self.structure,
+            counter=self.clock,
+            rows=self._rows,
+            noise=self.atoms.variance(),
+            horizon=self.horizon,
+            begin=self.begin,
+            retention=self.retention,
+        )
+
+    @property
+    def guarantee(self) -> Guarantee:
+        return promised(self, self._loss)
+
+    def _loss(self, inserted: int, deleted: int) -> Loss:
+        """What the clock's and the leaves' noise prove together, in the form that was asked for."""
+        loss = self.clock.loss(inserted, deleted) & self.atoms.loss(inserted, deleted)
+        if isinstance(self.privacy, ApproxDP) and isinstance(loss, ZCDP):
+            return loss.as_approx(delta=self.privacy.delta)
+        return loss
+
+    def init(self) -> State:
+        zero, none, rows = np.zeros((), np.int64), np.zeros(0, np.int64), np.zeros(self._rows, np.int64)
+        flags, parts = none.astype(np.bool_), np.zeros((0, 0), np.int64)
+        public = Released(
+            step=zero,
+            epoch=zero,
+            closed=zero,
+            clock=rows.astype(float),
+            at_close=rows.astype(float),
+            events=np.zeros(()),
+            total=np.zeros(()),
+            recent=np.zeros(0),
+            spans=np.zeros((0, 2), np.int64),
+            tree=Tree(flags, flags, none, parts, parts),
+        )
+        return State(public, Held(none, rows, self.clock.init(self._rows)))
+
+    def plan(self, public: Released) -> Plan:
+        groups = groups_of(self._epochs.tree(public), self.domain)
+        return Plan(codes=self.domain, key=self.unit.column if isinstance(self.unit, User) else None, groups=groups)
+
+    def measure(self, state: State, counts: Counts, noise: Draws) -> Step:
+        public, private = replace(state.public, step=np.asarray(state.public.step + 1)), state.private
+        happened = np.array([counts.adds.sum(), counts.deletes.sum()])[: self._rows] + private.waiting
+        buffer = counts.net + private.buffer if len(private.buffer) else counts.net
+        if public.step < self._epochs.origin:
+            return Step(State(public, replace(private, buffer=buffer, waiting=happened)))
+        ticking, estimates = self.clock.step(private.clock, happened, noise.at("clock"))
+        clock = estimates.astype(float)
+        private = Held(buffer, np.zeros_like(private.waiting), ticking)
+        recent = public.recent
+        if self.retention is not None:
+            recent = np.concatenate([recent, clock])[-self.retention - 1 :]
+        public = replace(public, clock=clock, recent=recent)
+        if self._epochs.ends(public):
+            noisy = buffer + self.atoms.draw(noise.at("leaves"), len(buffer))
+            public, private = self._epochs.close(public, noisy), replace(private, buffer=buffer[:0])
+        return Step(State(public, private))
+
+    def view(self, public: Released) -> SpatialView | None:
+        if not public.epoch or public.step < self.begin:
+            return None
+        layout = lay_out(public.tree.inner, self.domain)
+        counts, variance = self._epochs.counts(public, layout)
+        return SpatialView.of(
+            self.domain,
+            public.tree,
+            layout,
+            counts,
+            variance,
+            total_variance=self._epochs.total_variance(public),
+            pending=max(self._epochs.pending(public), 0.0),
+        )
+
+    def sample(self, view: SpatialView | None, previous: Table, rng: np.random.Generator) -> Sample:
+        stayed, places = np.zeros(len(previous.cells), np.bool_), np.zeros(0, np.int64)
+        partition = partition_of(self.domain)
+        if view is not None:
+            from tailrace.mechanisms.spatial.points import in_order, placed
+
+            before = partition.places[previous.cells]
+            many = len(before) > self.domain.size // 16
+            order = in_order(before, self.domain.size) if many else np.argsort(before, kind="stable")
+            stayed[order], places = placed(
+                view.inner, view.second, view.counts, before[order], area_before(self.domain), partition.depth, rng
+            )
+        cells = partition.cells[places]
+        values = self.domain.decode(cells, rng)
+        rest: Any = slice(None) if stayed.all() else stayed
+        columns = {name: np.concatenate([previous.columns[name][rest], values[name]]) for name in self.domain.columns}
+        return Sample(Table(np.concatenate([previous.cells[rest], cells]), columns), stayed)

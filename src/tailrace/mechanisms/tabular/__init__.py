@@ -1,0 +1,1 @@
+"""Tables of many columns, kept up to date."""

@@ -1,0 +1,169 @@
+"""From where to where trajectories go: a density of pairs of ends, fitted to what was released.
+
+Pairs of fine cells are far too many to be measured. What is measured: how many ends lie in each cell, how far apart the two ends are,
+and how many trajectories go between coarse cells, in either direction. The pairs are then those of a gravity model, in which the
+chance of a pair is the product of its ends and of a factor for their distance, fitted by turns to the first two; and
+where coarse pairs stand out from that, they are scaled to what was measured. All of it sees released numbers alone.
+Source: gravity models and their fit are folklore (Deming and Stephan 1940).
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tailrace.domain.geometry.partition import partition_of
+from tailrace.mechanisms.trajectories.counts import FAR, REACH, paired
+from tailrace.mechanisms.trajectories.fit import summed
+
+_FITS = 6  # rounds of the gravity model's fit
+_SPIKES, _SPREAD = 0.003, 1.0  # of coarse pairs around the gravity model
+_SMALLEST = 1e-9  # of the largest pair: smaller ones are not drawn
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """A density of pairs of cells, of a grid that distances are measured on; and where the ends lie inside them."""
+
+    domain: Any
+    cells: np.ndarray  # (cells,) of that grid that hold some of the domain, in the order of the halving
+    density: np.ndarray  # (cells, cells) from, to
+    within: (
+        np.ndarray
+    )  # (3,) chances that two ends in one cell lie in one a fourth as wide, half as wide, or anywhere in it
+    before: np.ndarray  # (places + 1,) the density of ends before each place of the domain
+
+    def draw(self, many: int, rng: np.random.Generator) -> np.ndarray:
+        """(2, many) cells of the domain: pairs as evenly as can be, ends by their density."""
+        flat = self.density.reshape(-1)
+        kept = np.flatnonzero(flat > flat.max(initial=0.0) * _SMALLEST)
+        sums = np.cumsum(flat[kept], dtype=float)
+        chosen = np.searchsorted(sums, (np.arange(many) + rng.random()) / many * sums[-1])
+        pair = rng.permutation(kept[np.minimum(chosen, len(kept) - 1)])
+        first, last = self.cells[pair // len(self.cells)], self.cells[pair % len(self.cells)]
+        side = min(REACH, self.domain.side)
+        start = self._place(first, side, rng)
+        stop = self._place(last, side, rng)
+        same = np.flatnonzero(first == last)
+        kind = rng.choice(3, len(same), p=self.within)
+        for finer, code in ((4, 0), (2, 1)):
+            fine = min(side * finer, self.domain.side)
+            near = same[kind == code]
+            stop[near] = self._place(start[near] >> self._shift(fine), fine, rng)
+        return partition_of(self.domain).cells[np.stack([start, stop])]
+
+    def _shift(self, side: int) -> int:
+        return partition_of(self.domain).depth - 2 * (side.bit_length() - 1)
+
+    def _place(self, nodes: np.ndarray, side: int, rng: np.random.Generator) -> np.ndarray:
+        """A place inside each cell of a grid, by the density of ends."""
+        shift = self._shift(side)
+        low, high = self.before[nodes << shift], self.before[(nodes + 1) << shift]
+        target = low + rng.random(len(nodes)) * (high - low)
+        place = np.searchsorted(self.before, np.minimum(target, np.nextafter(high, 0.0)), side="right") - 1
+        return np.clip(place, nodes << shift, ((nodes + 1) << shift) - 1)
+
+
+def fitted(
+    domain: Any, ends: np.ndarray, distances: np.ndarray, pairs: list[tuple[np.ndarray, float]], number: float
+) -> Pairs:
+    """The density of pairs, of `ends` (a density over the places of the domain), noisy distances, and noisy pairs of coarser grids with
+    the scales of their noise, of so many trajectories."""
+    side = min(REACH, domain.side)
+    coarse = summed(ends, side * side)
+    cells = np.flatnonzero(coarse > 0)
+    shares = np.maximum(distances, 1.0) / np.maximum(distances, 1.0).sum()
+    density = _gravity(coarse[cells] / coarse.sum(), _bins(domain, cells), np.append(shares[:3].sum(), shares[3:]))
+    if pairs and number > 0:
+        density *= _ratios(density, cells, pairs, number, side)
+    return Pairs(domain, cells, density, shares[:3] / shares[:3].sum(), np.append(0.0, np.cumsum(ends)))
+
+
+@functools.lru_cache(maxsize=2)
+def _distance_bins(domain: Any) -> np.ndarray:
+    side = min(REACH, domain.side)
+    partition = partition_of(domain)
+    step = domain.side // side
+    corner = partition.cells[np.arange(side * side) << (partition.depth - 2 * (side.bit_length() - 1))]
+    x, y = (axis // step for axis in np.divmod(corner, domain.side))
+    square = (x[:, None] - x) ** 2 + (y[:, None] - y) ** 2
+    return np.searchsorted(FAR, np.sqrt(square), side="right").astype(np.int8)
+
+
+def _bins(domain: Any, cells: np.ndarray) -> np.ndarray:
+    """(cells, cells) the bin of the distance of each pair; 0: the same cell."""
+    return _distance_bins(domain)[np.ix_(cells, cells)]
+
+
+def _gravity(ends: np.ndarray, bins: np.ndarray, shares: np.ndarray) -> np.ndarray:
+    """(cells, cells) the product of both ends and of a factor for each bin, such that rows, columns and bins add up as they should."""
+    ends = ends.astype(np.float32)
+    density = np.outer(ends, ends)
+    flat = bins.reshape(-1)
+    for _ in range(_FITS):
+        now = np.bincount(flat, density.reshape(-1), minlength=len(shares))
+        density *= np.divide(shares, now, out=np.zeros(len(shares)), where=now > 0).astype(np.float32)[bins]
+        for axis in (1, 0):
+            sums = density.sum(axis=axis, keepdims=True)
+            density *= np.divide(ends.reshape(sums.shape), sums, out=np.zeros_like(sums), where=sums > 0)
+    return density / density.sum()
+
+
+def _ratios(
+    density: np.ndarray, cells: np.ndarray, pairs: list[tuple[np.ndarray, float]], number: float, side: int
+) -> np.ndarray:
+    """(cells, cells) how many times as many as the model says, from pairs of cells of coarser and finer grids.
+
+    A pair is looked into more finely where it holds more than the noise of what is inside.
+    """
+    ratio, size = np.full((1, 1), number), 1
+    looked = np.ones((1, 1), bool)
+    for found, scale in pairs:
+        nodes = round((np.sqrt(8 * len(found) + 1) - 1) / 2)
+        group = cells // (side * side // nodes)
+        model = _grouped(density, group, nodes)
+        both = model + model.T
+        both[np.diag_indices(nodes)] /= 2
+        each = nodes // size
+        low, high = np.triu_indices(nodes)
+        inside, parent = looked[low // each, high // each], (low // each, high // each)
+        low, high, parent = low[inside], high[inside], tuple(part[inside] for part in parent)
+        expected = both[low, high] * ratio[parent]
+        noisy = found[paired(low, high, nodes)]
+        key = np.minimum(*parent) * size + np.maximum(*parent)
+        whole = np.bincount(key, expected, minlength=size * size).astype(float)
+        better = _shrunk(noisy, expected, whole[key], scale)
+        sums = np.bincount(key, better, minlength=size * size).astype(float)
+        better *= np.divide(whole, sums, out=np.ones_like(whole), where=sums > 0)[key]
+        finer = np.repeat(np.repeat(ratio, each, axis=0), each, axis=1)
+        scaled = np.divide(better, both[low, high], out=np.zeros_like(better), where=both[low, high] > 0)
+        finer[low, high] = finer[high, low] = scaled
+        more = np.zeros((nodes, nodes), bool)
+        more[low, high] = more[high, low] = better > scale
+        ratio, size, looked = finer, nodes, more
+    group = cells // (side * side // size)
+    return (ratio / number)[np.ix_(group, group)]
+
+
+def _shrunk(found: np.ndarray, expected: np.ndarray, within: np.ndarray, scale: float) -> np.ndarray:
+    """Noisy counts of pairs that are parts of others (`within`): near what is expected, or, seldom, as large as they seem."""
+    crowd = (_SPREAD * expected) ** 2 + 0.5 * expected
+    among = np.maximum(expected + crowd / (crowd + 2 * scale**2) * (found - expected), 0.0)
+    deviation = np.sqrt(scale**2 + crowd)
+    usual = (1 - _SPIKES) / (2 * deviation) * np.exp(-np.minimum(np.abs(found - expected) / deviation, 60.0))
+    tail = np.where(found > 0, 1.0, np.exp(-np.minimum(np.abs(found) / scale, 60.0)))
+    special = _SPIKES * tail / np.maximum(within, scale)
+    chance = special / (usual + special)
+    return chance * np.maximum(found, 0.0) + (1 - chance) * among
+
+
+def _grouped(density: np.ndarray, group: np.ndarray, nodes: int) -> np.ndarray:
+    """(nodes, nodes) the density of pairs of groups of cells."""
+    present, start = np.unique(group, return_index=True)
+    sums = np.add.reduceat(np.add.reduceat(density, start, axis=0, dtype=float), start, axis=1)
+    found = np.zeros((nodes, nodes))
+    found[np.ix_(present, present)] = sums
+    return found

@@ -1,0 +1,92 @@
+"""The cells that trajectories are followed on: where they lie, and which of them touch; all of it public."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tailrace.domain.geometry.graph import Graph, adjacency
+from tailrace.domain.geometry.partition import area_before, partition_of
+
+
+@dataclass(frozen=True)
+class Leaves:
+    """Nodes of the halving of a domain that cover all of its geometry, each once, in the order of their places."""
+
+    depth: np.ndarray  # (leaves,) halvings
+    index: np.ndarray  # (leaves,) among the nodes of that depth
+
+    @classmethod
+    def none(cls) -> Leaves:
+        return cls(np.zeros(0, np.int64), np.zeros(0, np.int64))
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """Where leaves lie, and the graph of those that touch."""
+
+    domain: Any
+    index: np.ndarray  # (cells,) among the nodes of their depth
+    first: np.ndarray  # (cells,) the first place of each leaf
+    last: np.ndarray  # (cells,) the one after the last
+    low: np.ndarray  # (cells, 2) corners, in the domain's coordinates
+    high: np.ndarray  # (cells, 2)
+    homes: np.ndarray  # (cells of the domain,) the leaf that each lies in, or -1
+    graph: Graph
+
+    @property
+    def cells(self) -> int:
+        return len(self.first)
+
+    @functools.cached_property
+    def middle(self) -> np.ndarray:
+        """(cells, 2) in cells of the domain."""
+        width = (np.array(self.domain.high) - np.array(self.domain.low)) / self.domain.side
+        return ((self.low + self.high) / 2 - np.array(self.domain.low)) / width
+
+    @functools.cached_property
+    def directions(self) -> np.ndarray:
+        """(edges,) of the compass, in eighths of a circle: the nearest to the line from middle to middle."""
+        across, up = (self.middle[self.graph.targets] - self.middle[self.graph.sources]).T
+        return np.rint(np.arctan2(up, across) * 4 / np.pi).astype(np.int64) & 7
+
+    def apart(self, first: np.ndarray, last: np.ndarray) -> np.ndarray:
+        """The fewest moves between cells of one size, if all cells between them are there: those of a king on a board."""
+        width = (self.high - self.low)[0] / (np.array(self.domain.high) - np.array(self.domain.low)) * self.domain.side
+        return np.rint(np.abs(self.middle[first] - self.middle[last]) / width).max(axis=1, initial=0).astype(np.int64)
+
+    def draw(self, cells: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """A cell of the domain inside each leaf, by the measure of what it holds of the geometry."""
+        before = area_before(self.domain)
+        start, stop = before[self.first], before[self.last]
+        target = start[cells] + rng.random(len(cells)) * (stop - start)[cells]
+        target = np.minimum(target, np.nextafter(stop[cells], 0.0))  # the end of a leaf belongs to the next one
+        return partition_of(self.domain).cells[np.searchsorted(before, target, side="right") - 1]
+
+
+def layout_of(domain: Any, leaves: Leaves) -> Layout:
+    """Where these leaves of a domain lie; made once."""
+    return _layout(domain, leaves.depth.tobytes(), leaves.index.tobytes())
+
+
+@functools.lru_cache(maxsize=4)
+def even_layout(domain: Any, side: int) -> Layout:
+    """A grid of so many cells a side: those that hold some of the domain."""
+    before, depth = area_before(domain), 2 * (side.bit_length() - 1)
+    index = np.flatnonzero(np.diff(before[:: domain.size >> depth]) > 0)
+    return layout_of(domain, Leaves(np.full(len(index), depth), index))
+
+
+@functools.lru_cache(maxsize=4)
+def _layout(domain: Any, depths: bytes, indices: bytes) -> Layout:
+    from tailrace.domain.geometry import partition_kernel as kernel
+
+    depth, index = np.frombuffer(depths, np.int64), np.frombuffer(indices, np.int64)
+    partition = partition_of(domain)
+    first, last = (part << (partition.depth - depth) for part in (index, index + 1))
+    homes = kernel.group_of(partition.places, first, last)
+    low, high = partition.box(depth, index)
+    return Layout(domain, index, first, last, low, high, homes, adjacency(partition, depth, index))

@@ -1,0 +1,100 @@
+"""What a release of trajectories promises: how the parts of a mechanism share its budget, and what their losses make together.
+
+Whatever is counted of trajectories, one unit adds nonnegative parts, at most WHOLE in all: it moves a vector of counts by at most WHOLE in
+the 1-norm, and therefore in the 2-norm. Noise of scale WHOLE / epsilon is epsilon-DP then, of variance WHOLE^2 / (2 rho) rho-zCDP. The
+parts follow one another, each with noise of its own, and what one counts may depend on what was released before: losses add up.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Mapping, Sequence
+from fractions import Fraction
+from typing import Any
+
+from tailrace.counting.journeys.masses import LEAST, WHOLE
+from tailrace.domain.geometry.partition import partition_of
+from tailrace.errors import ConfigError
+from tailrace.noise import drawable
+from tailrace.noise.atoms import Atoms
+from tailrace.privacy.guarantee import AddRemove, Event, Guarantee, Unit, User, check_privacy
+from tailrace.privacy.loss import ZCDP, ApproxDP, Loss, Number, PureDP, exact
+
+Budget = PureDP | ZCDP
+
+
+def part_of(budget: Budget, share: Number) -> Budget:
+    """A part of a loss: of epsilon, or of rho."""
+    part = exact("share", share)
+    return PureDP(epsilon=part * budget.epsilon) if isinstance(budget, PureDP) else ZCDP(rho=part * budget.rho)
+
+
+def atoms_of(budget: Budget, whole: int = WHOLE) -> Atoms:
+    """Noise for parts of which one unit moves at most `whole`: in the 1-norm, and therefore in the 2-norm."""
+    atoms = Atoms(budget, weight=whole if isinstance(budget, PureDP) else whole**2)
+    atoms.check()
+    return atoms
+
+
+def whole_within(budgets: Iterable[Budget]) -> int:
+    """The parts of one unit: WHOLE, halved while some budget's noise for so many would be beyond the sampler's range."""
+    each = list(budgets)
+    whole = WHOLE
+    while whole > LEAST and not all(_drawable(budget, whole) for budget in each):
+        whole //= 2
+    return whole
+
+
+def _drawable(budget: Budget, whole: int) -> bool:
+    pure = isinstance(budget, PureDP)
+    return drawable(Atoms(budget, whole if pure else whole**2).scale, gaussian=not pure)
+
+
+def budgets(privacy: Loss, shares: Mapping[str, Any]) -> dict[str, Any]:
+    """What each part may lose: its share of epsilon, or of rho; under ApproxDP of whichever makes less noise.
+
+    >>> budgets(PureDP(epsilon=1), {"trips": 3, "moves": 1})
+    {'trips': PureDP(epsilon='0.75'), 'moves': PureDP(epsilon='0.25')}
+    """
+    whole = sum(shares.values())
+    parts = {name: Fraction(share, whole) for name, share in shares.items()}
+    pure = {}
+    if not isinstance(privacy, ZCDP):
+        pure = {name: PureDP(epsilon=part * privacy.epsilon) for name, part in parts.items()}
+    if isinstance(privacy, PureDP):
+        return pure
+    rho = privacy.zcdp_within().rho
+    if pure and sum(2 / one.epsilon**2 for one in pure.values()) <= sum(
+        1 / (2 * rho * part) for part in parts.values()
+    ):
+        return pure
+    return {name: ZCDP(rho=part * rho) for name, part in parts.items()}
+
+
+def promise(losses: Sequence[Loss], privacy: Loss, unit: Unit) -> Guarantee:
+    """The guarantee of parts with these losses: for one trajectory, or for one person with all of theirs."""
+    loss = functools.reduce(lambda one, other: one & other, losses)
+    if isinstance(privacy, ApproxDP) and isinstance(loss, ZCDP):
+        loss = loss.as_approx(delta=privacy.delta)
+    if isinstance(unit, Event):
+        return Guarantee(loss, unit, AddRemove, 1, record="trajectory", deletes=False)
+    return Guarantee(loss, unit, AddRemove, 1, deletes=False)
+
+
+def check(domain: Any, privacy: Loss, unit: Unit, trajectory: str, order: str) -> None:
+    """Refuse what no mechanism for trajectories can be made of."""
+    check_privacy(privacy)
+    person = isinstance(unit, User) and unit.events is None and unit.records is None
+    if not isinstance(unit, Event) and not person:
+        raise ConfigError(
+            "unit must be Event(), which is one trajectory, or User(column=...), one person with all of theirs: no bound on their "
+            "number is needed."
+        )
+    for name, column in (("trajectory", trajectory), ("order", order)):
+        if not isinstance(column, str) or not column:
+            raise ConfigError(f"{name} must name a column, for example {name}='{name}'.")
+    partition_of(domain)
+    if len(domain.columns) != 2:
+        raise ConfigError("domain must have two columns: trajectories are followed on a map.")
+    if len({trajectory, order, *domain.columns}) < 4:
+        raise ConfigError("trajectory, order and the columns of domain must be different columns.")

@@ -1,0 +1,1 @@
+"""Random walks over cells, conditioned on both ends."""

@@ -1,0 +1,1 @@
+"""PrivStream: a PrivTree whose leaves are counted continually."""

@@ -1,0 +1,192 @@
+"""A tree in arrays, grown from the root at every step, with the counts that keep it consistent.
+
+For every node that was ever visited, in rows that never move: `own` is what was measured at the node while it was a leaf (the
+last estimate of its counter), `below` the sum of `own` over its descendants, `above` its share of what was measured at its
+ancestors (C_n, C_d and C_a of PrivStream, Algorithm 7). Then above + own + below is the consistent extension of all
+measurements, and a step touches the nodes of its own tree and no others: below a leaf nothing changes, and a node that was
+never visited has only its share of what is above.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+
+import numpy as np
+
+from tailrace.noise import Draws
+from tailrace.papers.privtree.splits import SplitCoin
+
+
+@dataclass(frozen=True)
+class Nodes:
+    """Every node that was ever in a tree; the root is row 0."""
+
+    depth: np.ndarray  # (rows,) halvings
+    index: np.ndarray  # (rows,) among the nodes of its depth
+    first: np.ndarray  # (rows,) row of the first child, the others follow it; -1: never split
+    counter: np.ndarray  # (rows,) row of its counter; -1: never a leaf
+    fed: np.ndarray  # (rows,) steps as a leaf
+    own: np.ndarray  # (rows,)
+    below: np.ndarray  # (rows,)
+    above: np.ndarray  # (rows,)
+    own_variance: np.ndarray  # (rows,) of own
+    below_variance: np.ndarray  # (rows,) of below
+    above_variance: np.ndarray  # (rows,) of above
+
+    @classmethod
+    def none(cls) -> Nodes:
+        """Before the first tree."""
+        whole = {"depth", "index", "first", "counter", "fed"}
+        names = (field.name for field in dataclasses.fields(cls))
+        return cls(**{name: np.zeros(0, np.int64 if name in whole else float) for name in names})
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The public frame of a tree: halvings in all, halvings of a split, splits at most, and the weight before each place."""
+
+    halvings: int
+    halvings_each: int
+    deepest: int
+    cumulative: np.ndarray  # (places + 1,)
+
+    @property
+    def fan_out(self) -> int:
+        return 1 << self.halvings_each
+
+    def span(self, depth: np.ndarray, index: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The first place of each node, and the first one after it."""
+        shift = self.halvings - depth
+        return index << shift, (index + 1) << shift
+
+    def weight(self, depth: np.ndarray, index: np.ndarray) -> np.ndarray:
+        """The public weight (area, length) of each node."""
+        start, stop = self.span(depth, index)
+        return self.cumulative[stop] - self.cumulative[start]
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Sums before each of the sorted places at which something was added or deleted."""
+
+    places: np.ndarray  # (places touched,)
+    adds: np.ndarray  # (places touched + 1,)
+    net: np.ndarray  # (places touched + 1,)
+
+    def among(self, sums: np.ndarray, start: np.ndarray, stop: np.ndarray) -> np.ndarray:
+        """How many lie from `start` up to `stop`."""
+        return sums[np.searchsorted(self.places, stop)] - sums[np.searchsorted(self.places, start)]
+
+
+class Growth:
+    """The tree of one step while it is made: rows with room to spare, and the splits level by level."""
+
+    def __init__(self, nodes: Nodes, grid: Grid) -> None:
+        self.grid = grid
+        self.rows = len(nodes.depth)
+        self._names = [field.name for field in dataclasses.fields(nodes)]
+        for name in self._names:
+            array = getattr(nodes, name)
+            setattr(self, name, np.concatenate([array, np.zeros(self.rows // 4 + 64, array.dtype)]))
+        if not self.rows:
+            self.rows, self.first[0], self.counter[0] = 1, -1, -1  # the root
+        self.levels: list[np.ndarray] = []  # rows of the nodes of each level, in order
+        self.splits: list[np.ndarray] = []  # which of them split
+
+    depth: np.ndarray
+    index: np.ndarray
+    first: np.ndarray
+    counter: np.ndarray
+    fed: np.ndarray
+    own: np.ndarray
+    below: np.ndarray
+    above: np.ndarray
+    own_variance: np.ndarray
+    below_variance: np.ndarray
+    above_variance: np.ndarray
+
+    def grow(self, batch: Batch, coin: SplitCoin, noise: Draws) -> None:
+        """From the root down: a level of nodes, a coin for each, the children of those that split."""
+        level = np.zeros(1, np.int64)
+        public = np.maximum(self._total(level), 0.0)
+        for depth in range(self.grid.deepest + 1):
+            self.levels.append(level)
+            if depth == self.grid.deepest:  # whether one would split is not observed, so nothing is drawn
+                self.splits.append(np.zeros(len(level), np.bool_))
+                return
+            start, stop = self.grid.span(self.depth[level], self.index[level])
+            split = coin.draw(noise.at("split", depth), public, batch.among(batch.adds, start, stop), depth)
+            self.splits.append(split)
+            if not split.any():
+                return
+            level, public = self._descend(level[split], public[split])
+
+    def _descend(self, parents: np.ndarray, public: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The children of nodes that have any weight, with the nonnegative, consistent counts that decide about them."""
+        self._visit(parents[self.first[parents] < 0])
+        children = self.first[parents][:, None] + np.arange(self.grid.fan_out)
+        weight = self.grid.weight(self.depth[children], self.index[children])
+        even = weight / weight.sum(axis=1, keepdims=True)
+        self.above[children] = even * (self.above[parents] + self.own[parents])[:, None]
+        passed = self.above_variance[parents] + self.own_variance[parents]
+        self.above_variance[children] = even**2 * passed[:, None]
+        level, shares = children.reshape(-1), self._shares(children, even) * public[:, None]
+        there = weight.reshape(-1) > 0
+        return level[there], shares.reshape(-1)[there]
+
+    def _shares(self, children: np.ndarray, even: np.ndarray) -> np.ndarray:
+        """Each child's part of its parent's public count: by its own where that is positive; evenly where none is."""
+        positive = np.maximum(self._total(children), 0.0)
+        sums = positive.sum(axis=1, keepdims=True)
+        return np.where(sums > 0, positive / np.where(sums > 0, sums, 1.0), even)
+
+    def _total(self, rows: np.ndarray) -> np.ndarray:
+        return self.above[rows] + self.own[rows] + self.below[rows]
+
+    def _visit(self, parents: np.ndarray) -> None:
+        """Rows for the children of nodes that never split before."""
+        new, fan_out = len(parents) * self.grid.fan_out, self.grid.fan_out
+        while self.rows + new > len(self.depth):
+            for name in self._names:
+                array = getattr(self, name)
+                setattr(self, name, np.concatenate([array, np.zeros(len(array), array.dtype)]))
+        rows = slice(self.rows, self.rows + new)
+        self.first[parents] = self.rows + fan_out * np.arange(len(parents))
+        self.depth[rows] = np.repeat(self.depth[parents] + self.grid.halvings_each, fan_out)
+        self.index[rows] = (self.index[parents][:, None] * fan_out + np.arange(fan_out)).reshape(-1)
+        self.first[rows] = self.counter[rows] = -1
+        self.rows += new
+
+    def leaves(self) -> np.ndarray:
+        """The rows of the leaves in the order of the places they cover."""
+        rows = np.concatenate([level[~split] for level, split in zip(self.levels, self.splits, strict=True)])
+        return rows[np.argsort(self.grid.span(self.depth[rows], self.index[rows])[0])]
+
+    def inner(self) -> np.ndarray:
+        """The rows of all nodes above the leaves, from the root down."""
+        return np.concatenate([level[split] for level, split in zip(self.levels, self.splits, strict=True)])
+
+    def gather(self) -> None:
+        """From the leaves up: what was measured below each node that split."""
+        for level, split in zip(reversed(self.levels), reversed(self.splits), strict=True):
+            parents = level[split]
+            children = self.first[parents][:, None] + np.arange(self.grid.fan_out)
+            self.below[parents] = (self.own[children] + self.below[children]).sum(axis=1)
+            variances = self.own_variance[children] + self.below_variance[children]
+            self.below_variance[parents] = variances.sum(axis=1)
+
+    def nonnegative(self, leaves: np.ndarray) -> np.ndarray:
+        """The nonnegative, consistent counts of the leaves after this step's measurements."""
+        counts = np.zeros(self.rows)
+        counts[0] = max(float(self._total(np.zeros(1, np.int64))[0]), 0.0)
+        for level, split in zip(self.levels, self.splits, strict=True):
+            parents = level[split]
+            children = self.first[parents][:, None] + np.arange(self.grid.fan_out)
+            weight = self.grid.weight(self.depth[children], self.index[children])
+            shares = self._shares(children, weight / weight.sum(axis=1, keepdims=True))
+            counts[children] = shares * counts[parents][:, None]
+        return counts[leaves]
+
+    def nodes(self) -> Nodes:
+        return Nodes(**{name: getattr(self, name)[: self.rows].copy() for name in self._names})

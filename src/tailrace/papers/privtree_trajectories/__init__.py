@@ -1,0 +1,1 @@
+"""Trajectories over the cells of a PrivTree."""

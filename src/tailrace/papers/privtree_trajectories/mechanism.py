@@ -1,0 +1,176 @@
+"""Trajectories by PrivTree, corrected: cells of a map that follow the data, a chain on them, and walks between given ends.
+
+The first round of counting finds where the points of all trajectories lie, and draws the cells of a map from that, small ones where
+there are many. The second one follows the trajectories from cell to cell: from where to where they go, and along which edges of
+the public graph of cells that touch. Synthetic trajectories are walks over that graph, drawn for given ends.
+
+Privacy: the declared loss of the declared unit, neighbours add/remove. A unit is one trajectory, whole, or one person with all of
+theirs. Whatever is counted, one unit adds nonnegative parts of at most WHOLE in all: its points, its transitions, its trips share
+one whole (`journeys.moves`), in whole numbers that are never rounded up beyond it. So every vector of counts moves by at most WHOLE in the
+1-norm, and in the 2-norm; each part of the mechanism says in its own file what its noise proves for that, and the losses add up:
+the second round's counts depend on the first round's release, which adaptive composition of pure and of zCDP losses allows.
+Nothing else is released. Which edges and pairs of cells there are follows from the cells; no count that is zero is left without noise.
+Under ApproxDP the parts share epsilon (pure) or the rho within it, whichever makes less noise.
+Accuracy: a trajectory of t transitions shows each with 1 / t of its weight, so long ones are seen through more noise. `view` has errors.
+Source: Kumar's dissertation, chapter 5, Algorithm 21; PrivTree (Zhang, Xiao, Xie 2016).
+Departs: the parts say where; sampled walks have exactly the law of the chain given both ends and the length (`journeys.walks`).
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from tailrace.calls import told
+from tailrace.counting.journeys.reading import Reading
+from tailrace.domain import Box
+from tailrace.domain.geometry import Region, Roads
+from tailrace.errors import ConfigError
+from tailrace.mechanisms.base import Nothing, Sample, State, Step, Table, Takes
+from tailrace.mechanisms.trajectories.layout import Leaves, layout_of
+from tailrace.mechanisms.trajectories.plan import JourneyPlan, Points, Tally
+from tailrace.mechanisms.trajectories.promise import budgets, check, promise
+from tailrace.models.walks.walks import walks
+from tailrace.noise import Draws
+from tailrace.papers.privtree_trajectories.cells import PrivTreeCells
+from tailrace.papers.privtree_trajectories.lengths import ProbableLengths
+from tailrace.papers.privtree_trajectories.transitions import Transitions, repeated
+from tailrace.papers.privtree_trajectories.trips import PrivTreeTrips
+from tailrace.papers.privtree_trajectories.view import PrivTreeTrajectoriesView
+from tailrace.privacy.guarantee import AddRemove, Guarantee, Neighbours, Unit, User
+from tailrace.privacy.loss import Loss
+
+
+@dataclass(frozen=True)
+class Released:
+    """What has been released: the cells after the first round, all the rest after the second."""
+
+    round: np.ndarray  # ()
+    leaves: Leaves
+    moves: Any
+    trips: Any
+
+
+@told
+@dataclass(frozen=True, kw_only=True)
+class PrivTreeTrajectories:
+    """Journeys in `domain`: rows with the id of a `trajectory`, its `order` (a number or a time), and a place.
+
+    `unit=Event()` protects one trajectory, `User(column=...)` one person with all of theirs.
+
+    >>> from tailrace import Box, Event, PureDP
+    >>> city = Box(low=(116.15, 39.75), high=(116.60, 40.10), columns=("lon", "lat"))
+    >>> trips = PrivTreeTrajectories(domain=city, privacy=PureDP(epsilon=1), unit=Event(), trajectory="trip", order="time")
+    >>> trips.guarantee.short
+    'epsilon = 1 for one trajectory over 1 step'
+    """
+
+    domain: Box | Region | Roads
+    privacy: Loss
+    unit: Unit
+    trajectory: str
+    order: str
+    cells: PrivTreeCells = field(default_factory=PrivTreeCells)
+    moves: Transitions = field(default_factory=Transitions)
+    trips: PrivTreeTrips = field(default_factory=PrivTreeTrips)
+    lengths: ProbableLengths = field(default_factory=ProbableLengths)
+
+    def __post_init__(self) -> None:
+        check(self.domain, self.privacy, self.unit, self.trajectory, self.order)
+        kinds = {"cells": PrivTreeCells, "moves": Transitions, "trips": PrivTreeTrips, "lengths": ProbableLengths}
+        for name, kind in kinds.items():
+            if not isinstance(getattr(self, name), kind):
+                raise ConfigError(f"{name} must be {kind.__name__}(...).")
+        self.guarantee  # noqa: B018 - a budget beyond the range of the noise is refused now
+
+    @property
+    def takes(self) -> Takes:
+        return Takes.Once
+
+    @property
+    def neighbours(self) -> Neighbours:
+        return AddRemove
+
+    @property
+    def horizon(self) -> int:
+        return 1
+
+    @property
+    def deletes(self) -> bool:
+        return False
+
+    @property
+    def rounds(self) -> int:
+        return 2
+
+    @property
+    def rows(self) -> Points:
+        """What a row of the synthetic table is made of."""
+        return Points(self.domain, self.trajectory, self.order)
+
+    @property
+    def _parts(self) -> dict[str, Any]:
+        """What is measured, by name."""
+        return {"cells": self.cells, "moves": self.moves, "trips": self.trips}
+
+    @functools.cached_property
+    def budgets(self) -> dict[str, Any]:
+        """What each part may lose: its share of epsilon, or of rho."""
+        return budgets(self.privacy, {name: part.share for name, part in self._parts.items()})
+
+    @functools.cached_property
+    def guarantee(self) -> Guarantee:
+        losses = [part.loss(self.budgets[name]) for name, part in self._parts.items()]
+        return promise(losses, self.privacy, self.unit)
+
+    def init(self) -> State:
+        return State(Released(np.zeros((), np.int64), Leaves.none(), self.moves.none(), self.trips.none()), Nothing())
+
+    def plan(self, public: Released) -> JourneyPlan:
+        user = self.unit.column if isinstance(self.unit, User) else None
+        reading = Reading(self.domain, trajectory=self.trajectory, order=self.order, user=user)
+        if not public.round:
+            return JourneyPlan(reading)
+        return JourneyPlan(reading, layout_of(self.domain, public.leaves), (self.moves, self.trips))
+
+    def measure(self, state: State, counts: Tally, noise: Draws) -> Step:
+        public = state.public
+        if not public.round:
+            leaves = self.cells.measured(
+                counts.parts[0], domain=self.domain, budget=self.budgets["cells"], noise=noise.at("cells")
+            )
+            released = Released(np.asarray(public.round + 1), leaves, public.moves, public.trips)
+            return Step(State(released, state.private), again=True)
+        layout, moves, trips = layout_of(self.domain, public.leaves), *counts.parts
+        released = Released(
+            np.asarray(public.round + 1),
+            public.leaves,
+            self.moves.measured(moves, layout=layout, budget=self.budgets["moves"], noise=noise.at("moves")),
+            self.trips.measured(trips, layout=layout, budget=self.budgets["trips"], noise=noise.at("trips")),
+        )
+        return Step(State(released, state.private))
+
+    def view(self, public: Released) -> PrivTreeTrajectoriesView | None:
+        if public.round < self.rounds:
+            return None
+        layout = layout_of(self.domain, public.leaves)
+        chances = self.moves.chances(public.moves, layout)
+        return PrivTreeTrajectoriesView(layout, chances, public.trips, self.trips.error(self.budgets["trips"]))
+
+    def sample(self, view: PrivTreeTrajectoriesView | None, previous: Table, rng: np.random.Generator) -> Sample:
+        stayed, none = np.zeros(len(previous.cells), np.bool_), np.zeros(0, np.int64)
+        places = np.zeros((2, 0), np.int64) if view is None else self.trips.draw(view.trips, view.layout, rng)
+        if view is None or not places.size:
+            return Sample(Table(none, self.rows.decode(none, rng)), stayed)
+        ends = view.layout.homes[places]
+        moves = self.lengths.draw(view.chances, view.layout, ends, rng)
+        offsets, visited = walks(view.layout.graph, view.chances.moving, ends[0], ends[1], moves, rng)
+        offsets, visited = repeated(offsets, visited, view.chances, rng)
+        cells = view.layout.draw(visited, rng)
+        cells[offsets[:-1]] = places[0]
+        several = np.diff(offsets) > 1
+        cells[offsets[1:][several] - 1] = places[1][several]
+        return Sample(Table(cells, self.rows.rows(offsets, cells, rng)), stayed)

@@ -1,0 +1,98 @@
+"""How trajectories go on: noisy counts of the transitions along every edge of the public graph, and what is made of them.
+
+Privacy: the transitions of a unit share its whole, so it adds at most WHOLE parts to the counts in the 1-norm, and in the 2-norm; every
+edge of the public graph gets noise, whether anybody went along it or not: scale WHOLE / epsilon, or variance WHOLE^2 / (2 rho).
+All that follows sees the noisy counts alone.
+Source: Kumar's dissertation, Algorithm 17 and equation 5.10.
+Departs: as printed the algorithm forgets the noise and releases exact shares; the noisy counts are normalised here, evenly where none
+is positive. As printed (5.10) weighs the middle most; `Ends` weighs the ends, as its text says. A trajectory's jumps between cells
+that do not touch are filled in before its transitions are weighed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+import numpy as np
+
+from tailrace.calls import told
+from tailrace.counting.journeys.masses import WHOLE, Masses
+from tailrace.counting.journeys.moves import Ends, Even, Routes, Weighting, transitions
+from tailrace.counting.journeys.reading import Journeys
+from tailrace.errors import ConfigError
+from tailrace.mechanisms.trajectories.layout import Layout
+from tailrace.mechanisms.trajectories.promise import Budget, atoms_of
+from tailrace.noise import Draws
+from tailrace.privacy.loss import Loss, Number, exact
+
+MOST_POINTS = 10_000  # of one visit of a cell
+_MOST_STAYS = 1 - 2.0**-10  # the chance to stay once more: a thousand points in one cell on average, at most
+
+
+@dataclass(frozen=True, eq=False)
+class Chances:
+    """Where a trajectory goes from each cell."""
+
+    moving: np.ndarray  # (edges,) the chance of each edge, if it moves on
+    staying: np.ndarray  # (cells,) the chance of another point in the same cell
+
+
+@dataclass(frozen=True)
+class Moves:
+    """Noisy transitions: along each edge of the graph, then from each cell to itself."""
+
+    parts: np.ndarray  # (edges + cells,)
+
+
+@told
+@dataclass(frozen=True, kw_only=True)
+class Transitions:
+    """Transitions by `weighting`, Even() or Ends(), within `share` of the budget, relative to those of the other parts.
+
+    >>> Transitions(share=0.4)
+    Transitions(share=Fraction(2, 5), weighting=Even())
+    """
+
+    share: Number = Fraction(4, 10)
+    weighting: Weighting = field(default_factory=Even)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "share", exact("share", self.share))
+        if not isinstance(self.weighting, Even | Ends):
+            raise ConfigError("weighting must be Even() or Ends().")
+
+    def loss(self, budget: Budget) -> Loss:
+        return atoms_of(budget).loss(1, 0)
+
+    def count(self, journeys: Journeys, routes: Routes, layout: Layout) -> Masses:  # noqa: ARG002
+        return transitions(routes, layout.graph, weighting=self.weighting, stays=True)
+
+    def none(self) -> Moves:
+        return Moves(np.zeros(0, np.int64))
+
+    def measured(self, masses: Masses, *, layout: Layout, budget: Budget, noise: Draws) -> Moves:
+        """Noise on every edge of the graph, and on staying in every cell."""
+        size = len(layout.graph.targets) + layout.graph.cells
+        return Moves(masses.dense(size) + atoms_of(budget).draw(noise, size))
+
+    def chances(self, noisy: Moves, layout: Layout) -> Chances:
+        """Noisy counts as chances: those below 0 as 0; evenly where none is above."""
+        graph, counts = layout.graph, np.maximum(noisy.parts, 0) / WHOLE
+        moves, stays = counts[: len(graph.targets)], counts[len(graph.targets) :]
+        leaving = np.bincount(graph.sources, moves, minlength=graph.cells)
+        degree = np.maximum(np.diff(graph.starts), 1)
+        sums, even = leaving[graph.sources], (1 / degree)[graph.sources]
+        moving = np.divide(moves, sums, out=even, where=sums > 0)
+        total = leaving + stays
+        staying = np.divide(stays, total, out=1 / (1.0 + degree), where=total > 0)
+        return Chances(moving, np.minimum(staying, _MOST_STAYS))
+
+
+def repeated(
+    offsets: np.ndarray, cells: np.ndarray, chances: Chances, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """Walks with another point in the same cell, and another, as often as the chance of staying says."""
+    points = np.minimum(rng.geometric(1 - chances.staying[cells]), MOST_POINTS)
+    sums = np.concatenate([[0], np.cumsum(points)])
+    return sums[offsets], np.repeat(cells, points)

@@ -1,0 +1,167 @@
+"""From where to where: how many trajectories begin in one part of the map and end in another.
+
+Pairs of cells are too many to count each, and nearly all are empty; so they are counted in groups, the leaves of a tree whose nodes are
+pairs of places: the halves of the one times the halves of the other.
+
+Privacy: a trajectory lies in one pair of cells, with all of its part of its unit, so one unit adds at most its whole to the pairs;
+node by node the tree's counts are nonnegative and add up, and its coins (`privtree_splits`, with the penalty of fan-out 4, which
+nodes of 2 children only exceed) lose what they prove for a mass of 1. Then each leaf's count gets noise once: the leaves are
+disjoint, so a unit moves them by at most WHOLE parts in the 1-norm, and in the 2-norm: scale WHOLE / epsilon, or variance
+WHOLE^2 / (2 rho). The two add up.
+Source: Kumar's dissertation, Algorithms 18 and 19. Departs: the count of the node itself is measured (J(w), not J(v)), on whole parts;
+counts are rounded by chance, not down, which would lose those who share one whole among several trips.
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from tailrace.calls import told
+from tailrace.counting.journeys.masses import WHOLE, Masses
+from tailrace.counting.journeys.moves import Routes, ends
+from tailrace.counting.journeys.reading import Journeys
+from tailrace.mechanisms.trajectories.layout import Layout
+from tailrace.mechanisms.trajectories.promise import Budget, atoms_of, part_of
+from tailrace.noise import Draws
+from tailrace.noise.atoms import Atoms
+from tailrace.papers.privtree.splits import SplitCoin
+from tailrace.papers.privtree_trajectories.cells import threshold_of
+from tailrace.privacy.loss import Loss, Number, exact
+
+_FAN_OUT = 4
+
+
+@dataclass(frozen=True)
+class Trips:
+    """Groups of pairs of cells, each pair in one of them: from cells a[0] up to a[1], to cells b[0] up to b[1]; and noisy counts."""
+
+    a: np.ndarray  # (groups, 2)
+    b: np.ndarray  # (groups, 2)
+    parts: np.ndarray  # (groups,) noisy
+
+    @property
+    def counts(self) -> np.ndarray:
+        """In trajectories; unbiased, negative ones too."""
+        return self.parts / WHOLE
+
+    @property
+    def pairs(self) -> np.ndarray:
+        """How many pairs of cells each group has."""
+        return np.diff(self.a)[:, 0] * np.diff(self.b)[:, 0]
+
+
+@told
+@dataclass(frozen=True, kw_only=True)
+class PrivTreeTrips:
+    """Pairs by PrivTree: of its `share` of the budget, relative to those of the other parts, `structure` draws the groups.
+
+    >>> PrivTreeTrips(share=0.3)
+    PrivTreeTrips(share=Fraction(3, 10), structure=Fraction(1, 2), threshold=0)
+    """
+
+    share: Number = Fraction(3, 10)
+    structure: Number = Fraction(1, 2)
+    threshold: int = 0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "share", exact("share", self.share))
+        object.__setattr__(self, "structure", exact("structure", self.structure, below=1))
+        object.__setattr__(self, "threshold", threshold_of(self.threshold))
+
+    def coin(self, budget: Budget) -> SplitCoin:
+        return SplitCoin(_FAN_OUT, self.threshold, part_of(budget, self.structure), 1, grid=WHOLE)
+
+    def atoms(self, budget: Budget) -> Atoms:
+        return atoms_of(part_of(budget, 1 - self.structure))  # pyright: ignore[reportOperatorIssue] - a Fraction by now
+
+    def loss(self, budget: Budget) -> Loss:
+        return self.coin(budget).loss(1) & self.atoms(budget).loss(1, 0)
+
+    def error(self, budget: Budget) -> float:
+        """The standard error of a group's count, in trajectories."""
+        return float(np.sqrt(self.atoms(budget).variance())) / WHOLE
+
+    def count(self, journeys: Journeys, routes: Routes, layout: Layout) -> Masses:  # noqa: ARG002
+        return ends(routes, layout.cells)
+
+    def none(self) -> Trips:
+        return Trips(np.zeros((0, 2), np.int64), np.zeros((0, 2), np.int64), np.zeros(0, np.int64))
+
+    def measured(self, masses: Masses, *, layout: Layout, budget: Budget, noise: Draws) -> Trips:
+        """The groups, from the pair of everywhere down, and how many trajectories each has."""
+        coin, atoms = self.coin(budget), self.atoms(budget)
+        level = _Level.root(masses, layout.cells)
+        a, b, parts = [], [], []
+        for depth in itertools.count():
+            mass, split = level.mass(), level.wide()
+            if split.any():
+                split[split] = coin.draw_parts(noise.at("split", depth), mass[split], depth)
+            a.append(level.a[~split])
+            b.append(level.b[~split])
+            parts.append(mass[~split])
+            if not split.any():
+                break
+            level = level.halved(split, layout.first)
+        true = np.concatenate(parts)
+        return Trips(np.concatenate(a), np.concatenate(b), true + atoms.draw(noise.at("counts"), len(true)))
+
+    def draw(self, trips: Trips, layout: Layout, rng: np.random.Generator) -> np.ndarray:
+        """(2, trajectories) cells of the domain: as many as each group has, rounded by chance, of its pairs any with the same chance."""
+        many = np.floor(np.maximum(trips.counts, 0) + rng.random(len(trips.parts))).astype(np.int64)
+        group = np.repeat(np.arange(len(trips.parts)), many)
+        return np.stack([layout.draw(rng.integers(*ends[group].T), rng) for ends in (trips.a, trips.b)])
+
+
+@dataclass(frozen=True)
+class _Level:
+    """The nodes of one depth, and the pairs that lie in them."""
+
+    a: np.ndarray  # (nodes, 2) cells from, up to
+    b: np.ndarray  # (nodes, 2)
+    node: np.ndarray  # (pairs,) that each pair lies in
+    pairs: np.ndarray  # (2, pairs) its cells
+    parts: np.ndarray  # (pairs,)
+
+    @classmethod
+    def root(cls, pairs: Masses, cells: int) -> _Level:
+        everywhere = np.array([[0, cells]])
+        ends = np.stack(np.divmod(pairs.codes, max(cells, 1)))
+        return cls(everywhere, everywhere, np.zeros(len(pairs.codes), np.int64), ends, pairs.parts)
+
+    def mass(self) -> np.ndarray:
+        """(nodes,) parts; sums stay below 2^53, so the doubles of bincount are exact."""
+        return np.bincount(self.node, self.parts, minlength=len(self.a)).astype(np.int64)
+
+    def wide(self) -> np.ndarray:
+        """Which nodes have more than one pair."""
+        return (np.diff(self.a)[:, 0] > 1) | (np.diff(self.b)[:, 0] > 1)
+
+    def halved(self, split: np.ndarray, first: np.ndarray) -> _Level:
+        """The children of those that split: halves of the one times halves of the other, where it has two."""
+        a, b = self.a[split], self.b[split]
+        middles = [_middle(ends, first) for ends in (a, b)]
+        halves = [
+            [np.stack(ends, axis=1) for ends in ((own[:, 0], middle), (middle, own[:, 1]))]
+            for own, middle in zip((a, b), middles, strict=True)
+        ]
+        children = [(one, other) for one in halves[0] for other in halves[1]]
+        there = np.stack([(np.diff(one) > 0)[:, 0] & (np.diff(other) > 0)[:, 0] for one, other in children], axis=1)
+        numbers = np.cumsum(there).reshape(there.shape) - 1
+        parent = np.cumsum(split) - 1
+        inside = split[self.node]
+        node, pairs = parent[self.node[inside]], self.pairs[:, inside]
+        side = 2 * (pairs[0] >= middles[0][node]) + (pairs[1] >= middles[1][node])
+        a, b = (np.stack([child[i] for child in children], axis=1)[there] for i in range(2))
+        return _Level(a, b, numbers[node, side], pairs, self.parts[inside])
+
+
+def _middle(ends: np.ndarray, first: np.ndarray) -> np.ndarray:
+    """The first cell of the second half: where the first halving of places that parts them does; the end where there is one cell."""
+    start, stop = first[ends[:, 0]], first[ends[:, 1] - 1]
+    bit = np.frexp((start ^ stop).astype(float))[1] - 1  # the highest in which they differ
+    edge = (stop >> np.maximum(bit, 0)) << np.maximum(bit, 0)
+    return np.where(start == stop, ends[:, 1], np.searchsorted(first, edge))

@@ -1,0 +1,73 @@
+"""From a source, through a stream, to its sinks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from typing import Any
+
+from tailrace.calls import told
+from tailrace.errors import ConfigError
+from tailrace.mechanisms.base import Mechanism, Takes
+from tailrace.noise import Noise
+from tailrace.sinks.base import Sink
+from tailrace.sources.base import Source, now
+from tailrace.stream.release import Release
+from tailrace.stream.stream import Stream
+
+
+@told
+def run(
+    stream: Stream, source: Source, sinks: Sequence[Sink] = (), *, asked: datetime | None = None
+) -> Iterator[Release]:
+    """Release every step that is ready, one after the other, and bring every sink up to date.
+
+    A step is in the stream before it is in a sink: where a sink fails, the next run delivers what it lacks. How the source cuts
+    rows into steps is kept with the stream, and a source that cuts them otherwise is refused: a row would count twice.
+    `asked` is the time that all of them are published with where there is no calendar: that of the call where left
+    out, and never later, which would tell how long reading and counting took.
+
+    >>> from tailrace import Categorical, Event, HistogramStream, PureDP, Schema, Stream, sinks, sources
+    >>> ward = Schema(sex=Categorical(["f", "m"]))
+    >>> stream = Stream(HistogramStream(domain=ward, privacy=PureDP(epsilon=1), unit=Event(), horizon=7))
+    >>> kept = sinks.Memory()
+    >>> [release.step for release in run(stream, sources.Frames([None, None]), [kept])]
+    [1, 2]
+    >>> sorted(kept.holds())
+    [1, 2]
+    """
+    asked = now() if asked is None else asked
+    cut = getattr(source, "cut", None)  # frames are cut by whoever gives them
+    if cut is not None:
+        stream.bind(cut, moved=getattr(source, "moved", None))
+    for sink in sinks:
+        for step in sorted(set(range(1, stream.step + 1)) - sink.holds()):
+            sink.put(stream.release(step))
+    horizon = stream.mechanism.horizon
+    while (horizon is None or stream.step < horizon) and source.ready(stream.step + 1):
+        step = stream.step + 1
+        batch = source.batch(step)
+        release = stream.push(batch.adds, batch.deletes, step=step, asked=asked)
+        for sink in sinks:
+            sink.put(release)
+        yield release
+
+
+@told
+def release_once(mechanism: Mechanism, frame: Any, *, noise: Noise | None = None) -> Release:
+    """The one release of a mechanism that takes everything at once; `Stream.create` makes the same, kept and charged.
+
+    >>> import polars as pl
+    >>> from tailrace import Box, Event, PureDP, Trajectories
+    >>> square = Box(low=(0, 0), high=(1, 1), columns=("x", "y"), cells=8)
+    >>> walks = Trajectories(domain=square, privacy=PureDP(epsilon=1), unit=Event(), trajectory="walk", order="minute")
+    >>> rows = pl.DataFrame({"walk": [1, 1], "minute": [0, 5], "x": [0.1, 0.3], "y": [0.1, 0.2]})
+    >>> release_once(walks, rows).table.columns
+    ['walk', 'minute', 'x', 'y']
+    """
+    if getattr(mechanism, "takes", None) is not Takes.Once:
+        raise ConfigError(
+            "release_once takes a mechanism that is fed everything at once, for example Trajectories(...); others have steps: use Stream."
+        )
+    with Stream(mechanism, noise=noise) as stream:
+        return stream.push(frame)

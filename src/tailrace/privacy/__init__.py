@@ -1,0 +1,1 @@
+"""What is promised: losses, units, neighbours, budgets, guarantees."""

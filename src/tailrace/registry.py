@@ -1,0 +1,54 @@
+"""Parts by name: ours, and those of other distributions.
+
+A stored stream and a `stream.toml` name their parts: mechanisms, counters, policies, models, losses, units, domains, sources
+and sinks. Another distribution adds its own through entry points of the group `tailrace.parts`, for example in its `pyproject.toml`
+
+    [project.entry-points."tailrace.parts"]
+    Median = "median_stream:Median"
+
+`tailrace.papers` is registered in this way, as the first plug-in. No name is imported that no installed distribution has declared.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+from collections.abc import Callable
+from importlib.metadata import entry_points
+from typing import Any
+
+from tailrace.errors import ConfigError
+
+GROUP = "tailrace.parts"
+_OURS = ("tailrace.counters", "tailrace.mechanisms", "tailrace.models.tables")
+
+
+@functools.cache
+def parts() -> dict[str, Callable[..., Any]]:
+    """Every part by its name, ours first.
+
+    >>> parts()["HistogramStream"].__module__
+    'tailrace.mechanisms.histogram'
+    """
+    from tailrace.counting.memory import Missing
+    from tailrace.domain import geometry
+    from tailrace.privacy.guarantee import KINDS
+
+    modules = [importlib.import_module(name) for name in _OURS]
+    known = {name: getattr(module, name) for module in modules for name in module.__all__}
+    domains = dict.fromkeys(("Schema", "Box", "Region", "Roads"), geometry.from_dict)
+    missing = {policy.name: lambda policy=policy: policy for policy in Missing}
+    return {**_plugged({*known, *KINDS, *domains, *missing}), **known, **KINDS, **domains, **missing}
+
+
+def _plugged(taken: set[str]) -> dict[str, Callable[..., Any]]:
+    """Parts that entry points declare; a name of ours cannot be taken."""
+    found = {}
+    for point in entry_points(group=GROUP):
+        if point.name in taken or point.name in found:
+            raise ConfigError(f"The part {point.name} of {point.value} has the name of another: rename it there.")
+        try:
+            found[point.name] = point.load()
+        except (ImportError, AttributeError):
+            raise ConfigError(f"The part {point.name} cannot be loaded from {point.value}: mend its package.") from None
+    return found

@@ -1,0 +1,130 @@
+"""The page of places: maps step by step, and errors.
+
+Without the true points it shows releases only. With them it is the curator's: it shows them
+beside, measures the error, and says PRIVATE wherever it is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tailrace.mechanisms.spatial.view import SpatialView
+from tailrace.papers.privtree.view import PrivTreeView
+from tailrace.report.chart import Line, line_chart
+from tailrace.report.lives import Lives, layer, lives
+from tailrace.report.maps import WIDTH, is_flat, maps, on_map, packed
+from tailrace.report.page import Page, figure, page_of, rows_chart
+from tailrace.stream.stream import Stream
+
+_RECTANGLES = 60
+_MEAN_OF_ABSOLUTE = 0.8  # of a normal variable, in standard deviations
+
+
+@dataclass(frozen=True)
+class Followed:
+    """A stream's points, partitions and errors, step by step."""
+
+    synthetic: Lives
+    partitions: list[dict[str, Any]]
+    # (steps,) mean absolute error of the rectangles, as the releases state it
+    predicted: np.ndarray
+    measured: np.ndarray | None  # the same against the true points
+
+
+@page_of.register(SpatialView)
+@page_of.register(PrivTreeView)
+def spatial_page(_view: SpatialView | PrivTreeView, stream: Stream, truth: Lives | None = None) -> Page:
+    """Show points on a map, or their number elsewhere."""
+    domain: Any = stream.mechanism.domain
+    if not is_flat(domain):
+        truth = None
+    followed = follow(stream, truth)
+    steps = np.arange(1, stream.step + 1)
+    lines = [Line("stated", steps, followed.predicted, dashed=truth is not None)]
+    if followed.measured is not None:
+        lines.insert(0, Line("measured", steps, followed.measured))
+    error = line_chart(lines, title="Error of a count in a rectangle", x_label="step", y_label="points")
+    shown = _maps(followed, truth, domain, _labels(stream)) if is_flat(domain) else rows_chart(stream)
+    return Page(
+        title="Synthetic points, released step by step" if truth is None else "synthetic points beside the true ones",
+        sections=[
+            ("Step by step", shown),
+            ("How far off a count is", figure(error, _caption(truth is not None))),
+        ],
+        private=truth is not None,
+    )
+
+
+def follow(stream: Stream, truth: Lives | None) -> Followed:
+    """Read every release once; compare with the true points."""
+    domain: Any = stream.mechanism.domain
+    rectangles = _rectangles(domain)
+    changes, partitions, stated, measured = [], [], [], []
+    last = None
+    for step in range(1, stream.step + 1):
+        release = stream.release(step)
+        changes.append(tuple(_points(table.columns, domain.columns) for table in (release.added, release.removed)))
+        if release.view is None:
+            stated.append(np.nan)
+            measured.append(np.nan)
+            continue
+        leaves = release.view.leaves
+        boxes = np.concatenate([leaves.low, leaves.high], axis=1)
+        if last is None or boxes.shape != last.shape or (boxes != last).any():
+            corners = (on_map(part, domain.low, domain.high) for part in (leaves.low, leaves.high))
+            partitions.append({"since": step, "boxes": packed(np.concatenate(list(corners), axis=1).ravel())})
+            last = boxes
+        answers = [release.view.count(low=low, high=high) for low, high in rectangles]
+        stated.append(_MEAN_OF_ABSOLUTE * float(np.mean([answer.error for answer in answers])))
+        if truth is not None:
+            there = truth.at(step)
+            true = [((there >= low) & (there <= high)).all(axis=1).sum() for low, high in rectangles]
+            measured.append(float(np.mean([abs(a.value - t) for a, t in zip(answers, true, strict=True)])))
+    found = lives(changes if is_flat(domain) else ())
+    return Followed(found, partitions, np.array(stated), None if truth is None else np.array(measured))
+
+
+def _points(columns: dict[str, np.ndarray], names: Sequence[str]) -> np.ndarray:
+    return np.stack([columns[name] for name in names], axis=1)
+
+
+def _rectangles(domain: Any) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Draw rectangles of 1 to 10 % of the area."""
+    rng = np.random.default_rng(0)
+    low, span = np.array(domain.low), np.array(domain.high) - np.array(domain.low)
+    found = []
+    for _ in range(_RECTANGLES):
+        side = rng.uniform(0.01, 0.1) ** (1 / len(span))
+        corner = rng.uniform(0, 1 - side, len(span))
+        found.append((low + corner * span, low + (corner + side) * span))
+    return found
+
+
+def _maps(followed: Followed, truth: Lives | None, domain: Any, labels: list[str]) -> str:
+    layers = [layer("synthetic", "synthetic", 0, followed.synthetic, domain.low, domain.high)]
+    if truth is not None:
+        layers.append(layer("true", "true: PRIVATE", 1, truth, domain.low, domain.high))
+    last = len(labels)
+    controls = (
+        '<button id="play" type="button">Play</button> '
+        f'<input id="step" type="range" min="1" max="{last}" value="{last}" aria-label="step"> '
+        '<output id="step-label" for="step"></output> '
+        '<label><input id="partition" type="checkbox" checked> partition</label>'
+    )
+    data = {"layers": layers, "partitions": followed.partitions, "labels": labels}
+    return maps("map", data, controls, domain, width=WIDTH // len(layers), of="points")
+
+
+def _labels(stream: Stream) -> list[str]:
+    steps = range(1, stream.step + 1)
+    return [f"step {step}" + (f", {stream.calendar.label(step)}" if stream.calendar else "") for step in steps]
+
+
+def _caption(private: bool) -> str:
+    stated = f"Mean absolute error over {_RECTANGLES} rectangles of 1 to 10 % of the area, as the releases state it"
+    end = ", and as measured on the true points." if private else ": no true count was read for this."
+    return stated + end

@@ -1,0 +1,1 @@
+"""Durable files, state as bytes, and the store."""

@@ -1,0 +1,1 @@
+"""Durable streams: one release per step, whatever happens."""

@@ -1,0 +1,255 @@
+"""A stream's directory, made whole or not at all, and charged once."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+import warnings
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from tailrace.calendar import Calendar
+from tailrace.errors import BehindLedger, ConfigError, Error, StateError, Uncapped
+from tailrace.ledger import Ledger, Mark, population_name
+from tailrace.ledger.file import is_ledger
+from tailrace.mechanisms.base import Mechanism
+from tailrace.noise import Noise
+from tailrace.privacy.guarantee import Guarantee
+from tailrace.registry import parts
+from tailrace.storage.codec import from_plain, to_plain
+from tailrace.storage.durable import place, point, remove, sync_all, where, write_file
+from tailrace.storage.store import FORMAT, Store, keyed, understood
+from tailrace.stream import state as keep
+from tailrace.stream.published import announce
+from tailrace.stream.state import Standing, standing_values
+
+PathLike = str | os.PathLike[str]
+_SEEDED = "NO privacy: made with a known seed"
+_UNCHARGED = "not charged to any ledger"
+
+
+def configuration(mechanism: Mechanism) -> Any:
+    """The mechanism in plain values, which make it again."""
+    plain = to_plain(mechanism)
+    if from_plain(plain, parts()) != mechanism:
+        raise ConfigError(
+            "This mechanism cannot be kept: it does not come back from its configuration. Use it with Stream(mechanism)."
+        )
+    return plain
+
+
+def fingerprint(mechanism: Mechanism) -> str:
+    """A short name for a configuration."""
+    plain = json.dumps({"format": FORMAT, "mechanism": to_plain(mechanism)}, sort_keys=True)
+    return hashlib.blake2b(plain.encode(), digest_size=16).hexdigest()
+
+
+def ledger_of(folder: Path, ledger: PathLike | None, *, new: bool = False) -> Ledger:
+    """The ledger given, or the one beside the stream; `new` where it may be made."""
+    path = where(ledger, "ledger") if ledger is not None else folder.parent / "tailrace.ledger"
+    beside = _spent_beside(folder) if new else []  # looked for first: another process may make stream and ledger now
+    if not new and not path.is_file():
+        raise BehindLedger(
+            f"{folder.name} has no ledger at {path.name}: say with ledger= where the one is that it was charged to."
+        )
+    if beside and not path.exists():
+        raise BehindLedger(
+            f"There is no ledger {path.name}, and {beside[0]} lies beside {folder.name}: a new ledger would not know what was "
+            "spent. Name the one that does, or make a new one on purpose, with Ledger(path) or tailrace ledger cap."
+        )
+    return Ledger(path, point=point)
+
+
+def _spent_beside(folder: Path) -> list[str]:
+    """The ledgers and streams beside a stream's folder, by name."""
+
+    def spent(path: Path) -> bool:
+        marks = (path / "private" / "state.db", path / "releases" / "guarantee.json")
+        return any(os.path.isfile(mark) for mark in marks) or (path.suffix != ".new" and is_ledger(path))
+
+    try:
+        return sorted(path.name for path in folder.parent.iterdir() if not path.name.startswith(".") and spent(path))
+    except OSError:
+        return []
+
+
+def checked(mechanism: Mechanism, noise: Noise | None) -> Noise:
+    """The noise of a new stream, if its parts are what they should be."""
+    if isinstance(mechanism, type) or not all(hasattr(mechanism, part) for part in ("measure", "sample", "guarantee")):
+        raise ConfigError("A stream is made of a mechanism, for example HistogramStream(domain=..., privacy=..., ...).")
+    if noise is not None and type(noise) is not Noise:
+        raise ConfigError("noise must be Noise.fresh(), or Noise.insecure(seed) in a test.")
+    return noise or Noise.fresh()
+
+
+def promise(mechanism: Mechanism, noise: Noise, *, charged: bool) -> Guarantee:
+    """The mechanism's guarantee, with what must be said beside it."""
+    notes = ([] if noise.kind == "fresh" else [_SEEDED]) + ([] if charged else [_UNCHARGED])
+    return replace(mechanism.guarantee, notes=tuple(notes))
+
+
+def announce_stream(folder: Path, mechanism: Mechanism, guarantee: Guarantee, calendar: Calendar | None) -> None:
+    """What the public directory of a stream says about all its steps."""
+    announce(folder, guarantee, to_plain(mechanism.domain), None if calendar is None else to_plain(calendar))
+
+
+@understood()
+def mechanism_of(about: dict[str, Any]) -> Mechanism:
+    """The mechanism that a stream was made with."""
+    return from_plain(about["mechanism"], parts())
+
+
+@understood()
+def calendar_of(about: dict[str, Any]) -> Calendar | None:
+    """The calendar that a stream was made with."""
+    plain = about["calendar"]
+    return None if plain is None else from_plain(plain, {"Calendar": Calendar})
+
+
+def beside_ledger(name: str, step: int, stood: int) -> BehindLedger:
+    """What is wrong with a stream at `step` whose ledger stands at another, or elsewhere."""
+    stands = f"{name} stands at step {step}, its ledger at step {stood}:"
+    if stood < step:
+        return BehindLedger(f"{stands} restore the newest ledger.")
+    return BehindLedger(
+        f"{stands} it is a copy or an old backup, and going on would release the same data twice. Use the directory that is "
+        "up to date, or Stream.fork, which is a new charge."
+    )
+
+
+def unit_key(noise: Noise) -> str:
+    """The key under which a stream remembers its units, as text."""
+    return noise.at("units").keyed_hash(b"units")[:16].hex()
+
+
+def build(
+    path: PathLike,
+    mechanism: Mechanism,
+    *,
+    population: str,
+    ledger: PathLike | None,
+    noise: Noise,
+    standing: Standing,
+    calendar: Calendar | None = None,
+    releases: dict[str, bytes] | None = None,
+    segment: Path | None = None,
+    files: Path | None = None,
+    fork_of: dict[str, Any] | None = None,
+) -> None:
+    """Make a directory that stands at `standing`; charge the ledger once it is whole and on disk; put it in place.
+
+    A fork (`fork_of`: what the first stream says about itself) keeps the key of its unit memory, and what its source remembers
+    of `files`. After a crash in
+    between, the entry of the same path and configuration has no step yet and is used again.
+    """
+    folder = where(path)
+    if not isinstance(population, str) or not population.strip():
+        raise ConfigError("population must name whose data these are, for example population='city 2026'.")
+    population = population_name(population)
+    if folder.exists():
+        raise StateError(f"{folder.name} exists already: open it with Stream.open, or choose another path.")
+    plain = configuration(mechanism)
+    book = ledger_of(folder, ledger, new=fork_of is None)
+    if fork_of is not None:
+        book.mark(fork_of["entry"])  # the ledger that the first stream is charged to, and no other
+    units = unit_key(noise) if fork_of is None else fork_of["units"]
+    about = {
+        "mechanism": plain,
+        "population": population,
+        "noise": noise.kind,
+        "fork": fork_of is not None,
+        "units": units,
+        "calendar": None if calendar is None else to_plain(calendar),
+    }
+    partial = folder.with_name(f".{folder.name}.partial")
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with _alone(folder.parent):
+            remove(partial)
+            partial.mkdir()
+            Store.create(partial / "private", keyed(noise.secret), {**standing_values(standing), **(releases or {})})
+            if segment is not None:
+                shutil.copytree(segment, partial / "private" / "memory" / segment.name, symlinks=True)
+            if files is not None and files.is_file():
+                write_file(partial / "private" / files.name, files.read_bytes(), private=True)
+            announce_stream(partial / "releases", mechanism, promise(mechanism, noise, charged=True), calendar)
+            sync_all(partial)
+            try:
+                entry = book.charge(
+                    population=population,
+                    path=str(folder),
+                    fingerprint=fingerprint(mechanism),
+                    guarantee=mechanism.guarantee,
+                    fork_of=None if fork_of is None else fork_of["entry"],
+                )
+            except Error:
+                remove(partial)
+                raise
+            Store.add(partial / "private", {"about": json.dumps({**about, "entry": entry.id}).encode()})
+            place(partial, folder, "create")
+    except OSError:
+        raise StateError(f"{folder.name} cannot be made here: the folder is missing, read-only or full.") from None
+    _warn_without_cap(book, population)
+
+
+def _warn_without_cap(book: Ledger, population: str) -> None:
+    """Say that charges add up, where nothing limits their sum."""
+    charges = len(book.entries(population))
+    if charges > 1 and all(cap.population != population for cap in book.caps()):
+        warnings.warn(
+            f"Population '{population}' is charged for {charges} streams now and has no cap: what they lose adds up. Set the "
+            "most that it may lose with Ledger.cap or tailrace ledger cap.",
+            Uncapped,
+            stacklevel=4,
+        )
+
+
+@contextlib.contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Two processes that make the same stream take turns; the second finds it there."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def fork(path: PathLike, to: PathLike, ledger: PathLike | None) -> None:
+    """Make the directory `to` of what stands in `path`."""
+    source = where(path)
+    if ledger is None and where(to).parent != source.parent:
+        raise ConfigError("A fork into another folder needs ledger=: the one that the first stream is charged to.")
+    store = Store(source / "private")
+    try:
+        about = store.json("about")
+        mechanism = mechanism_of(about)
+        standing, noise = keep.read_standing(store, mechanism), Noise.fresh()
+        if about["noise"] != "fresh":
+            noise = Noise.kept(Noise.kept(store.secret, "insecure").at("fork").keyed_hash(b"fork"), "insecure")
+        if standing.mark.step:
+            standing = replace(standing, mark=Mark(standing.mark.step, noise.at("fork").nonce()))
+        cut = store.find("cut")
+        releases = [keep.read_release_values(store, step) for step in range(1, standing.mark.step + 1)]
+        build(
+            to,
+            mechanism,
+            population=about["population"],
+            ledger=ledger,
+            noise=noise,
+            standing=standing,
+            calendar=calendar_of(about),
+            releases={name: data for values in releases for name, data in values.items()}
+            | ({} if cut is None else {"cut": cut}),
+            segment=None if standing.segment is None else store.folder / "memory" / standing.segment,
+            files=store.folder / "files.json",
+            fork_of=about,
+        )
+    finally:
+        store.close()

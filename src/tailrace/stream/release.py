@@ -1,0 +1,122 @@
+"""What is published at a step: a table of synthetic rows, how it changed, what was measured, and the promise."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+
+from tailrace.calls import told
+from tailrace.errors import DataError
+from tailrace.mechanisms.base import Table
+from tailrace.privacy.guarantee import Guarantee
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of data frame, found on the frame that came in: the same kind goes out."""
+
+    name: str = "polars"
+    session: Any = None  # Spark's, where the frame is Spark's
+
+    def frame(self, table: Table, types: Mapping[str, Any]) -> Any:
+        """The rows of `table` in a frame of this kind; columns, types and order come from the domain."""
+        import polars as pl
+
+        named = {nw.String: pl.String, nw.Int64: pl.Int64, nw.Float64: pl.Float64, nw.Boolean: pl.Boolean}
+        made = pl.DataFrame(
+            {name: pl.Series(name, _plain(values), named[type(types[name])]) for name, values in table.columns.items()}
+        )
+        if self.name == "pandas":
+            import pandas as pd
+
+            return pd.DataFrame({name: made[name].to_numpy() for name in made.columns})
+        if self.name == "pyarrow":
+            return made.to_arrow()
+        if self.name == "duckdb":
+            import duckdb
+
+            return duckdb.from_arrow(made.to_arrow())
+        if self.name == "pyspark":
+            return self.session.createDataFrame(made.to_arrow())
+        return made
+
+
+def kind_of(frame: Any) -> Kind:
+    """The kind of a frame; its content is not looked at."""
+    if frame is None:
+        return Kind()
+    try:
+        opened = nw.from_native(frame)
+    except nw.exceptions.DuplicateError:
+        raise DataError("The frame has two columns of the same name.") from None
+    except Exception:
+        raise DataError("A batch is a data frame of pandas, Polars, PyArrow, DuckDB or PySpark, or None.") from None
+    implementation = opened.implementation
+    names = {
+        nw.Implementation.PANDAS: "pandas",
+        nw.Implementation.PYARROW: "pyarrow",
+        nw.Implementation.DUCKDB: "duckdb",
+    }
+    if implementation.is_pyspark():
+        return Kind("pyspark", frame.sparkSession)
+    return Kind(names.get(implementation, "polars"))
+
+
+@dataclass(frozen=True)
+class Changes:
+    """Synthetic rows added and removed since the release before: frames of one kind."""
+
+    added: Any
+    removed: Any
+
+
+@told
+@dataclass(frozen=True)
+class Release:
+    """One step, published.
+
+    `table` and `changes` are frames of the kind that came in; `view` answers questions with standard errors and is None before
+    anything was measured.
+    """
+
+    step: int
+    guarantee: Guarantee
+    provenance: dict[str, Any]
+    view: Any
+    rows: Table
+    added: Table
+    removed: Table
+    types: Mapping[str, Any]  # of the columns, from the domain
+    kind: Kind = Kind()
+
+    @property
+    def table(self) -> Any:
+        """The synthetic data now."""
+        return self.kind.frame(self.rows, self.types)
+
+    @property
+    def changes(self) -> Changes:
+        """What makes this table of the one before: take the removed rows away and append the added ones."""
+        return Changes(added=self.kind.frame(self.added, self.types), removed=self.kind.frame(self.removed, self.types))
+
+    def __repr__(self) -> str:
+        return f"<release of step {self.step}: {self.guarantee.short}>"
+
+
+def seconds(provenance: Mapping[str, Any]) -> float:
+    """The published time of a release, in seconds since 1970."""
+    return datetime.fromisoformat(provenance["time"]).timestamp()
+
+
+def part(table: Table, keep: np.ndarray | slice) -> Table:
+    """Some rows of a table."""
+    return Table(table.cells[keep], {name: values[keep] for name, values in table.columns.items()})
+
+
+def _plain(values: np.ndarray) -> Any:
+    return values.tolist() if values.dtype == object else values

@@ -1,0 +1,400 @@
+"""A stream: the only mutable object. One release per step, whatever happens.
+
+Releasing a step twice costs twice, and drawing again after a crash that may have depended on the draw is rejection
+sampling, which breaks the guarantee by itself. So, per step:
+
+1. bound and count; write an **intent** durably: the counts and a fresh nonce. Then claim the step in the ledger.
+2. Draw at the path (step, nonce), measure, sample. All of it is a function of the intent and the state before.
+3. Commit state, memory and release in one transaction that erases the intent. Only then is anything delivered.
+
+A process killed anywhere leaves either no intent (the step can be pushed again: nothing was drawn) or an intent (opening
+finishes the step from it, with the same noise on the same counts). A copy or an old backup of the directory stands beside or
+behind its mark in the ledger and is refused before any draw; `Stream.fork` continues from it as a new charge.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tailrace.calendar import Calendar
+from tailrace.calls import told
+from tailrace.counting.memory import clean, counted
+from tailrace.counting.memory.snapshot import snapshot_counted
+from tailrace.counting.plan import Counts, Plan
+from tailrace.errors import ConfigError, Corrupt, DataError, HorizonReached, StateError
+from tailrace.ledger import Ledger, Mark
+from tailrace.mechanisms.base import Mechanism, Takes, row_codes
+from tailrace.noise import Noise
+from tailrace.privacy.guarantee import Guarantee, User, Window
+from tailrace.privacy.loss import whole
+from tailrace.storage.durable import point
+from tailrace.storage.store import Store
+from tailrace.stream import state as keep
+from tailrace.stream import step as intents
+from tailrace.stream.directory import (
+    PathLike,
+    announce_stream,
+    beside_ledger,
+    build,
+    calendar_of,
+    checked,
+    fingerprint,
+    fork,
+    ledger_of,
+    mechanism_of,
+    promise,
+    unit_key,
+    where,
+)
+from tailrace.stream.release import Release, kind_of, part
+from tailrace.stream.step import Intent
+
+
+@told
+class Stream:
+    """A mechanism at work. `Stream(mechanism)` lives in memory; `Stream.create` and `Stream.open` keep it in a directory.
+
+    >>> import polars as pl
+    >>> from tailrace import Categorical, Event, HistogramStream, PureDP, Schema, Stream
+    >>> ward = Schema(sex=Categorical(["f", "m"]))
+    >>> stream = Stream(HistogramStream(domain=ward, privacy=PureDP(epsilon=1), unit=Event(), horizon=7))
+    >>> release = stream.push(pl.DataFrame({"sex": ["f", "m", "f"]}))
+    >>> str(release.guarantee)[-26:]
+    'not charged to any ledger.'
+    """
+
+    def __init__(self, mechanism: Mechanism, *, noise: Noise | None = None) -> None:
+        self._temporary = tempfile.TemporaryDirectory(prefix="tailrace-")
+        source = checked(mechanism, noise)
+        self._begin(mechanism, source, Path(self._temporary.name), keep.beginning(mechanism))
+
+    @classmethod
+    def create(
+        cls,
+        path: PathLike,
+        mechanism: Mechanism,
+        *,
+        population: str,
+        ledger: PathLike | None = None,
+        noise: Noise | None = None,
+        calendar: Calendar | None = None,
+    ) -> Stream:
+        """A new stream in a new directory, charged to `population` for its whole horizon.
+
+        `calendar` says in public which period each step stands for.
+        """
+        source = checked(mechanism, noise)
+        build(
+            path,
+            mechanism,
+            population=population,
+            ledger=ledger,
+            noise=source,
+            standing=keep.beginning(mechanism),
+            calendar=calendar,
+        )
+        return cls.open(path, ledger=ledger)
+
+    @classmethod
+    def open(cls, path: PathLike, *, ledger: PathLike | None = None) -> Stream:
+        """The stream kept in `path`; a step that was cut off is finished first."""
+        folder = where(path)
+        store = Store(folder / "private")
+        stream = cls.__new__(cls)
+        try:
+            about = store.json("about")
+            mechanism = mechanism_of(about)
+            noise = Noise.kept(store.secret, about["noise"])
+            stream._begin(mechanism, noise, store.folder / "memory", keep.read_standing(store, mechanism))
+            stream._store, stream._entry, stream._units = store, about["entry"], about["units"]
+            stream._calendar = calendar_of(about)
+            stream._ledger = ledger_of(folder, ledger)
+            stream._resume()
+        except BaseException:
+            store.close()
+            raise
+        return stream
+
+    @classmethod
+    def fork(cls, path: PathLike, to: PathLike, *, ledger: PathLike | None = None) -> Stream:
+        """A new stream in `to` that goes on from where `path` stands, with noise of its own, and charged in full.
+
+        A step that was cut off in `path` is not taken over: push its rows again.
+        """
+        fork(path, to, ledger)
+        return cls.open(to, ledger=ledger)
+
+    def _begin(self, mechanism: Mechanism, noise: Noise, segments: Path, standing: keep.Standing) -> None:
+        self._mechanism, self._noise, self._segments, self._standing = mechanism, noise, segments, standing
+        self._store: Store | None = None
+        self._ledger: Ledger | None = None
+        self._calendar: Calendar | None = None
+        self._cut: keep.Cut | None = None  # of a stream in memory
+        self._entry = ""  # in the ledger
+        self._units = unit_key(noise)
+        self._kept: dict[int, Release] = {}  # releases of a stream in memory
+        self._process, self._usable, self._closed, self._lock = os.getpid(), True, False, threading.RLock()
+        if mechanism.rounds > 1 and isinstance(mechanism.unit, User) and mechanism.takes is not Takes.Once:
+            raise ConfigError(
+                "A mechanism of several rounds cannot bound the contributions of a User yet: use unit=Event()."
+            )
+
+    def _resume(self) -> None:
+        """Check the ledger, finish what was cut off, deliver what was not."""
+        store, ledger = self._store, self._ledger
+        assert store is not None and ledger is not None
+        if store.json("about")["fork"] and ledger.mark(self._entry) == Mark(0, ""):
+            ledger.claim(self._entry, before=Mark(0, ""), after=self._standing.mark)  # a fork takes its place, once
+        intent, stood = intents.found(store, self._nothing), ledger.mark(self._entry)
+        ours = {self._standing.mark} if intent is None else {self._standing.mark, Mark(intent.step, self._tag(intent))}
+        if intent is not None and intent.step != self.step + 1:
+            raise Corrupt(
+                "The step in progress does not follow the last one: restore the whole directory from a backup."
+            )
+        if stood not in ours:
+            raise beside_ledger(store.folder.parent.name, self.step, stood.step)
+        if intent is not None:
+            self._finish(intent)
+        self._clean()
+        self._deliver_missing()
+
+    def _deliver_missing(self) -> None:
+        """Bring the public directory up to date; a release there that is not the stored one is refused."""
+        assert self._store is not None
+        announce_stream(self._public, self._mechanism, self.guarantee, self._calendar)
+        for step in range(1, self.step + 1):
+            keep.deliver(self._store, self._public, step)
+
+    @property
+    def step(self) -> int:
+        """The last step that was released; 0 before the first."""
+        return self._standing.mark.step
+
+    @property
+    def mechanism(self) -> Mechanism:
+        """The mechanism, with its configuration."""
+        return self._mechanism
+
+    @property
+    def calendar(self) -> Calendar | None:
+        """Which period each step stands for, where that was said."""
+        return self._calendar
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """The promise of the whole stream."""
+        return promise(self._mechanism, self._noise, charged=self._store is not None)
+
+    def push(
+        self, frame: Any, deletes: Any = None, *, step: int | None = None, asked: datetime | None = None
+    ) -> Release:
+        """Release the next step from the rows inserted (and deleted) since the last; None is an empty batch.
+
+        `step` says which one it is meant to be: one that is committed returns the stored release and does not look at the
+        frame; one beyond the next is refused. `asked` is the time that is published where there is no calendar: when the
+        step was asked for, before its rows were read. Where left out it is the time of the call.
+        """
+        asked = datetime.now(UTC) if asked is None else asked
+        with self._lock:
+            return self._push(frame, deletes, step, asked)
+
+    def _push(self, frame: Any, deletes: Any, step: int | None, asked: datetime) -> Release:
+        self._check_usable()
+        wanted = self.step + 1 if step is None else whole("step", step)
+        if wanted <= self.step:
+            with contextlib.suppress(DataError):  # the frame is not looked at, but for its kind
+                return replace(self.release(wanted), kind=kind_of(frame))
+            return self.release(wanted)
+        kind = kind_of(frame)
+        if wanted > self.step + 1:
+            raise StateError(
+                f"The next step is {self.step + 1}; step {wanted} cannot come before it. Push the missing steps first."
+            )
+        horizon = self._mechanism.horizon
+        if horizon is not None and wanted > horizon:
+            raise HorizonReached(f"All {horizon} steps of the horizon are released; a new stream is a new charge.")
+        if deletes is not None and not self._mechanism.deletes:
+            raise ConfigError(
+                "This mechanism was made without deletes: its guarantee does not cover them. Make one with deletes=True."
+            )
+        intent = self._seal(wanted, frame, deletes, intents.published_time(self._calendar, wanted, asked))
+        return replace(self._finish(intent), kind=kind)
+
+    def bind(self, cut: keep.Cut, *, moved: Callable[[], bool] | None = None) -> None:
+        """Keep how a source cuts rows into steps; another cut is refused (`run` calls this)."""
+        with self._lock:
+            self._check_usable()
+            self._cut = keep.bound(self._store, self._cut, cut, begun=self.step > 0, moved=moved)
+
+    def release(self, step: int) -> Release:
+        """A stored release again."""
+        with self._lock:
+            return self._release(step)
+
+    def _release(self, step: int) -> Release:
+        self._check_usable()
+        if not 1 <= whole("step", step) <= self.step:
+            raise StateError(f"There is no release of step {step} yet: the last one is {self.step}.")
+        if self._store is None:
+            return self._kept[step]
+        return keep.read_release(self._store, step, self._mechanism, self.guarantee)
+
+    def close(self, erase: bool = False) -> None:
+        """Let go of the directory; `erase` also removes all that is private, so that only the releases remain."""
+        with self._lock:
+            self._check_process()
+            if self._store is not None and not self._closed:
+                if erase:
+                    self._deliver_missing()
+                    self._store.erase()
+                else:
+                    self._store.close()
+            elif not self._closed:
+                self._temporary.cleanup()
+            self._usable, self._closed = False, True
+
+    def __reduce__(self) -> Any:
+        raise StateError(
+            "A stream cannot be copied or pickled: it has one writer. Open its directory where you need it."
+        )
+
+    def __enter__(self) -> Stream:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _check_usable(self) -> None:
+        if not self._usable:
+            raise StateError("This stream is closed, or a step of it was cut off: open it again with Stream.open.")
+        self._check_process()
+
+    def _check_process(self) -> None:
+        if self._process != os.getpid():
+            raise StateError(
+                "A stream belongs to the process that opened it: after a fork, open it in one process only."
+            )
+
+    def _nothing(self) -> Any:
+        """Counts of the shape that the next step's have, of no rows."""
+        if self._mechanism.takes is Takes.Once:
+            return self._mechanism.plan(self._standing.state.public).counts(None)
+        return Counts(np.zeros(0, np.int64), np.zeros(0, np.int64))
+
+    def _seal(self, step: int, frame: Any, deletes: Any, time: str) -> Intent:
+        """Bound, count, and write it down; nothing has been drawn."""
+        nonce = self._noise.at("step", step).nonce()
+        plan, unit, segment = self._mechanism.plan(self._standing.state.public), self._mechanism.unit, None
+        if not isinstance(plan, Plan):
+            frame = plan.read(frame)
+            counts = plan.counts(frame)
+        elif self._mechanism.takes is Takes.Snapshots and isinstance(unit, User | Window):
+            key = bytes.fromhex(self._units)
+            counts = snapshot_counted(plan, unit, frame, folder=self._segments, key=key)
+        elif isinstance(unit, User):
+            segment = f"{step:06d}-{nonce[:8]}"
+            old = self._standing.segment
+            counts = counted(
+                plan,
+                unit,
+                frame,
+                deletes,
+                old=None if old is None else self._segments / old,
+                new=self._segments / segment,
+                key=bytes.fromhex(self._units),
+                point=point,
+            )
+        else:
+            counts = plan.counts(frame, deletes)
+        intent = Intent(step, nonce, segment, time, counts)
+        if self._mechanism.rounds > 1:
+            gone = None if deletes is None else keep.seal(plan, deletes)
+            intent = replace(intent, sealed=(keep.seal(plan, frame), gone))
+        if self._store is not None:
+            self._usable = False  # from here on an error leaves the stream to be opened again
+            with self._store.transaction("intent") as change:
+                change.erase("intent")
+                for name, data in intents.values(intent).items():
+                    change.put(name, data)
+        return intent
+
+    def _finish(self, intent: Intent) -> Release:
+        """Claim, draw, measure, sample, commit, deliver."""
+        self._usable = False  # until all of it is done: after an error the stream is opened again
+        before, after = self._standing.mark, Mark(intent.step, self._tag(intent))
+        if self._ledger is not None:
+            self._ledger.claim(self._entry, before=before, after=after)
+        mechanism, noise = self._mechanism, Noise.kept(self._noise.secret, self._noise.kind)
+        noise = noise.at("step", intent.step, intent.nonce)
+        measured = mechanism.measure(self._standing.state, intent.counts, noise.at("round", 0))
+        for turn in range(1, mechanism.rounds):
+            if not measured.again:
+                break
+            plan = mechanism.plan(measured.state.public)
+            counts = plan.counts(*(keep.unseal(plan, rows) for rows in intent.sealed))
+            measured = mechanism.measure(measured.state, counts, noise.at("round", turn))
+        view = mechanism.view(measured.state.public)
+        sample = mechanism.sample(view, self._standing.table, noise.at("sample").generator())
+        kept = int(sample.stayed.sum())
+        release = Release(
+            step=intent.step,
+            guarantee=self.guarantee,
+            provenance=self._provenance(intent),
+            view=view,
+            rows=sample.table,
+            added=part(sample.table, slice(kept, None)),
+            removed=part(self._standing.table, np.flatnonzero(~sample.stayed) if kept else slice(None)),
+            types=row_codes(mechanism).types,
+        )
+        self._commit(keep.Standing(measured.state, after, intent.segment, sample.table), release)
+        self._usable = True
+        return release
+
+    def _commit(self, standing: keep.Standing, release: Release) -> None:
+        """All of a step at once; then, and only then, deliver it."""
+        if self._store is None:
+            self._kept[release.step] = release
+        else:
+            with self._store.transaction("commit", erases=True) as change:
+                values = keep.standing_values(standing) | keep.release_values(release, standing.state.public)
+                for name, data in values.items():
+                    change.put(name, data)
+                change.erase("intent")
+        self._standing = standing
+        self._clean()
+        if self._store is not None:
+            keep.deliver(self._store, self._public, release.step)
+
+    def _tag(self, intent: Intent) -> str:
+        return self._noise.at("tag", intent.step, intent.nonce).keyed_hash(b"tag").hex()[:32]
+
+    def _provenance(self, intent: Intent) -> dict[str, Any]:
+        from tailrace import __version__
+
+        return {
+            "tailrace": __version__,
+            "fingerprint": fingerprint(self._mechanism),
+            "step": intent.step,
+            **({} if self._calendar is None else {"period": self._calendar.label(intent.step)}),
+            "time": intent.time,
+            "noise": self._noise.kind,
+        }
+
+    def _clean(self) -> None:
+        """Remove the memory of other steps than the one that stands."""
+        clean(self._segments, self._standing.segment)
+
+    @property
+    def _public(self) -> Path:
+        assert self._store is not None
+        return self._store.folder.parent / "releases"

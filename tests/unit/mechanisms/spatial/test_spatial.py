@@ -1,0 +1,268 @@
+"""The adaptive spatial stream: its promises, its tree, its points and its answers."""
+
+import dataclasses
+
+import numpy as np
+import polars as pl
+import pytest
+import shapely
+
+from tailrace import ZCDP, ApproxDP, Box, Event, Noise, PureDP, User, Window
+from tailrace.checks import check_mechanism
+from tailrace.checks.spy import Spy
+from tailrace.domain.geometry import Region
+from tailrace.errors import ConfigError
+from tailrace.mechanisms.spatial.epochs import AdaTree
+from tailrace.mechanisms.spatial.stream import SpatialStream
+from tailrace.storage.codec import pack
+from tailrace.stream import state as keep
+
+SQUARE = Box(low=(0, 0), high=(1, 1), columns=("x", "y"), cells=64)
+SMALL = Box(low=(0, 0), high=(1, 1), columns=("x", "y"), cells=8)  # every cell is a leaf from the start
+EXACT = AdaTree(churn=1e-6, unsure=0)  # every step ends an epoch, and nothing is taken to be empty
+
+
+def batch(seed, count=200, low=0.0, high=1.0):
+    rng = np.random.default_rng(seed)
+    points = rng.uniform(low, high, (count, 2))
+    return pl.DataFrame({"x": points[:, 0] ** 2, "y": points[:, 1], "id": rng.integers(0, 50, count)})
+
+
+def stream(**changes):
+    about = {"domain": SQUARE, "privacy": PureDP(epsilon=1), "unit": Event(), "horizon": 12}
+    return SpatialStream(**{**about, **changes})
+
+
+def states(mechanism, batches, noise=None):
+    noise, found = Noise.insecure(1) if noise is None else noise, [mechanism.init()]
+    for step, (adds, deletes) in enumerate(batches, start=1):
+        counts = mechanism.plan(found[-1].public).counts(adds, deletes)
+        found.append(mechanism.measure(found[-1], counts, noise.at("step", step)).state)
+    return found
+
+
+def truth(domain, *frames):
+    """How many rows of the first frames, less those of the last, lie in each cell."""
+    import narwhals as nw
+
+    adds, deletes = frames
+    sums = [np.bincount(domain.cells(nw.from_native(frame)), minlength=domain.size) for frame in (adds, deletes)]
+    return sums[0] - sums[1]
+
+
+BATCHES = [
+    (batch(0), None),
+    (batch(1), batch(0, 40)),
+    (batch(2), batch(1, 20)),
+    (None, None),
+    (batch(3, 2000), None),
+    (batch(4), batch(3, 300)),
+]
+ADDS = [(adds, None) for adds, _ in BATCHES]
+LOSSES = (PureDP(epsilon=1), ZCDP(rho=0.1), ApproxDP(epsilon=1, delta=1e-6))
+UNITS = (Event(), User(column="id", events=2))
+
+
+@pytest.mark.parametrize("unit", UNITS, ids=lambda unit: type(unit).__name__)
+@pytest.mark.parametrize("privacy", LOSSES, ids=lambda privacy: type(privacy).__name__)
+@pytest.mark.parametrize(
+    ("changes", "batches"),
+    [({}, BATCHES), ({"horizon": None}, BATCHES), ({"deletes": False}, ADDS), ({"retention": 2}, ADDS)],
+    ids=["horizon", "endless", "adds", "retention"],
+)
+def test_conformance(unit, privacy, changes, batches):
+    check_mechanism(stream(unit=unit, privacy=privacy, **changes), batches)
+
+
+@pytest.mark.parametrize("dimensions", [1, 3])
+def test_conformance_in_other_dimensions(dimensions):
+    names = tuple("xyz"[:dimensions])
+    box = Box(low=(0,) * dimensions, high=(1,) * dimensions, columns=names, cells=16)
+    frame = pl.DataFrame({name: np.random.default_rng(i).random(300) for i, name in enumerate(names)})
+    check_mechanism(stream(domain=box), [(frame, None)] * 3)
+
+
+@pytest.mark.parametrize("unit", UNITS, ids=lambda unit: type(unit).__name__)
+@pytest.mark.parametrize("privacy", LOSSES, ids=lambda privacy: type(privacy).__name__)
+@pytest.mark.parametrize("changes", [{}, {"horizon": None}, {"deletes": False}, {"retention": 3}])
+def test_the_guarantee_is_what_was_asked_for(unit, privacy, changes):
+    guarantee = stream(unit=unit, privacy=privacy, **changes).guarantee
+    if isinstance(privacy, ZCDP):
+        assert privacy.rho * (1 - 1e-9) < guarantee.loss.as_zcdp().rho <= privacy.rho
+    else:
+        assert guarantee.loss.epsilon == privacy.epsilon
+
+
+def test_the_loss_of_a_life():
+    assert stream().guarantee.of_life() == PureDP(epsilon=2)
+    assert stream(retention=5).guarantee.of_life() == PureDP(epsilon=1)
+    assert stream(retention=5).guarantee.retention == 5
+    assert stream(retention=5, unit=User(column="id", events=3)).guarantee.retention is None
+    assert stream(privacy=ZCDP(rho=1)).guarantee.of_life() == ZCDP(rho=2)
+
+
+def test_a_gaussian_is_used_where_it_is_quieter():
+    assert isinstance(stream(privacy=ZCDP(rho=0.5)).atoms.privacy, ZCDP)
+    assert isinstance(stream(privacy=ApproxDP(epsilon=1, delta=1e-9)).atoms.privacy, PureDP)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"retention": 3, "deletes": True}, "deletes must be False"),
+        ({"begin": 13}, "beyond the horizon"),
+        ({"unit": User(column="id")}, "bound on the events"),
+        ({"unit": Window(steps=3, column="id", records=1)}, "bound on the events"),
+        ({"structure": "AdaTree"}, "structure must be an AdaTree"),
+        ({"privacy": 1.0}, "privacy must be"),
+        ({"domain": Box(low=(0,), high=(1,), columns=("x",), cells=100)}, "power of two"),
+        ({"privacy": PureDP(epsilon="1e-12")}, "sampler's range"),
+    ],
+)
+def test_what_cannot_work_is_refused(changes, message):
+    with pytest.raises(ConfigError, match=message):
+        stream(**changes)
+
+
+def test_without_noise_and_fully_divided_the_counts_are_exact():
+    mechanism = stream(domain=SMALL, privacy=PureDP(epsilon=1000), structure=EXACT)
+    adds, deletes = [], []
+    silent = states(mechanism, [(b, d) for b, d in BATCHES], Spy(None))
+    for state, (added, deleted) in zip(silent[1:], BATCHES, strict=True):
+        adds += [added] if added is not None else []
+        deletes += [deleted] if deleted is not None else []
+        view, none = mechanism.view(state.public), batch(0, 0)
+        expected = truth(SMALL, pl.concat(adds), pl.concat(deletes or [none]))
+        places = view.leaves.index
+        cells = np.empty(SMALL.size, np.int64)
+        cells[places] = np.rint(view.leaves.count).astype(np.int64)
+        by_cell = np.empty_like(cells)
+        from tailrace.domain.geometry.partition import Partition
+
+        by_cell[Partition(SMALL).cells] = cells
+        assert np.array_equal(by_cell, expected)
+        table = mechanism.sample(view, keep.beginning(mechanism).table, np.random.default_rng(0)).table
+        assert np.array_equal(np.bincount(table.cells, minlength=SMALL.size), expected)
+
+
+def test_without_noise_a_rectangle_of_whole_cells_is_exact():
+    mechanism = stream(domain=SMALL, privacy=PureDP(epsilon=1000), structure=EXACT)
+    rows = batch(0, 1000)
+    view = mechanism.view(states(mechanism, [(rows, None)], Spy(None))[-1].public)
+    inside = rows.filter((pl.col("x") < 0.25) & (pl.col("y") < 0.5))
+    assert view.count(low=(0, 0), high=(0.25, 0.5)).value == pytest.approx(len(inside))
+    assert view.count(low=(0, 0), high=(1, 1)).value == pytest.approx(1000)
+    assert view.count(low=(-5, -5), high=(-1, -1)).value == 0
+    with pytest.raises(ConfigError, match="a number for each of the columns x, y"):
+        view.count(low=(0,), high=(1, 1))
+
+
+def test_points_stay_where_the_view_allows_it():
+    mechanism, rng = (
+        stream(horizon=20, domain=Box(low=(0, 0), high=(1, 1), columns=("x", "y"))),
+        np.random.default_rng(0),
+    )
+    found = states(mechanism, [(batch(i, 3000), None) for i in range(8)])
+    table = keep.beginning(mechanism).table
+    for state in found[1:]:
+        view = mechanism.view(state.public)
+        first = mechanism.sample(view, table, rng)
+        again = mechanism.sample(view, first.table, rng)
+        assert again.stayed.all() and len(again.table.cells) == len(first.table.cells)
+        table = first.table
+    smaller = dataclasses.replace(view, counts=view.counts * 0.99)
+    fewer = mechanism.sample(smaller, table, rng)
+    gone, new = int((~fewer.stayed).sum()), len(fewer.table.cells) - int(fewer.stayed.sum())
+    assert gone - new == len(table.cells) - round(0.99 * view.counts[0])
+    assert new < 0.005 * len(table.cells)
+
+
+def test_an_empty_stream_stays_small():
+    mechanism = stream(horizon=365)
+    found = states(mechanism, [(None, None)] * 365)
+    assert int(found[-1].public.epoch) <= 16  # 8 by schedule, and few by chance
+    assert len(found[-1].public.tree.inner) < 600
+    assert mechanism.view(found[-1].public).counts[0] < 300
+
+
+def test_the_state_does_not_grow_with_the_past():
+    mechanism, sizes = stream(horizon=400), []
+    rows = [batch(i, 300, low=(i % 40) / 50, high=(i % 40) / 50 + 0.2) for i in range(400)]
+    moving = [(rows[i], rows[i - 20] if i >= 20 else None) for i in range(400)]
+    for state in states(mechanism, moving)[100::100]:
+        sizes.append(len(pack(state)))
+    assert max(sizes) < 1.5 * sizes[0]
+
+
+def test_all_is_measured_at_the_horizon():
+    last = states(stream(horizon=6), BATCHES)[-1]
+    assert int(last.public.closed) == 6
+    assert not len(last.private.buffer)
+
+
+@pytest.mark.parametrize("retention", [None, 3])
+def test_nothing_is_released_before_the_beginning(retention):
+    mechanism, spy = stream(begin=4, retention=retention, horizon=8), Spy(Noise.insecure(1))
+    found = states(mechanism, ADDS, spy)
+    assert all(mechanism.view(state.public) is None for state in found[:4])
+    assert mechanism.view(found[4].public) is not None
+    drawn = {drawn.path[1] for drawn in spy.record}
+    assert drawn == set(range(4 if retention is None else 1, 7))
+
+
+def test_what_came_before_the_beginning_is_counted():
+    mechanism = stream(begin=3, horizon=8, domain=SMALL, privacy=PureDP(epsilon=1000), structure=EXACT)
+    view = mechanism.view(states(mechanism, BATCHES[:3], Spy(None))[-1].public)
+    assert view.counts[0] == pytest.approx(600 - 60)
+
+
+def test_points_leave_after_their_retention():
+    mechanism = stream(horizon=40, retention=6, privacy=PureDP(epsilon=100))
+    found = states(mechanism, [(batch(i, 500), None) for i in range(10)] + [(None, None)] * 10)
+    sizes = [mechanism.view(state.public).counts[0] for state in found[1:]]
+    assert sizes[9] == pytest.approx(3000, rel=0.05)
+    assert sizes[12] == pytest.approx(1500, rel=0.1)
+    assert sizes[15] < 300, "half of an epoch that has half expired"
+    assert sizes[16] < 50
+    assert found[-1].public.tree.counts.shape[0] <= 8
+
+
+def test_the_tree_follows_the_points():
+    mechanism = stream(horizon=40, privacy=PureDP(epsilon=2))
+    left, right = batch(1, 2000, high=0.3), batch(2, 2000, low=0.7)
+    found = states(mechanism, [(left, None)] * 5 + [(right, left)] * 5 + [(None, None)] * 10)
+    view = mechanism.view(found[-1].public)
+    assert view.count(low=(0, 0), high=(0.3, 0.4)).value < 300
+    assert view.count(low=(0.45, 0.65), high=(1, 1)).value > 9000
+    busiest = view.leaves.count.argmax()
+    assert view.leaves.low[busiest][1] > 0.6
+
+
+def test_cells_that_miss_the_geometry_are_public_zeros():
+    triangle = Region(shapely.Polygon([(0, 0), (1, 0), (0, 1)]), columns=("x", "y"), cells=16)
+    mechanism = stream(domain=triangle)
+    plan = mechanism.plan(mechanism.init().public)
+    assert plan.size < 64  # of the 64 nodes at depth 6, some miss the triangle
+    check_mechanism(mechanism, BATCHES)
+    view = mechanism.view(states(mechanism, BATCHES)[-1].public)
+    table = mechanism.sample(view, keep.beginning(mechanism).table, np.random.default_rng(0)).table
+    assert len(table.cells) > 100
+    assert (table.columns["x"] + table.columns["y"] <= 1 + 1e-9).all()
+
+
+def test_the_view_adds_up_and_has_errors():
+    mechanism = stream()
+    view = mechanism.view(states(mechanism, BATCHES)[-1].public)
+    leaves = view.leaves
+    assert leaves.count.sum() == pytest.approx(view.counts[0])
+    assert (leaves.count >= 0).all() and (leaves.error > 0).all()
+    assert ((leaves.high - leaves.low).prod(axis=1).sum()) == pytest.approx(1)
+    nodes = np.flatnonzero(view.inner)
+    assert np.allclose(view.counts[nodes], view.counts[nodes + 1] + view.counts[view.second[nodes]])
+    assert view.count(low=(0.1, 0.1), high=(0.5, 0.7)).error > 0
+
+
+@pytest.mark.parametrize("changes", [{"clock": 1}, {"churn": 0}, {"split": -1}, {"parts": 0}, {"far": float("nan")}])
+def test_constants_that_make_no_sense_are_refused(changes):
+    with pytest.raises(ConfigError):
+        AdaTree(**changes)

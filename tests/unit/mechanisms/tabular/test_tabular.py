@@ -1,0 +1,353 @@
+"""The tabular stream: its promises, its epochs, its model and its answers."""
+
+import numpy as np
+import polars as pl
+import pytest
+
+from tailrace import (
+    ZCDP,
+    ApproxDP,
+    Box,
+    Categorical,
+    Event,
+    Integer,
+    Noise,
+    PureDP,
+    Real,
+    Schema,
+    Selection,
+    Stream,
+    TabularStream,
+    User,
+    Window,
+)
+from tailrace.checks import check_mechanism
+from tailrace.checks.spy import Spy
+from tailrace.errors import ConfigError
+from tailrace.models.tables import JunctionTree
+from tailrace.storage.codec import pack
+from tailrace.stream import state as keep
+
+SHOP = Schema(
+    kind=Categorical(["a", "b", "c"]),
+    paid=Categorical([False, True]),
+    country=Categorical(["only"]),  # one value: public, and in no workload
+    size=Integer(0, 4, outside="clip"),
+    price=Real(edges=[0, 1, 5, 20], outside="other"),
+)
+EVERY_STEP = Selection(churn=1e-6, chosen=100)  # with hardly any noise on the clock, each step ends an epoch
+
+
+def batch(seed, count=200):
+    """Columns that depend on each other, with values outside the domain."""
+    rng = np.random.default_rng(seed)
+    kind = rng.choice(["a", "b", "c", "?"], count, p=[0.5, 0.3, 0.15, 0.05])
+    size = rng.binomial(5, np.where(kind == "a", 0.2, 0.7))
+    return pl.DataFrame(
+        {
+            "kind": kind,
+            "paid": rng.random(count) < np.where(size > 2, 0.9, 0.3),
+            "country": ["only"] * count,
+            "size": size,
+            "price": rng.exponential(2 + size),
+            "id": rng.integers(0, 60, count),
+        }
+    )
+
+
+def stream(**changes):
+    about = {"domain": SHOP, "privacy": PureDP(epsilon=1), "unit": Event(), "horizon": 12}
+    return TabularStream(**{**about, **changes})
+
+
+def states(mechanism, batches, noise=None):
+    noise, found = Noise.insecure(1) if noise is None else noise, [mechanism.init()]
+    for step, (adds, deletes) in enumerate(batches, start=1):
+        counts = mechanism.plan(found[-1].public).counts(adds, deletes)
+        found.append(mechanism.measure(found[-1], counts, noise.at("step", step)).state)
+    return found
+
+
+def truth(mechanism, batches):
+    counts = [mechanism.plan(None).counts(*pair).net for pair in batches]
+    return sum(counts, np.zeros(mechanism.marginals.size, np.int64))
+
+
+BATCHES = [
+    (batch(0), None),
+    (batch(1), batch(0, 40)),
+    (batch(2), batch(1, 20)),
+    (None, None),
+    (batch(3, 900), None),
+    (batch(4), batch(3, 300)),
+]
+ADDS = [(adds, None) for adds, _ in BATCHES]
+LOSSES = (PureDP(epsilon=1), ZCDP(rho=0.1), ApproxDP(epsilon=1, delta=1e-6))
+UNITS = (Event(), User(column="id", events=2))
+SELECTIONS = (Selection(chosen=2), Selection(), Selection(chosen=100))
+
+
+@pytest.mark.parametrize("unit", UNITS, ids=lambda unit: type(unit).__name__)
+@pytest.mark.parametrize("privacy", LOSSES, ids=lambda privacy: type(privacy).__name__)
+@pytest.mark.parametrize(
+    ("changes", "batches"),
+    [
+        ({"selection": Selection(chosen=2)}, BATCHES),
+        ({"horizon": None, "selection": Selection(chosen=1)}, BATCHES),
+        ({"deletes": False, "workload": (("kind", "size", "paid"), ("price",))}, ADDS),
+    ],
+    ids=["horizon", "endless", "adds"],
+)
+def test_conformance(unit, privacy, changes, batches):
+    check_mechanism(stream(unit=unit, privacy=privacy, **changes), batches)
+
+
+@pytest.mark.parametrize("unit", UNITS, ids=lambda unit: type(unit).__name__)
+@pytest.mark.parametrize("privacy", LOSSES, ids=lambda privacy: type(privacy).__name__)
+@pytest.mark.parametrize("selection", SELECTIONS, ids=lambda selection: str(selection.chosen))
+@pytest.mark.parametrize("changes", [{}, {"horizon": None}, {"deletes": False}], ids=str)
+def test_the_guarantee_is_what_was_asked_for(unit, privacy, selection, changes):
+    guarantee = stream(unit=unit, privacy=privacy, selection=selection, **changes).guarantee
+    if isinstance(privacy, PureDP):
+        assert guarantee.loss == privacy
+    elif isinstance(privacy, ZCDP):
+        assert privacy.rho * (1 - 10**-9) < guarantee.loss.as_zcdp().rho <= privacy.rho
+    else:
+        assert privacy.epsilon * (1 - 10**-9) < guarantee.loss.epsilon <= privacy.epsilon
+
+
+def test_the_loss_of_a_life_is_that_of_two_events():
+    assert stream().guarantee.of_life() == PureDP(epsilon=2)
+    assert stream(deletes=False).guarantee.of_life() == PureDP(epsilon=1)
+    twice = stream(privacy=ZCDP(rho="1/10"), selection=Selection(chosen=100)).guarantee.of_life()
+    assert twice == ZCDP(rho="1/5"), "an insertion and a deletion move counters apart: their squares add up"
+    chosen = stream(privacy=ZCDP(rho="1/10"), selection=Selection(chosen=2)).guarantee.of_life().rho
+    assert 0.2 < chosen < 0.4, "but a choice sees both in one score: its part is four times as large"
+
+
+def test_a_gaussian_is_used_where_it_is_quieter():
+    assert isinstance(stream(privacy=ZCDP(rho=0.5)).budget.whole, ZCDP)
+    delta = ApproxDP(epsilon=1, delta=1e-9)
+    wide = Schema(**{f"bit{i}": Integer(0, 1) for i in range(12)})
+    assert isinstance(stream(privacy=delta, selection=Selection(chosen=1)).budget.whole, PureDP)
+    assert isinstance(stream(domain=wide, privacy=delta).budget.whole, ZCDP)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"domain": Box(low=(0,), high=(1,), columns=("x",))}, "must be a Schema"),
+        ({"domain": Schema(country=Categorical(["only"]))}, "nothing to count"),
+        ({"workload": "all"}, "workload must be the number of columns"),
+        ({"workload": True}, "workload must be the number of columns"),
+        ({"workload": ("kind", "paid")}, "workload must be the number of columns"),
+        ({"workload": 0}, "at least 1"),
+        ({"workload": (("kind", "colour"),)}, "columns of the domain"),
+        ({"privacy": 1.0}, "privacy must be"),
+        ({"privacy": PureDP(epsilon="1e-12")}, "sampler's range"),
+        ({"unit": User(column="id")}, "bound on the events"),
+        ({"unit": Window(steps=3, column="id", records=1)}, "bound on the events"),
+        ({"fit": JunctionTree}, "fit must be a way to fit tables"),
+        ({"fit": JunctionTree(limit=10)}, "fit may hold 10 cells"),
+        ({"selection": "AIM"}, "selection must be a Selection"),
+        ({"horizon": 0}, "horizon must be a whole number"),
+    ],
+)
+def test_what_cannot_work_is_refused(changes, message):
+    with pytest.raises(ConfigError, match=message):
+        stream(**changes)
+
+
+def test_a_table_whose_rows_cannot_be_numbered_protects_events_only():
+    wide = Schema(**{f"bit{i}": Integer(0, 1) for i in range(70)})
+    few = (("bit0", "bit1"), ("bit68", "bit69"))
+    assert stream(domain=wide, workload=few).guarantee.loss == PureDP(epsilon=1)
+    with pytest.raises(ConfigError, match=r"2\*\*62 cells"):
+        stream(domain=wide, workload=few, unit=User(column="id", events=1))
+
+
+@pytest.mark.parametrize(
+    "changes", [{"clock": 1}, {"churn": 0}, {"chosen": 0}, {"choice": -1}, {"chosen": 1.5}], ids=str
+)
+def test_constants_that_make_no_sense_are_refused(changes):
+    with pytest.raises(ConfigError):
+        Selection(**changes)
+
+
+def test_without_noise_the_counts_of_every_workload_are_exact():
+    mechanism = stream(privacy=PureDP(epsilon=1000), selection=EVERY_STEP, horizon=6)
+    found = states(mechanism, BATCHES, Spy(None))
+    for many, state in enumerate(found[1:], start=1):
+        if int(state.public.closed) == many:
+            assert np.allclose(state.public.track.count, truth(mechanism, BATCHES[:many]), atol=1e-3)
+            assert float(state.public.total) == pytest.approx(
+                mechanism.marginals.part(truth(mechanism, BATCHES[:many]), 0).sum()
+            )
+    assert int(found[-1].public.closed) == 6 and int(found[-1].public.epoch) >= 4
+
+
+def test_without_noise_the_model_and_its_rows_are_close_to_the_table():
+    mechanism = stream(privacy=PureDP(epsilon=1000), selection=EVERY_STEP, horizon=6)
+    view = mechanism.view(states(mechanism, BATCHES, Spy(None))[-1].public)
+    marginals, true = mechanism.marginals, truth(mechanism, BATCHES)
+    total = marginals.part(true, 0).sum()
+    rows = mechanism.sample(view, keep.beginning(mechanism).table, np.random.default_rng(0)).table
+    assert len(rows.cells) == total
+    sampled = marginals.tally(rows.cells)
+    for j, clique in enumerate(marginals.cliques):
+        columns = [SHOP.columns[axis] for axis in clique]
+        assert np.abs(view.marginal(*columns).values - marginals.part(true, j)).sum() < 0.04 * total, columns
+        assert np.abs(marginals.part(sampled, j) - marginals.part(true, j)).sum() < 0.06 * total, columns
+
+
+def test_more_workloads_asked_for_than_there_are_is_all_of_them():
+    all_of_them = stream(selection=Selection(chosen=100)).budget
+    assert list(all_of_them.allowed) == [6] and all_of_them.share(6).choice is None
+    assert list(stream(selection=Selection(chosen=5)).budget.allowed) == [5]
+    assert stream(selection=Selection(chosen=5)).budget.share(5).choice is not None
+
+
+def test_more_workloads_are_measured_where_noise_allows_it():
+    for privacy in (PureDP(epsilon=1), ZCDP(rho=0.05)):
+        budget = stream(privacy=privacy).budget
+        many = [budget.workloads(events, 12.0) for events in (0, 100, 1000, 10_000, 100_000)]
+        assert many == sorted(many) and many[0] == 1 and many[-1] == 6
+        assert many.count(5) == 0, "where nearly all are measured, all are: nothing is spent on choosing then"
+        losses = {budget.share(number).loss(1, 0) for number in range(1, 7)}
+        if isinstance(privacy, PureDP):
+            assert len(losses) == 1, "and the loss does not depend on how many"
+        assert max(loss.as_zcdp().rho for loss in losses) == budget.share(6).loss(1, 0).as_zcdp().rho
+
+
+def test_a_table_of_many_columns_measures_no_more_than_a_model_holds():
+    wide = Schema(**{f"bit{i}": Integer(0, 1) for i in range(40)})  # 780 pairs
+    budget = stream(domain=wide).budget
+    assert budget.workloads(1e9, 4.0) == budget.allowed[-1] == 256
+    assert budget.share(256).choice is not None
+    assert stream(domain=wide).guarantee.loss == PureDP(epsilon=1)
+
+
+def test_a_column_of_one_value_is_in_no_workload_and_in_every_row():
+    mechanism = stream()
+    assert all(SHOP.columns.index("country") not in clique for clique in mechanism.marginals.cliques)
+    view = mechanism.view(states(mechanism, BATCHES * 2)[-1].public)
+    rows = mechanism.sample(view, keep.beginning(mechanism).table, np.random.default_rng(0)).table
+    assert len(rows.cells) and set(rows.columns["country"]) == {"only"}
+    assert view.marginal("country", "paid").values.shape == (1, 2)
+
+
+def test_one_column_is_counted_by_itself():
+    mechanism = stream(domain=Schema(size=Integer(0, 4)), horizon=6)
+    assert mechanism.marginals.cliques == ((0,),)
+    assert mechanism.budget.loss(mechanism.clock, 1, 0) == PureDP(epsilon=1)
+    view = mechanism.view(states(mechanism, BATCHES)[-1].public)
+    assert view.marginal("size").values.shape == (5,)
+
+
+@pytest.mark.parametrize("spy", [Noise.insecure(3), None], ids=["noise", "silent"])
+def test_what_is_drawn_is_what_is_paid_for(spy):
+    """Every draw of an epoch by its scale: all columns, so many choices and workloads, at the rates that the loss is made of."""
+    mechanism = stream(selection=Selection(chosen=2, churn=0.3), horizon=6)
+    record, share, singles = Spy(spy), mechanism.budget.share(2), mechanism.budget.singles
+    found = states(mechanism, BATCHES, record)
+    ends = {int(state.public.closed) for state in found[1:]}
+    wanted = [("laplace", singles.scale)] * 4 + [("choose", share.choice.rate), ("laplace", share.atoms.scale)] * 2
+    for step in range(1, 7):
+        drawn = [one for one in record.record if one.path[:2] == ("step", step) and "clock" not in one.path]
+        assert [(one.kind, one.parameter) for one in drawn] == (wanted if step in ends else [])
+
+
+def test_the_total_is_never_the_true_one_by_construction():
+    """The noise of the clock and of the cells is all in it: with other noise, another total."""
+    mechanism, totals = stream(horizon=6), set()
+    for seed in range(8):
+        public = states(mechanism, BATCHES, Noise.insecure(seed))[-1].public
+        totals.add(round(mechanism.view(public).total.value, 6))
+    assert len(totals) == 8
+
+
+def test_empty_streams_end_few_epochs():
+    mechanism = stream(horizon=365, selection=Selection(chosen=2))
+    last = states(mechanism, [(None, None)] * 365)[-1].public
+    assert int(last.epoch) <= 16, "8 by schedule, and few by chance"
+    assert mechanism.view(last).total.value < 300
+
+
+def test_all_is_measured_at_the_horizon():
+    last = states(stream(horizon=6), BATCHES)[-1]
+    assert int(last.public.closed) == 6 and not last.private.buffer.any()
+
+
+def test_rows_stay_where_the_view_allows_it():
+    mechanism, rng = stream(horizon=30), np.random.default_rng(0)
+    table = keep.beginning(mechanism).table
+    for state in states(mechanism, [(batch(i, 500), None) for i in range(8)])[1:]:
+        view = mechanism.view(state.public)
+        if view is None:
+            continue
+        first = mechanism.sample(view, table, rng)
+        again = mechanism.sample(view, first.table, rng)
+        assert again.stayed.mean() > 0.97
+        table = first.table
+    assert len(table.cells) == round(view.total.value) > 0
+
+
+def test_a_stream_that_moves_is_followed():
+    mechanism = stream(privacy=PureDP(epsilon=4), horizon=10, selection=Selection(chosen=3))
+    before, after = (batch(1, 1500).with_columns(kind=pl.lit(kind)) for kind in ("a", "c"))
+    pairs = [(before, None)] * 5 + [(after, before)] * 5
+    view = mechanism.view(states(mechanism, pairs)[-1].public)
+    kinds = view.marginal("kind")
+    total = view.total.value
+    assert kinds.values[2] > 0.85 * total and kinds.values[0] < 0.1 * total
+
+
+def test_the_view_answers_with_errors():
+    mechanism = stream(horizon=6, privacy=PureDP(epsilon=5))
+    view = mechanism.view(states(mechanism, BATCHES)[-1].public)
+    pair = view.marginal("size", "kind")
+    assert pair.columns == ("size", "kind") and pair.values.shape == pair.errors.shape == (5, 3)
+    assert np.allclose(pair.values, view.marginal("kind", "size").values.T)
+    assert (pair.values >= 0).all() and (pair.errors > 0).all()
+    assert pair.values.sum() == pytest.approx(view.total.value)
+    assert view.count() == view.total
+    assert view.count(kind="a").value == pytest.approx(view.marginal("kind").values[0])
+    assert view.count(kind=["a", "b"], size=(1, 2)).value == pytest.approx(pair.values[1:3, :2].sum())
+    assert view.count(price=(0, 3)).error > 0
+    assert view.marginal("kind", "paid", "size", "price").values.sum() == pytest.approx(view.total.value)
+    for wrong in ((), ("kind", "kind"), ("colour",)):
+        with pytest.raises(ConfigError, match="different columns"):
+            view.marginal(*wrong)
+    with pytest.raises(ConfigError, match="no column 'colour'"):
+        view.count(colour="red")
+    with pytest.raises(ConfigError, match="no such value"):
+        view.count(kind="z")
+
+
+def test_a_marginal_that_is_too_large_is_refused():
+    wide = Schema(**{f"n{i}": Integer(0, 99) for i in range(4)})
+    mechanism = stream(domain=wide, workload=1, horizon=1)
+    view = mechanism.view(states(mechanism, [(None, None)])[-1].public)
+    with pytest.raises(ConfigError, match="more than 10,000,000 cells"):
+        view.marginal("n0", "n1", "n2", "n3")
+
+
+def test_the_public_state_is_small_and_does_not_grow():
+    mechanism = stream(horizon=200)
+    found = states(mechanism, [(batch(i % 7, 60), None) for i in range(200)])
+    sizes = [len(pack(state.public)) for state in found[50::50]]
+    assert max(sizes) < 2 * min(sizes) < 60_000
+
+
+def test_what_goes_in_comes_out_in_the_same_types(tmp_path):
+    mechanism = stream(horizon=4, privacy=PureDP(epsilon=20))
+    with Stream.create(tmp_path / "shop.tail", mechanism, population="shop", noise=Noise.insecure(1)) as run:
+        releases = [run.push(rows, deletes=deletes) for rows, deletes in BATCHES[:4]]
+        last = releases[-1]
+        assert last.table.columns == list(SHOP.columns)
+        assert [str(kind) for kind in last.table.dtypes] == ["String", "Boolean", "String", "Int64", "Float64"]
+        sums = last.view.marginal("size").values
+    with Stream.open(tmp_path / "shop.tail") as run:
+        again = run.release(4)
+        assert again.table.equals(last.table) and again.changes.added.equals(last.changes.added)
+        assert np.array_equal(again.view.marginal("size").values, sums)
