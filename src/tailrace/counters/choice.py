@@ -20,8 +20,9 @@ from tailrace.counters.sqrt_toeplitz import SqrtToeplitz
 from tailrace.counters.unbounded import Unbounded
 from tailrace.counters.unbounded_block import UnboundedBlock
 from tailrace.errors import ConfigError
+from tailrace.privacy.budget import per_event
 from tailrace.privacy.guarantee import check_privacy
-from tailrace.privacy.loss import ZCDP, Loss, PureDP, whole
+from tailrace.privacy.loss import Loss, PureDP, whole
 
 ENDLESS = 4096  # steps over which counters without a horizon are compared
 _POINTS = 20_000  # times at which a mean is taken, all of them up to here
@@ -66,10 +67,9 @@ def allot(counter: Any, *, privacy: Loss, horizon: int | None, events: tuple[int
     The loss of a unit is (m + d) epsilon, or (m^2 + d^2) rho, of one event's; so the budget of one event is that part of the
     unit's. Under ApproxDP both are tried: the pure part of epsilon, and the zCDP part of the largest rho within.
     """
-    inserted, deleted = events
-    budgets: list[Loss] = [PureDP(epsilon=privacy.pure_within().epsilon / (inserted + deleted))]
+    budgets: list[Loss] = [per_event(privacy.pure_within(), events)]
     if not isinstance(privacy, PureDP):
-        gaussian = ZCDP(rho=privacy.zcdp_within().rho / (inserted**2 + deleted**2))
+        gaussian = per_event(privacy.zcdp_within(), events)
         budgets = [gaussian] if counter is not None else [*budgets, gaussian]
     if counter is not None:
         return replace(counter, privacy=budgets[0], horizon=horizon)

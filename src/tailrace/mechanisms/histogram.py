@@ -26,8 +26,9 @@ from tailrace.errors import ConfigError
 from tailrace.mechanisms.base import Estimate, Sample, State, Step, Table, Takes
 from tailrace.mechanisms.shared.bins import resampled, weights
 from tailrace.noise import Draws
+from tailrace.privacy.budget import restate
 from tailrace.privacy.guarantee import AddRemove, Guarantee, Neighbours, Unit, User, check_events, events_of, promised
-from tailrace.privacy.loss import ZCDP, ApproxDP, Loss, whole
+from tailrace.privacy.loss import Loss, whole
 
 LARGEST = 10_000_000  # bins
 
@@ -126,7 +127,7 @@ class HistogramStream:
 
     @property
     def guarantee(self) -> Guarantee:
-        return promised(self, lambda inserted, deleted: self._stated(self.counting.loss(inserted, deleted)))
+        return promised(self, lambda inserted, deleted: restate(self.counting.loss(inserted, deleted), self.privacy))
 
     def init(self) -> State:
         return State(
@@ -152,9 +153,3 @@ class HistogramStream:
     def sample(self, view: HistogramView | None, previous: Table, rng: np.random.Generator) -> Sample:
         estimates = np.zeros(self.domain.size) if view is None else view.estimates
         return resampled(self.domain, estimates, previous, rng)
-
-    def _stated(self, loss: Loss) -> Loss:
-        """A zCDP loss in the form that was asked for."""
-        if isinstance(self.privacy, ApproxDP) and isinstance(loss, ZCDP):
-            return loss.as_approx(delta=self.privacy.delta)
-        return loss

@@ -24,7 +24,8 @@ import numpy as np
 
 from tailrace.errors import ConfigError
 from tailrace.noise import Draws, Shape, check_drawable, gaussian_variance, laplace_variance
-from tailrace.privacy.loss import ZCDP, ApproxDP, Loss, PureDP, whole
+from tailrace.privacy.budget import restate
+from tailrace.privacy.loss import ZCDP, Loss, PureDP, whole
 
 
 @dataclass(frozen=True)
@@ -68,4 +69,4 @@ class Atoms:
         if isinstance(self.privacy, PureDP):
             return PureDP(epsilon=(events + deletes) * self.weight / self.scale)
         proved = ZCDP(rho=(events**2 + deletes**2) * self.weight / (2 * self.scale))
-        return proved.as_approx(delta=self.privacy.delta) if isinstance(self.privacy, ApproxDP) else proved
+        return proved if self.privacy is None else restate(proved, self.privacy)

@@ -40,7 +40,7 @@ from tailrace.counting.plan import Counts, Plan
 from tailrace.domain import Schema
 from tailrace.domain.digits import Digits
 from tailrace.mechanisms.base import Estimate, Sample, State, Step, Table, Takes
-from tailrace.mechanisms.tabular.select import Choice, repeated, scores, within
+from tailrace.mechanisms.tabular.select import Choice, scores, within
 from tailrace.mechanisms.tabular.view import TabularView
 from tailrace.mechanisms.tabular.workloads import (
     Workload,
@@ -57,8 +57,9 @@ from tailrace.mechanisms.tabular.workloads import (
 from tailrace.models.tables import Measured
 from tailrace.noise import Draws
 from tailrace.papers.tabular_batches import Added, appended
+from tailrace.privacy.budget import Drawn, drawable, part, restate
 from tailrace.privacy.guarantee import AddRemove, Guarantee, Neighbours, Unit, events_of, promised
-from tailrace.privacy.loss import ZCDP, ApproxDP, Loss, Number, PureDP, exact, whole
+from tailrace.privacy.loss import Loss, Number, PureDP, exact, whole
 
 
 @dataclass(frozen=True)
@@ -151,11 +152,9 @@ class TabularSteps:
         """How many workloads are measured at a step."""
         return min(self.chosen, len(self.marginals.cliques))
 
-    def _budget(self, share: Fraction) -> PureDP | ZCDP:
+    def _budget(self, share: Fraction) -> Drawn:
         """A part of the whole loss: of epsilon, or of rho."""
-        if isinstance(self.privacy, PureDP):
-            return PureDP(epsilon=share * self.privacy.epsilon)
-        return ZCDP(rho=share * self.privacy.zcdp_within().rho)
+        return part(drawable(self.privacy), share)
 
     @functools.cached_property
     def totals(self) -> Any:
@@ -183,12 +182,10 @@ class TabularSteps:
 
     def _loss(self, inserted: int, deleted: int) -> Loss:
         """What the three kinds of draws prove together, in the form that was asked for."""
-        loss = self.totals.loss(inserted, deleted) & repeated(self.counting.loss(inserted, deleted), self._chosen)
+        loss = self.totals.loss(inserted, deleted) & part(drawable(self.counting.loss(inserted, deleted)), self._chosen)
         if self.choice is not None:
             loss = loss & self.choice.loss(inserted, deleted)
-        if isinstance(self.privacy, ApproxDP):
-            return loss.as_zcdp().as_approx(delta=self.privacy.delta)
-        return loss
+        return restate(loss, self.privacy)
 
     def init(self) -> State:
         zero, cells = np.zeros((), np.int64), np.zeros(self.marginals.size)

@@ -19,6 +19,7 @@ from tailrace.domain import Categorical, Integer, Schema
 from tailrace.domain.columns import Frame
 from tailrace.errors import ConfigError
 from tailrace.noise import Draws
+from tailrace.privacy.budget import restate
 from tailrace.privacy.guarantee import AddRemove, Guarantee, Neighbours, Null, Replace, Unit, User
 from tailrace.privacy.loss import ZCDP, ApproxDP, Loss, whole
 
@@ -118,6 +119,4 @@ def checked(mechanism: Any, name: str) -> None:
 
 def stated(loss: Loss, privacy: Loss, *, unit: Unit, neighbours: Neighbours, horizon: int) -> Guarantee:
     """A guarantee in the form that was asked for."""
-    if isinstance(privacy, ApproxDP):
-        loss = loss.as_zcdp().as_approx(delta=privacy.delta)
-    return Guarantee(loss, unit, neighbours, horizon)
+    return Guarantee(restate(loss, privacy), unit, neighbours, horizon)

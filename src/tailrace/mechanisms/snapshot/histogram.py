@@ -30,10 +30,11 @@ from tailrace.mechanisms.shared.bins import resampled
 from tailrace.mechanisms.snapshot import levels
 from tailrace.mechanisms.snapshot.fold import fold
 from tailrace.mechanisms.snapshot.levels import Quadtree
-from tailrace.mechanisms.snapshot.policy import Drawn, Hidden, Pace, Series, Snapshot, Split, advanced, part, quiet
+from tailrace.mechanisms.snapshot.policy import Hidden, Pace, Series, Snapshot, Split, advanced, quiet
 from tailrace.mechanisms.snapshot.tracking import Tracking
 from tailrace.mechanisms.snapshot.view import SnapshotView
 from tailrace.noise import Draws
+from tailrace.privacy.budget import Drawn, part, restate
 from tailrace.privacy.guarantee import AddRemove, Guarantee, Neighbours, User, Window, check_privacy
 from tailrace.privacy.loss import ApproxDP, Loss, whole
 
@@ -169,9 +170,7 @@ class SnapshotHistogram:
         release = levels.proved(self._static, self._tree, split.unit, self._records)
         decisions, releases = self._policy.proved(series), part(release, split.units)
         loss: Loss = releases if decisions is None else releases & decisions
-        if isinstance(self.privacy, ApproxDP):
-            loss = loss.as_approx(delta=self.privacy.delta)
-        return Guarantee(loss, self.unit, self.neighbours, self.horizon)
+        return Guarantee(restate(loss, self.privacy), self.unit, self.neighbours, self.horizon)
 
     def init(self) -> State:
         bins = self.domain.size

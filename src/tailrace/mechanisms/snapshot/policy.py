@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from typing import Any, Protocol
 
 import numpy as np
@@ -132,11 +131,6 @@ def released(pace: Pace, units: int) -> Pace:
     spent[place] += units
     releases[place] += 1
     return replace(pace, last=pace.step, paid=np.asarray(units), spent=spent, releases=releases)
-
-
-def part(loss: Drawn, share: Fraction | int) -> Drawn:
-    """A share of a budget, or so many times it."""
-    return PureDP(epsilon=loss.epsilon * share) if isinstance(loss, PureDP) else ZCDP(rho=loss.rho * share)
 
 
 def bounded(series: Series, name: str) -> int:

@@ -48,8 +48,9 @@ from tailrace.mechanisms.spatial.tree import Tree, groups_of
 from tailrace.mechanisms.spatial.view import SpatialView
 from tailrace.noise import Draws
 from tailrace.noise.atoms import Atoms
+from tailrace.privacy.budget import Drawn, part, per_event, quieter, restate
 from tailrace.privacy.guarantee import AddRemove, Guarantee, Neighbours, Unit, User, check_events, events_of, promised
-from tailrace.privacy.loss import ZCDP, ApproxDP, Loss, PureDP, whole
+from tailrace.privacy.loss import Loss, whole
 
 _BY_CALENDAR = Fraction(
     1, 5
@@ -126,16 +127,11 @@ class SpatialStream:
         return 2 if self.deletes else 1
 
     @functools.cached_property
-    def _budgets(self) -> tuple[Loss, Loss]:
+    def _budgets(self) -> tuple[Drawn, Drawn]:
         """Of a unit: the clock's and the leaves', pure or zCDP, whichever gives the leaves less noise."""
-        inserted, deleted = self._events
         share = self.structure.clock if self.retention is None else self.structure.clock * _BY_CALENDAR
-        pure = self.privacy.pure_within().epsilon
-        if not isinstance(self.privacy, PureDP):
-            rho = self.privacy.zcdp_within().rho
-            if (inserted**2 + deleted**2) / (2 * rho) < 2 * ((inserted + deleted) / pure) ** 2:
-                return ZCDP(rho=share * rho), ZCDP(rho=(1 - share) * rho)
-        return PureDP(epsilon=share * pure), PureDP(epsilon=(1 - share) * pure)
+        whole = quieter(self.privacy, events=self._events)
+        return part(whole, share), part(whole, 1 - share)
 
     @functools.cached_property
     def clock(self) -> Any:
@@ -147,10 +143,7 @@ class SpatialStream:
     @functools.cached_property
     def atoms(self) -> Atoms:
         """The noise of a leaf's count, with its budget per event."""
-        budget, (inserted, deleted) = self._budgets[1], self._events
-        if isinstance(budget, PureDP):
-            return Atoms(PureDP(epsilon=budget.epsilon / (inserted + deleted)), weight=1)
-        return Atoms(ZCDP(rho=budget.as_zcdp().rho / (inserted**2 + deleted**2)), weight=1)
+        return Atoms(per_event(self._budgets[1], self._events), weight=1)
 
     @functools.cached_property
     def _epochs(self) -> Epochs:
@@ -172,9 +165,7 @@ class SpatialStream:
     def _loss(self, inserted: int, deleted: int) -> Loss:
         """What the clock's and the leaves' noise prove together, in the form that was asked for."""
         loss = self.clock.loss(inserted, deleted) & self.atoms.loss(inserted, deleted)
-        if isinstance(self.privacy, ApproxDP) and isinstance(loss, ZCDP):
-            return loss.as_approx(delta=self.privacy.delta)
-        return loss
+        return restate(loss, self.privacy)
 
     def init(self) -> State:
         zero, none, rows = np.zeros((), np.int64), np.zeros(0, np.int64), np.zeros(self._rows, np.int64)

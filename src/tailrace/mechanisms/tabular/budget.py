@@ -18,7 +18,8 @@ from typing import Any
 from tailrace.mechanisms.tabular.epochs import Selection
 from tailrace.mechanisms.tabular.select import Choice
 from tailrace.noise.atoms import Atoms
-from tailrace.privacy.loss import ZCDP, ApproxDP, Loss, PureDP
+from tailrace.privacy.budget import Drawn, part, per_event, quieter, restate
+from tailrace.privacy.loss import Loss, PureDP
 
 _MOST = 256  # workloads of an epoch, where their number is not given: a model holds few more
 
@@ -48,15 +49,9 @@ class Budget:
     several: int
 
     @functools.cached_property
-    def whole(self) -> PureDP | ZCDP:
+    def whole(self) -> Drawn:
         """Pure or zCDP, whichever gives less noise where as many workloads are measured as may be."""
-        inserted, deleted = self.events
-        pure = self.privacy.pure_within()
-        if isinstance(self.privacy, PureDP):
-            return pure
-        gaussian, many = self.privacy.zcdp_within(), max(self.allowed[-1], self.columns)
-        squared = many * (inserted**2 + deleted**2) / (2 * gaussian.rho)
-        return gaussian if squared < 2 * (many * (inserted + deleted) / pure.epsilon) ** 2 else pure
+        return quieter(self.privacy, events=self.events, weight=max(self.allowed[-1], self.columns))
 
     @property
     def allowed(self) -> range:
@@ -66,14 +61,12 @@ class Budget:
             return range(min(1, self.several), min(self.several, _MOST) + 1)
         return range(min(chosen, self.several), min(chosen, self.several) + 1)
 
-    def part(self, share: Fraction) -> PureDP | ZCDP:
+    def part(self, share: Fraction) -> Drawn:
         """A share of the whole."""
-        if isinstance(self.whole, PureDP):
-            return PureDP(epsilon=share * self.whole.epsilon)
-        return ZCDP(rho=share * self.whole.rho)
+        return part(self.whole, share)
 
     @property
-    def clock(self) -> PureDP | ZCDP:
+    def clock(self) -> Drawn:
         return self.part(Fraction(self.selection.clock))
 
     @functools.cached_property
@@ -93,10 +86,7 @@ class Budget:
         )
 
     def _atoms(self, share: Fraction, weight: int) -> Atoms:
-        budget, (inserted, deleted) = self.part(share), self.events
-        if isinstance(budget, PureDP):
-            return Atoms(PureDP(epsilon=budget.epsilon / (inserted + deleted)), weight=weight)
-        return Atoms(ZCDP(rho=budget.rho / (inserted**2 + deleted**2)), weight=weight)
+        return Atoms(per_event(self.part(share), self.events), weight=weight)
 
     def workloads(self, events: float, cells: float) -> int:
         """How many workloads of so many cells each to measure in an epoch of so many events.
@@ -117,10 +107,7 @@ class Budget:
         parts = [clock.loss(inserted, deleted), self.singles.loss(inserted, deleted)]
         if self.several:
             parts.append(max((self.share(many).loss(inserted, deleted) for many in self.allowed), key=_order))
-        loss = functools.reduce(operator.and_, parts)
-        if isinstance(self.privacy, ApproxDP) and isinstance(loss, ZCDP):
-            return loss.as_approx(delta=self.privacy.delta)
-        return loss
+        return restate(functools.reduce(operator.and_, parts), self.privacy)
 
 
 def size(atoms: Atoms) -> float:

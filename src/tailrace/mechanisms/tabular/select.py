@@ -86,8 +86,3 @@ def within(fit: Any, marginals: Marginals, order: Iterable[int]) -> list[int]:
 def fits(fit: Any, marginals: Marginals, workloads: Iterable[int]) -> bool:
     """Whether a model can hold these workloads together."""
     return fit.cells(marginals.shape, [marginals.cliques[j] for j in workloads]) <= fit.limit
-
-
-def repeated(loss: Loss, times: int) -> Loss:
-    """So many mechanisms of this pure or zCDP loss, one after the other."""
-    return PureDP(epsilon=times * loss.epsilon) if isinstance(loss, PureDP) else ZCDP(rho=times * loss.as_zcdp().rho)

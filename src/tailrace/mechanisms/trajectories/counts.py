@@ -37,9 +37,10 @@ from tailrace.domain.geometry.partition import partition_of
 from tailrace.errors import ConfigError
 from tailrace.mechanisms.trajectories.clock import Clock
 from tailrace.mechanisms.trajectories.layout import Layout
-from tailrace.mechanisms.trajectories.promise import Budget, atoms_of, part_of, whole_within
+from tailrace.mechanisms.trajectories.promise import atoms_of, whole_within
 from tailrace.noise import Draws
 from tailrace.noise.atoms import Atoms
+from tailrace.privacy.budget import Drawn, part
 from tailrace.privacy.loss import Loss, Number, exact, whole
 
 CELLS, POINTS = 60, 300  # of one trajectory, more of which are not counted in sizes
@@ -133,16 +134,16 @@ class Query:
         assert isinstance(self.part, Grids)
         return self.part.within(self.domain.side)
 
-    def budgets(self, budget: Budget) -> tuple[Budget, ...]:
+    def budgets(self, budget: Drawn) -> tuple[Drawn, ...]:
         """Of each level."""
-        parts = self.part.parts(self.domain.side) if isinstance(self.part, Grids) else (Fraction(1),)
-        return tuple(part_of(budget, part) for part in parts)
+        shares = self.part.parts(self.domain.side) if isinstance(self.part, Grids) else (Fraction(1),)
+        return tuple(part(budget, share) for share in shares)
 
-    def noise(self, budget: Budget) -> tuple[Atoms, ...]:
+    def noise(self, budget: Drawn) -> tuple[Atoms, ...]:
         """Of one count of each level."""
         return tuple(atoms_of(level, self.whole) for level in self.budgets(budget))
 
-    def loss(self, budget: Budget) -> Loss:
+    def loss(self, budget: Drawn) -> Loss:
         """Of all levels together."""
         return functools.reduce(lambda one, other: one & other, (atoms.loss(1, 0) for atoms in self.noise(budget)))
 
@@ -150,7 +151,7 @@ class Query:
         """Of the finest level."""
         return getattr(self, f"_{self.name}")(journeys, routes, layout)
 
-    def measured(self, masses: Masses, *, budget: Budget, noise: Draws) -> np.ndarray:
+    def measured(self, masses: Masses, *, budget: Drawn, noise: Draws) -> np.ndarray:
         """The noisy parts of all levels, one after another."""
         found = []
         for level, (size, atoms) in enumerate(zip(self.sizes, self.noise(budget), strict=True)):
@@ -249,7 +250,7 @@ def unpaired(codes: np.ndarray, cells: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def queries(
-    domain: Any, parts: Mapping[str, Part], budgets: Mapping[str, Budget], *, between: bool
+    domain: Any, parts: Mapping[str, Part], budgets: Mapping[str, Drawn], *, between: bool
 ) -> tuple[Query, ...]:
     """The parts, in order, all in the same parts of a unit."""
     found = [Query(name, part, domain, between) for name, part in parts.items()]

@@ -38,10 +38,11 @@ from tailrace.mechanisms.trajectories.counts import Bins, Grids, Query, queries
 from tailrace.mechanisms.trajectories.layout import Layout, even_layout
 from tailrace.mechanisms.trajectories.plan import JourneyPlan, Points, Tally
 from tailrace.mechanisms.trajectories.points import placed, stays
-from tailrace.mechanisms.trajectories.promise import budgets, check, promise
+from tailrace.mechanisms.trajectories.promise import check, promise
 from tailrace.mechanisms.trajectories.view import Noisy, TrajectoriesView
 from tailrace.mechanisms.trajectories.walks import Model, TurningWalks, Walks, moves_of
 from tailrace.noise import Draws
+from tailrace.privacy.budget import split
 from tailrace.privacy.guarantee import AddRemove, Guarantee, Neighbours, Unit, User
 from tailrace.privacy.loss import Loss
 
@@ -139,7 +140,7 @@ class Trajectories:
     @functools.cached_property
     def budgets(self) -> dict[str, Any]:
         """What each part may lose: its share of epsilon, or of rho."""
-        return budgets(self.privacy, {name: part.share for name, part in self._parts.items()})
+        return split(self.privacy, {name: part.share for name, part in self._parts.items()})
 
     @functools.cached_property
     def guarantee(self) -> Guarantee:

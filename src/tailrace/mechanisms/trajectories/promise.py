@@ -8,8 +8,7 @@ parts follow one another, each with noise of its own, and what one counts may de
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Mapping, Sequence
-from fractions import Fraction
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from tailrace.counting.journeys.masses import LEAST, WHOLE
@@ -17,26 +16,19 @@ from tailrace.domain.geometry.partition import partition_of
 from tailrace.errors import ConfigError
 from tailrace.noise import drawable
 from tailrace.noise.atoms import Atoms
+from tailrace.privacy.budget import Drawn, restate
 from tailrace.privacy.guarantee import AddRemove, Event, Guarantee, Unit, User, check_privacy
-from tailrace.privacy.loss import ZCDP, ApproxDP, Loss, Number, PureDP, exact
-
-Budget = PureDP | ZCDP
+from tailrace.privacy.loss import Loss, PureDP
 
 
-def part_of(budget: Budget, share: Number) -> Budget:
-    """A part of a loss: of epsilon, or of rho."""
-    part = exact("share", share)
-    return PureDP(epsilon=part * budget.epsilon) if isinstance(budget, PureDP) else ZCDP(rho=part * budget.rho)
-
-
-def atoms_of(budget: Budget, whole: int = WHOLE) -> Atoms:
+def atoms_of(budget: Drawn, whole: int = WHOLE) -> Atoms:
     """Noise for parts of which one unit moves at most `whole`: in the 1-norm, and therefore in the 2-norm."""
     atoms = Atoms(budget, weight=whole if isinstance(budget, PureDP) else whole**2)
     atoms.check()
     return atoms
 
 
-def whole_within(budgets: Iterable[Budget]) -> int:
+def whole_within(budgets: Iterable[Drawn]) -> int:
     """The parts of one unit: WHOLE, halved while some budget's noise for so many would be beyond the sampler's range."""
     each = list(budgets)
     whole = WHOLE
@@ -45,37 +37,15 @@ def whole_within(budgets: Iterable[Budget]) -> int:
     return whole
 
 
-def _drawable(budget: Budget, whole: int) -> bool:
+def _drawable(budget: Drawn, whole: int) -> bool:
     pure = isinstance(budget, PureDP)
     return drawable(Atoms(budget, whole if pure else whole**2).scale, gaussian=not pure)
-
-
-def budgets(privacy: Loss, shares: Mapping[str, Any]) -> dict[str, Any]:
-    """What each part may lose: its share of epsilon, or of rho; under ApproxDP of whichever makes less noise.
-
-    >>> budgets(PureDP(epsilon=1), {"trips": 3, "moves": 1})
-    {'trips': PureDP(epsilon='0.75'), 'moves': PureDP(epsilon='0.25')}
-    """
-    whole = sum(shares.values())
-    parts = {name: Fraction(share, whole) for name, share in shares.items()}
-    pure = {}
-    if not isinstance(privacy, ZCDP):
-        pure = {name: PureDP(epsilon=part * privacy.epsilon) for name, part in parts.items()}
-    if isinstance(privacy, PureDP):
-        return pure
-    rho = privacy.zcdp_within().rho
-    if pure and sum(2 / one.epsilon**2 for one in pure.values()) <= sum(
-        1 / (2 * rho * part) for part in parts.values()
-    ):
-        return pure
-    return {name: ZCDP(rho=part * rho) for name, part in parts.items()}
 
 
 def promise(losses: Sequence[Loss], privacy: Loss, unit: Unit) -> Guarantee:
     """The guarantee of parts with these losses: for one trajectory, or for one person with all of theirs."""
     loss = functools.reduce(lambda one, other: one & other, losses)
-    if isinstance(privacy, ApproxDP) and isinstance(loss, ZCDP):
-        loss = loss.as_approx(delta=privacy.delta)
+    loss = restate(loss, privacy)
     if isinstance(unit, Event):
         return Guarantee(loss, unit, AddRemove, 1, record="trajectory", deletes=False)
     return Guarantee(loss, unit, AddRemove, 1, deletes=False)

@@ -35,8 +35,9 @@ from tailrace.noise import Draws
 from tailrace.papers.privtree.nodes import Batch, Grid, Growth, Nodes
 from tailrace.papers.privtree.splits import GRID, PrivTree, SplitCoin
 from tailrace.papers.privtree.view import Leaves, PrivTreeView
+from tailrace.privacy.budget import Drawn, drawable, part, restate
 from tailrace.privacy.guarantee import AddRemove, Guarantee, Neighbours, Unit, User, check_events, events_of, promised
-from tailrace.privacy.loss import ZCDP, ApproxDP, Loss, PureDP, whole
+from tailrace.privacy.loss import Loss, whole
 
 
 @dataclass(frozen=True)
@@ -119,11 +120,9 @@ class PrivTreeStream:
     def _events(self) -> tuple[int, int]:
         return events_of(self)
 
-    def _budget(self, share: Any) -> PureDP | ZCDP:
+    def _budget(self, share: Any) -> Drawn:
         """A part of the whole loss: of epsilon, or of rho."""
-        if isinstance(self.privacy, PureDP):
-            return PureDP(epsilon=share * self.privacy.epsilon)
-        return ZCDP(rho=share * self.privacy.zcdp_within().rho)
+        return part(drawable(self.privacy), share)
 
     @functools.cached_property
     def splitting(self) -> SplitCoin:
@@ -144,11 +143,8 @@ class PrivTreeStream:
 
     def _loss(self, inserted: int, deleted: int) -> Loss:
         """What the tree's coins and the leaves' counters prove together."""
-        return self._stated(self.splitting.loss(inserted) & self.counting.loss(inserted, deleted))
-
-    def _stated(self, loss: Loss) -> Loss:
-        """A loss in the form that was asked for."""
-        return loss.as_zcdp().as_approx(delta=self.privacy.delta) if isinstance(self.privacy, ApproxDP) else loss
+        loss = self.splitting.loss(inserted) & self.counting.loss(inserted, deleted)
+        return restate(loss, self.privacy)
 
     @functools.cached_property
     def partition(self) -> Partition:

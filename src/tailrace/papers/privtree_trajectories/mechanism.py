@@ -32,7 +32,7 @@ from tailrace.errors import ConfigError
 from tailrace.mechanisms.base import Nothing, Sample, State, Step, Table, Takes
 from tailrace.mechanisms.trajectories.layout import Leaves, layout_of
 from tailrace.mechanisms.trajectories.plan import JourneyPlan, Points, Tally
-from tailrace.mechanisms.trajectories.promise import budgets, check, promise
+from tailrace.mechanisms.trajectories.promise import check, promise
 from tailrace.models.walks.walks import walks
 from tailrace.noise import Draws
 from tailrace.papers.privtree_trajectories.cells import PrivTreeCells
@@ -40,6 +40,7 @@ from tailrace.papers.privtree_trajectories.lengths import ProbableLengths
 from tailrace.papers.privtree_trajectories.transitions import Transitions, repeated
 from tailrace.papers.privtree_trajectories.trips import PrivTreeTrips
 from tailrace.papers.privtree_trajectories.view import PrivTreeTrajectoriesView
+from tailrace.privacy.budget import split
 from tailrace.privacy.guarantee import AddRemove, Guarantee, Neighbours, Unit, User
 from tailrace.privacy.loss import Loss
 
@@ -119,7 +120,7 @@ class PrivTreeTrajectories:
     @functools.cached_property
     def budgets(self) -> dict[str, Any]:
         """What each part may lose: its share of epsilon, or of rho."""
-        return budgets(self.privacy, {name: part.share for name, part in self._parts.items()})
+        return split(self.privacy, {name: part.share for name, part in self._parts.items()})
 
     @functools.cached_property
     def guarantee(self) -> Guarantee:

@@ -22,8 +22,9 @@ from tailrace.counting.journeys.moves import Ends, Even, Routes, Weighting, tran
 from tailrace.counting.journeys.reading import Journeys
 from tailrace.errors import ConfigError
 from tailrace.mechanisms.trajectories.layout import Layout
-from tailrace.mechanisms.trajectories.promise import Budget, atoms_of
+from tailrace.mechanisms.trajectories.promise import atoms_of
 from tailrace.noise import Draws
+from tailrace.privacy.budget import Drawn
 from tailrace.privacy.loss import Loss, Number, exact
 
 MOST_POINTS = 10_000  # of one visit of a cell
@@ -62,7 +63,7 @@ class Transitions:
         if not isinstance(self.weighting, Even | Ends):
             raise ConfigError("weighting must be Even() or Ends().")
 
-    def loss(self, budget: Budget) -> Loss:
+    def loss(self, budget: Drawn) -> Loss:
         return atoms_of(budget).loss(1, 0)
 
     def count(self, journeys: Journeys, routes: Routes, layout: Layout) -> Masses:  # noqa: ARG002
@@ -71,7 +72,7 @@ class Transitions:
     def none(self) -> Moves:
         return Moves(np.zeros(0, np.int64))
 
-    def measured(self, masses: Masses, *, layout: Layout, budget: Budget, noise: Draws) -> Moves:
+    def measured(self, masses: Masses, *, layout: Layout, budget: Drawn, noise: Draws) -> Moves:
         """Noise on every edge of the graph, and on staying in every cell."""
         size = len(layout.graph.targets) + layout.graph.cells
         return Moves(masses.dense(size) + atoms_of(budget).draw(noise, size))

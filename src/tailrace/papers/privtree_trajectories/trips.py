@@ -25,11 +25,12 @@ from tailrace.counting.journeys.masses import WHOLE, Masses
 from tailrace.counting.journeys.moves import Routes, ends
 from tailrace.counting.journeys.reading import Journeys
 from tailrace.mechanisms.trajectories.layout import Layout
-from tailrace.mechanisms.trajectories.promise import Budget, atoms_of, part_of
+from tailrace.mechanisms.trajectories.promise import atoms_of
 from tailrace.noise import Draws
 from tailrace.noise.atoms import Atoms
 from tailrace.papers.privtree.splits import SplitCoin
 from tailrace.papers.privtree_trajectories.cells import threshold_of
+from tailrace.privacy.budget import Drawn, part
 from tailrace.privacy.loss import Loss, Number, exact
 
 _FAN_OUT = 4
@@ -72,16 +73,16 @@ class PrivTreeTrips:
         object.__setattr__(self, "structure", exact("structure", self.structure, below=1))
         object.__setattr__(self, "threshold", threshold_of(self.threshold))
 
-    def coin(self, budget: Budget) -> SplitCoin:
-        return SplitCoin(_FAN_OUT, self.threshold, part_of(budget, self.structure), 1, grid=WHOLE)
+    def coin(self, budget: Drawn) -> SplitCoin:
+        return SplitCoin(_FAN_OUT, self.threshold, part(budget, self.structure), 1, grid=WHOLE)
 
-    def atoms(self, budget: Budget) -> Atoms:
-        return atoms_of(part_of(budget, 1 - self.structure))  # pyright: ignore[reportOperatorIssue] - a Fraction by now
+    def atoms(self, budget: Drawn) -> Atoms:
+        return atoms_of(part(budget, 1 - self.structure))  # pyright: ignore[reportOperatorIssue] - a Fraction by now
 
-    def loss(self, budget: Budget) -> Loss:
+    def loss(self, budget: Drawn) -> Loss:
         return self.coin(budget).loss(1) & self.atoms(budget).loss(1, 0)
 
-    def error(self, budget: Budget) -> float:
+    def error(self, budget: Drawn) -> float:
         """The standard error of a group's count, in trajectories."""
         return float(np.sqrt(self.atoms(budget).variance())) / WHOLE
 
@@ -91,7 +92,7 @@ class PrivTreeTrips:
     def none(self) -> Trips:
         return Trips(np.zeros((0, 2), np.int64), np.zeros((0, 2), np.int64), np.zeros(0, np.int64))
 
-    def measured(self, masses: Masses, *, layout: Layout, budget: Budget, noise: Draws) -> Trips:
+    def measured(self, masses: Masses, *, layout: Layout, budget: Drawn, noise: Draws) -> Trips:
         """The groups, from the pair of everywhere down, and how many trajectories each has."""
         coin, atoms = self.coin(budget), self.atoms(budget)
         level = _Level.root(masses, layout.cells)

@@ -15,7 +15,6 @@ from fractions import Fraction
 from tailrace.calls import told
 from tailrace.mechanisms.snapshot.policy import (
     Decision,
-    Drawn,
     Hidden,
     Pace,
     Series,
@@ -23,11 +22,11 @@ from tailrace.mechanisms.snapshot.policy import (
     Split,
     beginning,
     bounded,
-    part,
     released,
 )
 from tailrace.noise import Draws
 from tailrace.papers.snapshot_policies.dissimilarity import HALF, Dissimilarity
+from tailrace.privacy.budget import Drawn, part
 
 
 @told

@@ -10,20 +10,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from tailrace.calls import told
-from tailrace.mechanisms.snapshot.policy import (
-    Decision,
-    Drawn,
-    Hidden,
-    Pace,
-    Series,
-    Snapshot,
-    Split,
-    beginning,
-    part,
-    released,
-)
+from tailrace.mechanisms.snapshot.policy import Decision, Hidden, Pace, Series, Snapshot, Split, beginning, released
 from tailrace.noise import Draws
 from tailrace.papers.snapshot_policies.dissimilarity import HALF, Dissimilarity
+from tailrace.privacy.budget import Drawn, part
 
 _UNITS = 1 << 12  # so that a budget can be halved twelve times
 

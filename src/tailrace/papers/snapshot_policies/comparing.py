@@ -27,8 +27,9 @@ from fractions import Fraction
 
 import numpy as np
 
-from tailrace.mechanisms.snapshot.policy import Drawn, Series, part
+from tailrace.mechanisms.snapshot.policy import Series
 from tailrace.noise import Draws, check_drawable
+from tailrace.privacy.budget import Drawn, part
 from tailrace.privacy.loss import ZCDP, PureDP
 
 

@@ -15,8 +15,9 @@ from fractions import Fraction
 
 import numpy as np
 
-from tailrace.mechanisms.snapshot.policy import Drawn, Series, Snapshot, bounded, part
+from tailrace.mechanisms.snapshot.policy import Series, Snapshot, bounded
 from tailrace.noise import Draws, check_drawable
+from tailrace.privacy.budget import Drawn, part
 from tailrace.privacy.loss import ZCDP, PureDP
 
 HALF = Fraction(1, 2)

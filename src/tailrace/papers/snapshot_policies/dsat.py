@@ -20,7 +20,6 @@ from tailrace.calls import told
 from tailrace.errors import ConfigError
 from tailrace.mechanisms.snapshot.policy import (
     Decision,
-    Drawn,
     Hidden,
     Pace,
     Series,
@@ -33,6 +32,7 @@ from tailrace.mechanisms.snapshot.policy import (
 )
 from tailrace.noise import Draws
 from tailrace.papers.snapshot_policies.sampling import Sampling, checked_share, checked_threshold
+from tailrace.privacy.budget import Drawn
 from tailrace.privacy.loss import Number, whole
 
 _REMEMBERED = 5  # errors that the integral term adds up

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from tailrace.calls import told
 from tailrace.mechanisms.snapshot.policy import (
     Decision,
-    Drawn,
     Hidden,
     Pace,
     Series,
@@ -26,6 +25,7 @@ from tailrace.mechanisms.snapshot.policy import (
 )
 from tailrace.noise import Draws
 from tailrace.papers.snapshot_policies.sampling import Sampling, checked_share, checked_threshold
+from tailrace.privacy.budget import Drawn
 from tailrace.privacy.loss import Number
 
 

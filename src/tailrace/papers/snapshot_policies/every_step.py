@@ -13,7 +13,6 @@ from fractions import Fraction
 from tailrace.calls import told
 from tailrace.mechanisms.snapshot.policy import (
     Decision,
-    Drawn,
     Hidden,
     Pace,
     Series,
@@ -21,10 +20,10 @@ from tailrace.mechanisms.snapshot.policy import (
     Split,
     beginning,
     bounded,
-    part,
     released,
 )
 from tailrace.noise import Draws
+from tailrace.privacy.budget import Drawn, part
 
 
 @told

@@ -15,7 +15,6 @@ from fractions import Fraction
 from tailrace.calls import told
 from tailrace.mechanisms.snapshot.policy import (
     Decision,
-    Drawn,
     Hidden,
     Pace,
     Series,
@@ -25,10 +24,10 @@ from tailrace.mechanisms.snapshot.policy import (
     checked_releases,
     cutoff,
     due,
-    part,
     released,
 )
 from tailrace.noise import Draws
+from tailrace.privacy.budget import Drawn, part
 
 
 @told

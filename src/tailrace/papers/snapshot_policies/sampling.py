@@ -14,9 +14,10 @@ from fractions import Fraction
 from typing import Any
 
 from tailrace.errors import ConfigError
-from tailrace.mechanisms.snapshot.policy import Decision, Drawn, Hidden, Pace, Series, Snapshot, Split, part, released
+from tailrace.mechanisms.snapshot.policy import Decision, Hidden, Pace, Series, Snapshot, Split, released
 from tailrace.noise import Draws
 from tailrace.papers.snapshot_policies.comparing import Comparing, comparing, public_share
+from tailrace.privacy.budget import Drawn, part
 from tailrace.privacy.loss import exact
 
 
