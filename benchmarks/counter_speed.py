@@ -1,4 +1,5 @@
-"""A step of 1e6 rows against its floor in the same run: drawing the step's noise once and copying the state once.
+"""A step of 1e6 rows against its floor in the same run: drawing the step's noise once and copying
+the state once.
 
 Goal: at most 3 times that floor for Simple, Block and BinaryTree, at every kind of step.
 """
@@ -37,16 +38,39 @@ def main() -> None:
             counter = dataclasses.replace(shape, privacy=privacy, horizon=HORIZON)
             kind, name = type(privacy).__name__, type(counter).__name__
             start = counter.init(ROWS)
-            clocks = {"first step": 0, "step 512 ends levels": 511, "own clocks": np.arange(ROWS) % 1000}
+            clocks = {
+                "first step": 0,
+                "step 512 ends levels": 511,
+                "own clocks": np.arange(ROWS) % 1000,
+            }
             for case, clock in clocks.items():
                 state = dataclasses.replace(start, clock=np.broadcast_to(clock, ROWS).copy())
-                step = best_of(lambda i: counter.step(state, x, noise.at("step", kind, name, case, i)))  # noqa: B023
-                draw = best_of(lambda i: counter.atoms.draw(noise.at("draw", kind, name, case, i), ROWS))  # noqa: B023
+                step = best_of(
+                    lambda i: counter.step(state, x, noise.at("step", kind, name, case, i))
+                )  # noqa: B023
+                draw = best_of(
+                    lambda i: counter.atoms.draw(noise.at("draw", kind, name, case, i), ROWS)
+                )  # noqa: B023
                 copy = best_of(lambda _: copied(state))  # noqa: B023
                 ratio = step / (draw + copy)
                 goal = "" if name == "KaryTree" else "yes" if ratio <= 3 else "NO"
-                rows.append([kind, name, case, f"{step:.1f}", f"{draw:.1f}", f"{copy:.1f}", f"{ratio:.2f}", goal])
-    save("counter_speed", ["budget", "counter", "case", "step ms", "noise ms", "copy ms", "ratio", "goal met"], rows)
+                rows.append(
+                    [
+                        kind,
+                        name,
+                        case,
+                        f"{step:.1f}",
+                        f"{draw:.1f}",
+                        f"{copy:.1f}",
+                        f"{ratio:.2f}",
+                        goal,
+                    ]
+                )
+    save(
+        "counter_speed",
+        ["budget", "counter", "case", "step ms", "noise ms", "copy ms", "ratio", "goal met"],
+        rows,
+    )
 
 
 if __name__ == "__main__":

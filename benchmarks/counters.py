@@ -1,8 +1,9 @@
-"""Error of the counters at epsilon = 0.5: root mean square over t <= T, as a ratio to the simple counter, predicted and measured.
+"""Error of the counters at epsilon = 0.5: root mean square over t <= T, as a ratio to the simple
+counter, predicted and measured.
 
-Goals: pure .82 (T = 128), .50 (1000), .33 (4096); with delta = 1e-6 .43 (1000), .245 (4096); unit-noise maximum variance
-of SqrtToeplitz 10.7 at T = 1024. Also draws the papers' comparison (PrivStream, figure 2: Simple, Block 8, Binary tree at
-T = 128 and 4096) with ours beside.
+Goals: pure .82 (T = 128), .50 (1000), .33 (4096); with delta = 1e-6 .43 (1000), .245 (4096);
+unit-noise maximum variance of SqrtToeplitz 10.7 at T = 1024. Also draws the papers' comparison
+(PrivStream, figure 2: Simple, Block 8, Binary tree at T = 128 and 4096) with ours beside.
 """
 
 from dataclasses import dataclass
@@ -48,7 +49,9 @@ def contestants(*, horizon: int) -> dict[str, Counter[Any]]:
     }
 
 
-def compare(name: str, counter: Counter[Any], *, horizon: int, copies: int, noise: Noise) -> Compared:
+def compare(
+    name: str, counter: Counter[Any], *, horizon: int, copies: int, noise: Noise
+) -> Compared:
     """Run `copies` rows of zeros through a counter: its output is its error."""
     state, measured = counter.init(copies), np.empty(horizon)
     for t in range(horizon):
@@ -64,7 +67,9 @@ def described(counter) -> str:
     if isinstance(counter, UnboundedBlock):
         return "UnboundedBlock, squares" if counter.squares else "UnboundedBlock"
     options = [
-        f"{part}={getattr(counter, part)}" for part in ("size", "arity", "levels") if getattr(counter, part, None)
+        f"{part}={getattr(counter, part)}"
+        for part in ("size", "arity", "levels")
+        if getattr(counter, part, None)
     ]
     return type(counter).__name__ + (f"({', '.join(options)})" if options else "")
 
@@ -78,11 +83,18 @@ def accuracy() -> None:
     for horizon, copies in COPIES.items():
         simple = mean_squared_error(Simple(privacy=budgets["pure"], horizon=horizon)) ** 0.5
         named = contestants(horizon=horizon)
-        named |= {f"best, {kind}": best(privacy=privacy, horizon=horizon) for kind, privacy in budgets.items()}
+        named |= {
+            f"best, {kind}": best(privacy=privacy, horizon=horizon)
+            for kind, privacy in budgets.items()
+        }
         for name, counter in named.items():
-            result = compare(name, counter, horizon=horizon, copies=copies, noise=noise.at("accuracy", horizon))
+            result = compare(
+                name, counter, horizon=horizon, copies=copies, noise=noise.at("accuracy", horizon)
+            )
             predicted, measured = result.rms
-            goal = {"best, pure": PURE_GOALS, f"best, delta {DELTA}": DELTA_GOALS}.get(name, {}).get(horizon)
+            goal = {"best, pure": PURE_GOALS, f"best, delta {DELTA}": DELTA_GOALS}.get(
+                name, {}
+            ).get(horizon)
             met = "" if goal is None else "yes" if predicted / simple <= goal else "NO"
             numbers = [f"{predicted:.3f}", f"{measured:.3f}", f"{predicted / simple:.4f}"]
             rows.append([horizon, name, described(counter), *numbers, goal or "", met])
@@ -127,7 +139,9 @@ def endless() -> None:
 def toeplitz() -> None:
     rows = []
     for horizon in (16, 64, 365, 1024, 4096):
-        variance = SqrtToeplitz(privacy=ZCDP(rho=0.5), horizon=horizon).variance(np.arange(1, horizon + 1))
+        variance = SqrtToeplitz(privacy=ZCDP(rho=0.5), horizon=horizon).variance(
+            np.arange(1, horizon + 1)
+        )
         rows.append([horizon, f"{variance.max():.3f}", f"{variance.max() ** 0.5:.3f}"])
     save(
         "sqrt_toeplitz",
@@ -154,7 +168,9 @@ def figure() -> None:
         steps = np.arange(1, horizon + 1)
         lines = [Line(one.name, steps, one.predicted, dots=one.measured) for one in compared]
         title = f"Error of a running sum, epsilon = {EPSILON}, T = {horizon}"
-        svg = line_chart(lines, title=title, x_label="step", y_label="standard deviation of the running sum")
+        svg = line_chart(
+            lines, title=title, x_label="step", y_label="standard deviation of the running sum"
+        )
         (FOLDER / f"counters_{horizon}.svg").write_text(svg + "\n")
         print(f"results/counters_{horizon}.svg")
 

@@ -1,7 +1,9 @@
-"""What a claim costs with a rollback journal (synchronous=EXTRA) against the write-ahead log (FULL) that ledgers had before.
+"""What a claim costs with a rollback journal (synchronous=EXTRA) against the write-ahead log (FULL)
+that ledgers had before.
 
-Both do what `Ledger.claim` does: open the file, read a stream's row, move its mark, commit, close. They take turns, so that whatever else
-the machine does falls on both. A step of a small stream, with its claim, stands beside: it is what a user waits for.
+Both do what `Ledger.claim` does: open the file, read a stream's row, move its mark, commit, close.
+They take turns, so that whatever else the machine does falls on both. A step of a small stream,
+with its claim, stands beside: it is what a user waits for.
 """
 
 import contextlib
@@ -14,7 +16,17 @@ from pathlib import Path
 import polars as pl
 
 from results import save
-from tailrace import AddRemove, Categorical, Event, Guarantee, HistogramStream, Ledger, PureDP, Schema, Stream
+from tailrace import (
+    AddRemove,
+    Categorical,
+    Event,
+    Guarantee,
+    HistogramStream,
+    Ledger,
+    PureDP,
+    Schema,
+    Stream,
+)
 
 ENTRIES, ROUNDS, TURN = 20, 40, 5
 MODES = {"log, FULL": ("WAL", "FULL"), "journal, EXTRA": ("DELETE", "EXTRA")}
@@ -48,9 +60,13 @@ def main() -> None:
         books = {mode: folder / f"{number}.ledger" for number, mode in enumerate(MODES)}
         ids = {mode: made(books[mode], MODES[mode][0]) for mode in MODES}
         ward = Schema(sex=Categorical(["f", "m"]))
-        mechanism = HistogramStream(domain=ward, privacy=PureDP(epsilon=1), unit=Event(), horizon=ROUNDS + 1)
+        mechanism = HistogramStream(
+            domain=ward, privacy=PureDP(epsilon=1), unit=Event(), horizon=ROUNDS + 1
+        )
         day = pl.DataFrame({"sex": ["f", "m"]})
-        with Stream.create(folder / "w.tail", mechanism, population="w", ledger=books["journal, EXTRA"]) as stream:
+        with Stream.create(
+            folder / "w.tail", mechanism, population="w", ledger=books["journal, EXTRA"]
+        ) as stream:
             stream.push(day)
             for turn in range(ROUNDS):
                 for mode in MODES:
@@ -62,7 +78,10 @@ def main() -> None:
                 stream.push(day)
                 times["a step of a stream"].append(time.perf_counter() - start)
     middle = {what: statistics.median(taken) * 1e3 for what, taken in times.items()}
-    rows = [[what, f"{taken:.1f}", f"{taken / middle['log, FULL']:.2f}"] for what, taken in middle.items()]
+    rows = [
+        [what, f"{taken:.1f}", f"{taken / middle['log, FULL']:.2f}"]
+        for what, taken in middle.items()
+    ]
     save("ledger", ["what", "median ms", "ratio to log"], rows)
 
 

@@ -1,9 +1,10 @@
 """A step of the unit memory with ten million units: time, and the peak of resident memory.
 
-Goal: under 10 s a step and under 1 GB. Each step runs in a process of its own, loops compiled before. The time is that
-of `bound` alone, from ids and cells to the new segment on disk, all files synced. The peak (VmHWM) is of the whole
-process, nothing subtracted: Python, NumPy and numba (and PyArrow, for text), the inputs, which are mapped from files and
-count where they are touched, and the accepted cells that are returned.
+Goal: under 10 s a step and under 1 GB. Each step runs in a process of its own, loops compiled
+before. The time is that of `bound` alone, from ids and cells to the new segment on disk, all files
+synced. The peak (VmHWM) is of the whole process, nothing subtracted: Python, NumPy and numba (and
+PyArrow, for text), the inputs, which are mapped from files and count where they are touched, and
+the accepted cells that are returned.
 """
 
 import json
@@ -45,7 +46,9 @@ def batch(folder: Path, name: str | None, text: bool):
 
 
 def prepare(folder: Path) -> None:
-    """Ids in random order, cells of the step before and of this one, and the memory after the step before."""
+    """Ids in random order, cells of the step before and of this one, and the memory after the step
+    before.
+    """
     import pyarrow as pa
 
     random = np.random.default_rng(0)
@@ -59,7 +62,12 @@ def prepare(folder: Path) -> None:
             file.write(pa.record_batch([pa.array([f"person-{i:08d}" for i in part])], schema))
     for place, (unit, _, _, _, text) in enumerate(CASES.values()):
         bound(
-            old=None, new=folder / f"old{place}", unit=unit, key=KEY, adds=batch(folder, "before", text), deletes=None
+            old=None,
+            new=folder / f"old{place}",
+            unit=unit,
+            key=KEY,
+            adds=batch(folder, "before", text),
+            deletes=None,
         )
 
 

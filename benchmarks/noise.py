@@ -1,6 +1,8 @@
-"""Speed of exact noise against OpenDP (the peer) and numpy's float noise (the floor): 1e6 draws, one run; ours and numpy best of five.
+"""Speed of exact noise against OpenDP (the peer) and numpy's float noise (the floor): 1e6 draws,
+one run; ours and numpy best of five.
 
-Goals: at least 20 times OpenDP; Laplace at least 1/15 of numpy's Laplace, Gaussian at least 1/25 of numpy's normal.
+Goals: at least 20 times OpenDP; Laplace at least 1/15 of numpy's Laplace, Gaussian at least 1/25 of
+numpy's normal.
 """
 
 import time
@@ -48,9 +50,24 @@ def main() -> None:
             mine, floor = rate(ours[kind], DRAWS), rate(floats[kind], DRAWS)
             peer = rate(lambda _, k=kind, p=peers: p[k](zeros), DRAWS, rounds=1)
             good = mine >= 20 * peer and mine >= floor / part
-            speeds = [f"{mine:.1f}", f"{peer:.3f}", f"{floor:.1f}", f"{mine / peer:.0f}", f"1/{floor / mine:.1f}"]
+            speeds = [
+                f"{mine:.1f}",
+                f"{peer:.3f}",
+                f"{floor:.1f}",
+                f"{mine / peer:.0f}",
+                f"1/{floor / mine:.1f}",
+            ]
             rows.append([kind, scale, *speeds, "yes" if good else "NO"])
-    header = ["noise", "scale", "ours M/s", "OpenDP M/s", "numpy M/s", "times OpenDP", "part of numpy", "goal met"]
+    header = [
+        "noise",
+        "scale",
+        "ours M/s",
+        "OpenDP M/s",
+        "numpy M/s",
+        "times OpenDP",
+        "part of numpy",
+        "goal met",
+    ]
     save("noise", header, rows)
 
 

@@ -1,10 +1,13 @@
-"""Panels against the published methods, at the same guarantee: errors, bias, bounds, coverage and speed.
+"""Panels against the published methods, at the same guarantee: errors, bias, bounds, coverage and
+speed.
 
-Goals, on a generated persistent panel of 23,374 people, T = 12, k = 3, rho = .005, 1,000 repetitions: RMS error of the windows at
-most .85 of the published method with padding taken off (AddRemove) and no worse under Replace; of the weights at most .62 under Null;
-1,000 repetitions in under 60 s; a step of ten million people in under 10 s. Errors are of the synthetic people, who are clipped and
-rounded; those of `estimate`, which is not, stand beside. Real panels are read from TAILRACE_DATA or from ../shared/data beside the
-checkout, where they are there; their first 12 steps are taken, in 200 repetitions.
+Goals, on a generated persistent panel of 23,374 people, T = 12, k = 3, rho = .005, 1,000
+repetitions: RMS error of the windows at most .85 of the published method with padding taken off
+(AddRemove) and no worse under Replace; of the weights at most .62 under Null; 1,000 repetitions in
+under 60 s; a step of ten million people in under 10 s. Errors are of the synthetic people, who are
+clipped and rounded; those of `estimate`, which is not, stand beside. Real panels are read from
+TAILRACE_DATA or from ../shared/data beside the checkout, where they are there; their first 12 steps
+are taken, in 200 repetitions.
 """
 
 import json
@@ -47,8 +50,12 @@ QUARTER = {
 }
 
 
-def generated(people: int = N, steps: int = STEPS, share: float = 0.11, leave: float = 0.07) -> np.ndarray:
-    """(steps, people): 11 % are poor; 7 % of them leave poverty each month, and as many enter it."""
+def generated(
+    people: int = N, steps: int = STEPS, share: float = 0.11, leave: float = 0.07
+) -> np.ndarray:
+    """(steps, people): 11 % are poor; 7 % of them leave poverty each month, and as many enter
+    it.
+    """
     rng = np.random.default_rng(0)
     panel = np.zeros((steps, people), np.int64)
     panel[0] = rng.random(people) < share
@@ -66,7 +73,9 @@ def real(name: str) -> np.ndarray | None:
     if not path.exists():
         return None
     frame = pl.read_parquet(path)
-    columns = sorted(column for column in frame.columns if column[0] == "t" and column[1:].isdigit())[:STEPS]
+    columns = sorted(
+        column for column in frame.columns if column[0] == "t" and column[1:].isdigit()
+    )[:STEPS]
     return frame.select(columns).to_numpy().T.astype(np.int64)
 
 
@@ -82,7 +91,9 @@ def repeated(mechanism, counts: list[np.ndarray], repetitions: int) -> tuple[lis
 
 
 def window_runs(panel, neighbours, repetitions):
-    """For each method: errors (repetitions, releases, windows) of people and of estimates, the last view, seconds."""
+    """For each method: errors (repetitions, releases, windows) of people and of estimates, the last
+    view, seconds.
+    """
     steps, people = panel.shape
     truth = window_counts(panel, window=WINDOW)
     counts = [*np.zeros((WINDOW - 1, truth.shape[1]), np.int64), *truth]
@@ -94,11 +105,21 @@ def window_runs(panel, neighbours, repetitions):
         "privacy": ZCDP(rho=RHO),
         "neighbours": neighbours,
     }
-    for name, mechanism in (("published", papers.panel_window(**parts)), ("ours", PanelWindow(**parts))):
+    for name, mechanism in (
+        ("published", papers.panel_window(**parts)),
+        ("ours", PanelWindow(**parts)),
+    ):
         released, seconds = repeated(mechanism, counts, repetitions)
         shown = np.array([public.histograms for public in released]) - mechanism.padding - truth
         estimates = np.array([public.estimates for public in released])
-        yield name, shown / people, (estimates - truth) / people, estimates, mechanism.view(released[-1]), seconds
+        yield (
+            name,
+            shown / people,
+            (estimates - truth) / people,
+            estimates,
+            mechanism.view(released[-1]),
+            seconds,
+        )
 
 
 def cumulative_runs(panel, neighbours, repetitions):
@@ -114,7 +135,10 @@ def cumulative_runs(panel, neighbours, repetitions):
         "people": None if neighbours is AddRemove else people,
     }
     asked = np.tril_indices(steps)
-    for name, mechanism in (("published", papers.panel_cumulative(**parts)), ("ours", PanelCumulative(**parts))):
+    for name, mechanism in (
+        ("published", papers.panel_cumulative(**parts)),
+        ("ours", PanelCumulative(**parts)),
+    ):
         released, seconds = repeated(mechanism, list(reached), repetitions)
         shown = np.array([public.totals[:, 1:] for public in released]) - truth
         estimates = np.array([public.estimates[:, 1:] for public in released]) - truth
@@ -138,16 +162,48 @@ def accuracy(name: str, panel: np.ndarray, repetitions: int, goals: bool) -> tup
     for neighbours, goal in ((AddRemove, 0.85), (Replace, 1.0)):
         found = {}
         bound = window_bound(
-            people=people, horizon=steps, window=WINDOW, rho=float(RHO), beta=0.05, replaced=neighbours is Replace
+            people=people,
+            horizon=steps,
+            window=WINDOW,
+            rho=float(RHO),
+            beta=0.05,
+            replaced=neighbours is Replace,
         )
-        for method, shown, estimated, values, view, seconds in window_runs(panel, neighbours, repetitions):
+        for method, shown, estimated, values, view, seconds in window_runs(
+            panel, neighbours, repetitions
+        ):
             found[method] = rms(shown)
             ratio = found[method] / found["published"]
             covered = window_coverage(panel, values, view)
             within = float((np.abs(shown).max(axis=(1, 2)) <= bound).mean())
-            numbers = [rms(shown), np.abs(shown).mean(), np.abs(shown).max(axis=(1, 2)).mean(), rms(estimated)]
-            met = "" if not goals or method == "published" else "yes" if ratio <= goal and seconds < 60 else "NO"
-            rows.append(line(name, panel, "windows", neighbours, method, numbers, ratio, within, covered, seconds, met))
+            numbers = [
+                rms(shown),
+                np.abs(shown).mean(),
+                np.abs(shown).max(axis=(1, 2)).mean(),
+                rms(estimated),
+            ]
+            met = (
+                ""
+                if not goals or method == "published"
+                else "yes"
+                if ratio <= goal and seconds < 60
+                else "NO"
+            )
+            rows.append(
+                line(
+                    name,
+                    panel,
+                    "windows",
+                    neighbours,
+                    method,
+                    numbers,
+                    ratio,
+                    within,
+                    covered,
+                    seconds,
+                    met,
+                )
+            )
             if neighbours is AddRemove:
                 for window in range(shown.shape[2]):
                     pattern = f"{window:0{WINDOW}b}"
@@ -157,12 +213,19 @@ def accuracy(name: str, panel: np.ndarray, repetitions: int, goals: bool) -> tup
                     bias.append([name, method, pattern, f"{share:.5f}", *mean, f"{doubt:.6f}"])
     for neighbours, goal in ((Null, 0.62), (Replace, None), (AddRemove, None)):
         found, bound = {}, cumulative_bound(people=people, horizon=steps, rho=float(RHO), beta=0.05)
-        for method, shown, estimated, errors, seconds in cumulative_runs(panel, neighbours, repetitions):
+        for method, shown, estimated, errors, seconds in cumulative_runs(
+            panel, neighbours, repetitions
+        ):
             found[method] = rms(shown)
             ratio = found[method] / found["published"]
             covered = float((np.abs(estimated) <= 1.96 * errors).mean())
             within = float((np.abs(shown).max(axis=1) <= bound).mean())
-            numbers = [rms(shown), np.abs(shown).mean(), np.abs(shown).max(axis=1).mean(), rms(estimated)]
+            numbers = [
+                rms(shown),
+                np.abs(shown).mean(),
+                np.abs(shown).max(axis=1).mean(),
+                rms(estimated),
+            ]
             met = (
                 ""
                 if not goals or method == "published" or goal is None
@@ -170,14 +233,33 @@ def accuracy(name: str, panel: np.ndarray, repetitions: int, goals: bool) -> tup
                 if ratio <= goal and seconds < 60
                 else "NO"
             )
-            rows.append(line(name, panel, "weights", neighbours, method, numbers, ratio, within, covered, seconds, met))
+            rows.append(
+                line(
+                    name,
+                    panel,
+                    "weights",
+                    neighbours,
+                    method,
+                    numbers,
+                    ratio,
+                    within,
+                    covered,
+                    seconds,
+                    met,
+                )
+            )
     return rows, bias
 
 
 def window_coverage(panel, values, view) -> float:
-    """How often the truth lies within 1.96 standard errors: each window, and the questions of each quarter."""
+    """How often the truth lies within 1.96 standard errors: each window, and the questions of each
+    quarter.
+    """
     hits = []
-    queries = [*(Pattern(*map(int, f"{window:0{WINDOW}b}")) for window in range(2**WINDOW)), *QUARTER.values()]
+    queries = [
+        *(Pattern(*map(int, f"{window:0{WINDOW}b}")) for window in range(2**WINDOW)),
+        *QUARTER.values(),
+    ]
     for query in queries:
         weights = query.weights([0, 1])
         for release in range(values.shape[1]):
@@ -213,7 +295,12 @@ def ten_million() -> None:
     people, rng = 10_000_000, np.random.default_rng(0)
     ids = rng.permutation(people)
     mechanism = PanelWindow(
-        domain=DOMAIN, unit=UNIT, window=WINDOW, horizon=STEPS, privacy=ZCDP(rho=RHO), neighbours=AddRemove
+        domain=DOMAIN,
+        unit=UNIT,
+        window=WINDOW,
+        horizon=STEPS,
+        privacy=ZCDP(rho=RHO),
+        neighbours=AddRemove,
     )
     taken = []
     with (
@@ -225,7 +312,10 @@ def ten_million() -> None:
             start, work = time.perf_counter(), time.process_time()
             stream.push(frame)
             taken.append((time.perf_counter() - start, time.process_time() - work))
-        memory = sum(file.stat().st_size for file in (Path(folder) / "p.tail" / "private" / "memory").rglob("*"))
+        memory = sum(
+            file.stat().st_size
+            for file in (Path(folder) / "p.tail" / "private" / "memory").rglob("*")
+        )
     status = dict(text.split(":", 1) for text in Path("/proc/self/status").read_text().splitlines())
     print(json.dumps([taken, memory / people, int(status["VmHWM"].split()[0]) * 1024 / people]))
 
@@ -237,8 +327,24 @@ def main() -> None:
         if panel is not None:
             more = accuracy(name, panel, 200, goals=False)
             rows, bias = rows + more[0], bias + more[1]
-    header = ["panel", "people x steps", "kept", "neighbours", "method", "RMS", "mean", "mean worst", "RMS of estimate"]
-    header += ["ratio of RMS", "within the published bound (95 %)", "coverage of 95 % intervals", "seconds", "goal met"]
+    header = [
+        "panel",
+        "people x steps",
+        "kept",
+        "neighbours",
+        "method",
+        "RMS",
+        "mean",
+        "mean worst",
+        "RMS of estimate",
+    ]
+    header += [
+        "ratio of RMS",
+        "within the published bound (95 %)",
+        "coverage of 95 % intervals",
+        "seconds",
+        "goal met",
+    ]
     save("panels", header, rows)
     header = [
         "panel",
@@ -255,7 +361,14 @@ def main() -> None:
     ).stdout
     taken, memory, peak = json.loads(output)
     mean, slowest = np.mean(taken, axis=0), max(seconds for seconds, _ in taken)
-    row = ["10,000,000", f"{mean[0]:.1f}", f"{slowest:.1f}", f"{mean[1]:.1f}", f"{memory:.1f}", f"{peak:.0f}"]
+    row = [
+        "10,000,000",
+        f"{mean[0]:.1f}",
+        f"{slowest:.1f}",
+        f"{mean[1]:.1f}",
+        f"{memory:.1f}",
+        f"{peak:.0f}",
+    ]
     save(
         "panel_speed",
         [

@@ -12,12 +12,16 @@ FOLDER = Path(__file__).parent / "results"
 def commit() -> str:
     """The commit that was measured; marked where files differ from it."""
     head = _git("rev-parse", "--short", "HEAD")
-    return head + ("+changes" if _git("status", "--porcelain", "--", "src", "benchmarks/*.py") else "")
+    return head + (
+        "+changes" if _git("status", "--porcelain", "--", "src", "benchmarks/*.py") else ""
+    )
 
 
 def _git(*arguments: str) -> str:
     folder = Path(__file__).parents[1]
-    return subprocess.run(["git", *arguments], cwd=folder, capture_output=True, text=True, check=True).stdout.strip()
+    return subprocess.run(
+        ["git", *arguments], cwd=folder, capture_output=True, text=True, check=True
+    ).stdout.strip()
 
 
 def processor() -> str:
@@ -26,7 +30,10 @@ def processor() -> str:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:
         return platform.processor() or platform.machine()
-    return next((line.split(":")[1].strip() for line in lines if line.startswith("model name")), platform.machine())
+    return next(
+        (line.split(":")[1].strip() for line in lines if line.startswith("model name")),
+        platform.machine(),
+    )
 
 
 def save(name: str, header: list[str], rows: Sequence[Sequence[object]]) -> None:

@@ -1,11 +1,13 @@
-"""Histograms of changing data: the error of range counts, `Tracking` beside DSAT, fixed sampling, the baseline, BD and BA, and speed.
+"""Histograms of changing data: the error of range counts, `Tracking` beside DSAT, fixed sampling,
+the baseline, BD and BA, and speed.
 
-Goals: Tracking at least 20 % below DSAT at epsilon 1 on two of the three series, at the same guarantee, static part, number of
-people and rule for C; a step over 1,048,576 bins in 100 ms where nothing is released. Mean absolute error of 1,000 random range
-counts over all steps, means over noise seeds with standard errors.
+Goals: Tracking at least 20 % below DSAT at epsilon 1 on two of the three series, at the same
+guarantee, static part, number of people and rule for C; a step over 1,048,576 bins in 100 ms where
+nothing is released. Mean absolute error of 1,000 random range counts over all steps, means over
+noise seeds with standard errors.
 
-    python benchmarks/snapshots.py epsilon [seeds]
-    python benchmarks/snapshots.py approximate | best | windows | rate | sides | sizes | thresholds | shares | speed
+    python benchmarks/snapshots.py epsilon [seeds] python benchmarks/snapshots.py approximate | best
+    | windows | rate | sides | sizes | thresholds | shares | speed
 """
 
 import functools
@@ -22,8 +24,21 @@ from tailrace.counting.plan import Counts
 from tailrace.mechanisms.snapshot.kernel import distance
 from tailrace.mechanisms.snapshot.levels import Quadtree
 from tailrace.mechanisms.snapshot.tracking import Tracking
-from tailrace.metrics.snapshots import Ranges, answers, random_ranges, ranges_of_size, snapshot_error
-from tailrace.papers.snapshot_policies import DSAT, DSFT, BudgetAbsorption, BudgetDistribution, EveryStep, FixedSampling
+from tailrace.metrics.snapshots import (
+    Ranges,
+    answers,
+    random_ranges,
+    ranges_of_size,
+    snapshot_error,
+)
+from tailrace.papers.snapshot_policies import (
+    DSAT,
+    DSFT,
+    BudgetAbsorption,
+    BudgetDistribution,
+    EveryStep,
+    FixedSampling,
+)
 from tailrace.papers.snapshot_policies.static import Hierarchy, LaplaceBins
 from tailrace.report.chart import Line, line_chart
 
@@ -37,7 +52,11 @@ POLICIES = {
     "BA": BudgetAbsorption(),
     "baseline": EveryStep(),
 }
-SERIES = {"census": snapshots_data.census, "taxis": snapshots_data.taxis, "traffic": snapshots_data.traffic}
+SERIES = {
+    "census": snapshots_data.census,
+    "taxis": snapshots_data.taxis,
+    "traffic": snapshots_data.traffic,
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +95,9 @@ def run(of: Judged, mechanism: SnapshotHistogram, seed: int):
     return snapshot_error(of.true, np.stack(shown), np.stack(measured))
 
 
-def mechanism(of: Judged, policy, *, privacy=None, unit=PERSON, histogram=BINS) -> SnapshotHistogram:
+def mechanism(
+    of: Judged, policy, *, privacy=None, unit=PERSON, histogram=BINS
+) -> SnapshotHistogram:
     return SnapshotHistogram(
         domain=of.series.domain,
         privacy=PureDP(epsilon=1) if privacy is None else privacy,
@@ -88,22 +109,34 @@ def mechanism(of: Judged, policy, *, privacy=None, unit=PERSON, histogram=BINS) 
     )
 
 
-def row(of: Judged | None, policy, seeds: int, *, first: int = 1, **options) -> tuple[float, list[str]]:
-    """The mean error, and cells: absolute with its standard error, relative, update, perturbation."""
+def row(
+    of: Judged | None, policy, seeds: int, *, first: int = 1, **options
+) -> tuple[float, list[str]]:
+    """The mean error, and cells: absolute with its standard error, relative, update,
+    perturbation.
+    """
     assert of is not None
     made = mechanism(of, policy, **options)
     found = [run(of, made, seed) for seed in range(first, first + seeds)]
     absolute = np.array([error.absolute for error in found])
     spread = absolute.std(ddof=1) / np.sqrt(seeds) if seeds > 1 else 0.0
-    others = [np.mean([getattr(error, part) for error in found]) for part in ("relative", "update", "perturbation")]
-    return float(absolute.mean()), [f"{absolute.mean():.1f}+-{spread:.1f}", *(f"{other:.3g}" for other in others)]
+    others = [
+        np.mean([getattr(error, part) for error in found])
+        for part in ("relative", "update", "perturbation")
+    ]
+    return float(absolute.mean()), [
+        f"{absolute.mean():.1f}+-{spread:.1f}",
+        *(f"{other:.3g}" for other in others),
+    ]
 
 
 CELLS = ["absolute", "relative (sanity 1)", "update", "perturbation"]
 
 
 def epsilon(seeds: int = 10, epsilons=(0.1, 0.5, 1.0, 2.0)) -> None:
-    """User level, noise on bins, everyone with the same budget, static part, number of people and rule for C."""
+    """User level, noise on bins, everyone with the same budget, static part, number of people and
+    rule for C.
+    """
     rows, lines = [], {}
     for name in SERIES:
         of = known(name)
@@ -121,10 +154,24 @@ def epsilon(seeds: int = 10, epsilons=(0.1, 0.5, 1.0, 2.0)) -> None:
             for line in rows[-len(means) :]:
                 line[-1] = f"{means[line[2]] / means['DSAT']:.3f}"
             rows.append(
-                [name, size, "Tracking / DSAT", f"{ratio:.3f}", "", "", "", "met" if ratio <= 0.8 else "NOT met"]
+                [
+                    name,
+                    size,
+                    "Tracking / DSAT",
+                    f"{ratio:.3f}",
+                    "",
+                    "",
+                    "",
+                    "met" if ratio <= 0.8 else "NOT met",
+                ]
             )
         if of is not None:
-            plot(f"snapshots_{name}", name, "epsilon", {p: lines[name, p] for p in POLICIES if p != "baseline"})
+            plot(
+                f"snapshots_{name}",
+                name,
+                "epsilon",
+                {p: lines[name, p] for p in POLICIES if p != "baseline"},
+            )
     save("snapshots", ["data", "epsilon", "policy", *CELLS, "ratio to DSAT"], rows)
 
 
@@ -136,7 +183,11 @@ def approximate(seeds: int = 5) -> None:
         for static in (LaplaceBins(), Quadtree()) if of is not None else ():
             for releases in (5, 20):
                 means = {}
-                for policy in (Tracking(releases=releases), DSAT(releases=releases), FixedSampling(releases=releases)):
+                for policy in (
+                    Tracking(releases=releases),
+                    DSAT(releases=releases),
+                    FixedSampling(releases=releases),
+                ):
                     kind = type(policy).__name__
                     privacy = ApproxDP(epsilon=1, delta=1e-6)
                     means[kind], cells = row(of, policy, seeds, privacy=privacy, histogram=static)
@@ -144,18 +195,25 @@ def approximate(seeds: int = 5) -> None:
                 for line in rows[-3:]:
                     line[-1] = f"{means[line[3]] / means['DSAT']:.3f}"
                     print(*line, flush=True)
-    save("snapshots_approximate", ["data", "static part", "releases", "policy", *CELLS, "ratio to DSAT"], rows)
+    save(
+        "snapshots_approximate",
+        ["data", "static part", "releases", "policy", *CELLS, "ratio to DSAT"],
+        rows,
+    )
 
 
 def best(seeds: int = 5) -> None:
-    """Each one's best static part and number of releases (and DSAT's gain) at epsilon 1, pure and with delta = 1e-6.
+    """Each one's best static part and number of releases (and DSAT's gain) at epsilon 1, pure and
+    with delta = 1e-6.
 
     Chosen on a seed that is not measured again.
     """
     rows = []
     for name in SERIES:
         of = known(name)
-        for privacy in (PureDP(epsilon=1), ApproxDP(epsilon=1, delta=1e-6)) if of is not None else ():
+        for privacy in (
+            (PureDP(epsilon=1), ApproxDP(epsilon=1, delta=1e-6)) if of is not None else ()
+        ):
             leaders = {}
             for static in (LaplaceBins(), Quadtree(), Quadtree(height=6), Hierarchy()):
                 for releases in (2, 3, 5, 10, 20, 40):
@@ -178,7 +236,9 @@ def best(seeds: int = 5) -> None:
 
 
 def windows(seeds: int = 3, widths=(20, 50, 100, 150)) -> None:
-    """w-event privacy at epsilon 1 on the traffic, on a grid of 64 x 64 (and of 1024 x 1024 at w = 50)."""
+    """w-event privacy at epsilon 1 on the traffic, on a grid of 64 x 64 (and of 1024 x 1024 at w =
+    50).
+    """
     rows, lines = [], {}
     for side, wide in ((64, widths), (1024, (50,))):
         series = snapshots_data.traffic(side=side)
@@ -197,7 +257,12 @@ def windows(seeds: int = 3, widths=(20, 50, 100, 150)) -> None:
                         lines.setdefault(policy, []).append((w, mean))
                     rows.append([side, w, policy, static, *cells])
                     print(*rows[-1], flush=True)
-    plot("snapshots_windows", "traffic, 64 x 64", "w", {p: lines[p] for p in POLICIES if p != "baseline"})
+    plot(
+        "snapshots_windows",
+        "traffic, 64 x 64",
+        "w",
+        {p: lines[p] for p in POLICIES if p != "baseline"},
+    )
     save("snapshots_windows", ["side of the grid", "w", "policy", "static part", *CELLS], rows)
 
 
@@ -220,7 +285,10 @@ def rate(seeds: int = 3) -> None:
         return judged(series, random_ranges(np.random.default_rng(5), series.shape, 1000))
 
     census_over(
-        "rate", "update rate", {v: functools.cache(lambda v=v: at(v)) for v in (0.1, 0.3, 0.5, 0.7, 0.9)}, seeds
+        "rate",
+        "update rate",
+        {v: functools.cache(lambda v=v: at(v)) for v in (0.1, 0.3, 0.5, 0.7, 0.9)},
+        seeds,
     )
 
 
@@ -229,17 +297,24 @@ def sides(seeds: int = 3) -> None:
         series = snapshots_data.census(sides=value)
         return judged(series, random_ranges(np.random.default_rng(5), series.shape, 1000))
 
-    census_over("sides", "dimensions", {v: functools.cache(lambda v=v: at(v)) for v in (3, 4, 5, 6)}, seeds)
+    census_over(
+        "sides", "dimensions", {v: functools.cache(lambda v=v: at(v)) for v in (3, 4, 5, 6)}, seeds
+    )
 
 
 def sizes(seeds: int = 3) -> None:
     series = snapshots_data.census()
 
     def at(share):
-        return judged(series, ranges_of_size(np.random.default_rng(5), series.shape, 1000, share=share))
+        return judged(
+            series, ranges_of_size(np.random.default_rng(5), series.shape, 1000, share=share)
+        )
 
     census_over(
-        "sizes", "share of the bins", {v: functools.cache(lambda v=v: at(v)) for v in (0.001, 0.01, 0.1, 0.5)}, seeds
+        "sizes",
+        "share of the bins",
+        {v: functools.cache(lambda v=v: at(v)) for v in (0.001, 0.01, 0.1, 0.5)},
+        seeds,
     )
 
 
@@ -255,16 +330,22 @@ def thresholds(seeds: int = 3) -> None:
 
 
 def shares(seeds: int = 3) -> None:
-    """DSAT over the share of the budget that decides, and at the share of theorem 5.4 from public numbers."""
+    """DSAT over the share of the budget that decides, and at the share of theorem 5.4 from public
+    numbers.
+    """
     of, rows = known("census"), []
     assert of is not None
     for value in (0.001, 0.01, 0.05, 0.1, 0.2, 0.5, None):
-        rows.append(["theorem 5.4" if value is None else value, *row(of, DSAT(share=value), seeds)[1]])
+        rows.append(
+            ["theorem 5.4" if value is None else value, *row(of, DSAT(share=value), seeds)[1]]
+        )
     save("snapshots_shares", ["share", *CELLS], rows)
 
 
 def speed() -> None:
-    """A step over 1,048,576 bins in which nothing is released: measure, view and sample, beside one pass over the array."""
+    """A step over 1,048,576 bins in which nothing is released: measure, view and sample, beside one
+    pass over the array.
+    """
     side, rows = 1024, []
     rng = np.random.default_rng(0)
     snapshot = np.bincount(rng.integers(0, side * side, 500_000), minlength=side * side)
@@ -303,12 +384,18 @@ def speed() -> None:
             one.append(1000 * (time.perf_counter() - begin))
         text = f"median {np.median(took):.1f} ms, most {np.max(took):.1f} ms; one pass {np.median(one):.1f} ms"
         rows.append([name, text, "100 ms", "yes" if np.median(took) <= 100 else "NO"])
-    save("snapshots_speed", ["policy", "a step of 1,048,576 bins without a release", "goal", "goal met"], rows)
+    save(
+        "snapshots_speed",
+        ["policy", "a step of 1,048,576 bins without a release", "goal", "goal met"],
+        rows,
+    )
 
 
 def plot(file: str, title: str, x: str, lines: dict[str, list[tuple[float, float]]]) -> None:
     drawn = [Line(name, *np.array(points).T) for name, points in lines.items()]
-    svg = line_chart(drawn, title=f"Mean absolute error of range counts, {title}", x_label=x, y_label="records")
+    svg = line_chart(
+        drawn, title=f"Mean absolute error of range counts, {title}", x_label=x, y_label="records"
+    )
     (FOLDER / f"{file}.svg").write_text(svg + "\n")
     print(f"results/{file}.svg")
 
@@ -318,4 +405,6 @@ if __name__ == "__main__":
     parts = [epsilon, approximate, best, windows, rate, sides, sizes, thresholds, shares, speed]
     for experiment in parts:
         if wanted in (experiment.__name__, "all"):
-            experiment(*(int(number) for number in (sys.argv[2:3] if experiment is not speed else [])))
+            experiment(
+                *(int(number) for number in (sys.argv[2:3] if experiment is not speed else []))
+            )

@@ -1,7 +1,9 @@
-"""Series of snapshots for benchmarks, as histograms: a census-like table, traffic in Oldenburg, taxis from dpcomp.
+"""Series of snapshots for benchmarks, as histograms: a census-like table, traffic in Oldenburg,
+taxis from dpcomp.
 
-The first is generated; the others are read from a folder outside of the project, named by TAILRACE_DATA or found as ../shared/data
-beside the checkout, and are None where it is absent. One person has one record in a snapshot at most.
+The first is generated; the others are read from a folder outside of the project, named by
+TAILRACE_DATA or found as ../shared/data beside the checkout, and are None where it is absent. One
+person has one record in a snapshot at most.
 """
 
 import itertools
@@ -45,22 +47,36 @@ class Series:
 
 
 def census(
-    *, steps: int = 500, people: int = 500_000, rate: float = 0.5, sides: int = 6, regimes: int = 10, seed: int = 0
+    *,
+    steps: int = 500,
+    people: int = 500_000,
+    rate: float = 0.5,
+    sides: int = 6,
+    regimes: int = 10,
+    seed: int = 0,
 ) -> Series:
-    """The paper's construction: at each step m people leave and m others come from one pool; m is normal around rate people / 2.
+    """The paper's construction: at each step m people leave and m others come from one pool; m is
+    normal around rate people / 2.
 
-    The mean of m is another one in each of ten regimes. `sides` keeps the first of the six attributes.
+    The mean of m is another one in each of ten regimes. `sides` keeps the first of the six
+    attributes.
     """
     rng = np.random.default_rng(seed)
     shape = CENSUS[:sides]
     share = _joint(np.random.default_rng(1)).reshape(*shape, -1).sum(axis=-1).reshape(-1)
-    pace = np.random.default_rng(2).permutation(np.linspace(0.0, 2.0, regimes))  # times the mean; none to twice
+    pace = np.random.default_rng(2).permutation(
+        np.linspace(0.0, 2.0, regimes)
+    )  # times the mean; none to twice
     now = rng.multinomial(people, share)
     found = [now.astype(np.int32)]
     for t in range(1, steps):
         m = rng.normal(pace[t * regimes // steps] * rate * people / 2, 316)
         leave = int(np.clip(m, 0, people))
-        now = now - rng.multivariate_hypergeometric(now, leave, method="marginals") + rng.multinomial(leave, share)
+        now = (
+            now
+            - rng.multivariate_hypergeometric(now, leave, method="marginals")
+            + rng.multinomial(leave, share)
+        )
         found.append(now.astype(np.int32))
     return Series("census", shape, people, found)
 
@@ -89,15 +105,21 @@ def traffic(*, side: int = 1024) -> Series | None:
     if path is None:
         return None
     points = pl.read_parquet(path).sort("t")
-    x, y = (np.clip(points[name].to_numpy() * side // 100_000, 0, side - 1) for name in ("x_dm", "y_dm"))
+    x, y = (
+        np.clip(points[name].to_numpy() * side // 100_000, 0, side - 1) for name in ("x_dm", "y_dm")
+    )
     cells, step = (x * side + y).astype(np.int32), points["t"].to_numpy()
     starts = np.searchsorted(step, np.arange(201))
     parts = [cells[a:b] for a, b in itertools.pairwise(starts)]
     return Series("traffic", (side, side), 4000, parts, sparse=True)
 
 
-def taxis(*, steps: int = 400, people: int = 100_000, rate: float = 0.1, seed: int = 0) -> Series | None:
-    """Taxis that wait where trips start or end in Beijing: the share of the two changes over four days, and with it who moves where."""
+def taxis(
+    *, steps: int = 400, people: int = 100_000, rate: float = 0.1, seed: int = 0
+) -> Series | None:
+    """Taxis that wait where trips start or end in Beijing: the share of the two changes over four
+    days, and with it who moves where.
+    """
     import polars as pl
 
     path = _found("dpcomp_hist", "histograms.parquet")
@@ -117,7 +139,9 @@ def taxis(*, steps: int = 400, people: int = 100_000, rate: float = 0.1, seed: i
         ends = 0.5 - 0.5 * np.cos(2 * np.pi * t / 100)
         move = rng.random(people) < rate
         place = place.copy()
-        place[move] = rng.choice(256 * 256, int(move.sum()), p=(1 - ends) * maps[0] + ends * maps[1])
+        place[move] = rng.choice(
+            256 * 256, int(move.sum()), p=(1 - ends) * maps[0] + ends * maps[1]
+        )
         snapshots.append(place.astype(np.int32))
     return Series("taxis", (256, 256), people, snapshots, sparse=True)
 

@@ -1,12 +1,15 @@
-"""Spatial streams: error of `SpatialStream` beside PrivStream, coverage of its intervals, and speed.
+"""Spatial streams: error of `SpatialStream` beside PrivStream, coverage of its intervals, and
+speed.
 
-Goals: ratio of the mean relative error to `papers.privstream` (half of epsilon for the tree) on small, medium and large rectangles as in
-GOALS, below .75 of it with a quarter for the tree, at most 1.35 times Baseline 1 on small and medium; absolute errors as in
-ABSOLUTE; 95 % intervals that cover 90 to 99 %; a step of 500 events in 10 ms; counting 4 times as fast as np.histogram2d;
-4.3 million pickups in 60 s. Means over noise seeds, with standard errors, at 10 equally spaced steps. The defaults were chosen on other
-noise, other rectangles and other generated streams (seeds 0 to 7) than the ones used here; Gowalla's points are the same, and with a
-retention it is judged 19 steps apart, so that every place in an epoch is met. Gowalla is released from step 100 on, as the paper has
-it, so its first batch holds 18,000 points: ours is also run from the first step on.
+Goals: ratio of the mean relative error to `papers.privstream` (half of epsilon for the tree) on
+small, medium and large rectangles as in GOALS, below .75 of it with a quarter for the tree, at most
+1.35 times Baseline 1 on small and medium; absolute errors as in ABSOLUTE; 95 % intervals that cover
+90 to 99 %; a step of 500 events in 10 ms; counting 4 times as fast as np.histogram2d; 4.3 million
+pickups in 60 s. Means over noise seeds, with standard errors, at 10 equally spaced steps. The
+defaults were chosen on other noise, other rectangles and other generated streams (seeds 0 to 7)
+than the ones used here; Gowalla's points are the same, and with a retention it is judged 19 steps
+apart, so that every place in an epoch is met. Gowalla is released from step 100 on, as the paper
+has it, so its first batch holds 18,000 points: ours is also run from the first step on.
 
     python benchmarks/spatial.py accuracy [seeds]
     python benchmarks/spatial.py growth
@@ -70,7 +73,11 @@ def data(name: str) -> Data | None:
         "circles": (spatial_data.SQUARE, lambda: spatial_data.circles(seed=FRESH), 1),
         "city": (spatial_data.SQUARE, lambda: spatial_data.city(seed=FRESH), 1),
         "gowalla": (spatial_data.NEW_YORK, spatial_data.gowalla, 100),
-        "gowalla, retention 30": (spatial_data.NEW_YORK, lambda: spatial_data.gowalla(stay=30), 100),
+        "gowalla, retention 30": (
+            spatial_data.NEW_YORK,
+            lambda: spatial_data.gowalla(stay=30),
+            100,
+        ),
     }[name]
     stream = made()
     return None if stream is None else judged(box, stream, begin, retention)
@@ -85,7 +92,10 @@ def judged(box: Box, stream: spatial_data.Steps, begin: int, retention: int | No
     )  # 19 steps fall on every place in an epoch, 20 would be its end
     steps = [start + apart * k for k in range(1, 11)]
     there = {step: spatial_data.present(stream, step) for step in steps}
-    true = {step: (len(p), {kind: count(p, q) for kind, q in queries.items()}) for step, p in there.items()}
+    true = {
+        step: (len(p), {kind: count(p, q) for kind, q in queries.items()})
+        for step, p in there.items()
+    }
     cells = [(in_cells(box, adds), in_cells(box, deletes)) for adds, deletes in stream]
     return Data(box, stream, begin, retention, queries, true, cells)
 
@@ -98,7 +108,9 @@ def in_cells(box: Box, points: np.ndarray) -> np.ndarray:
     return box.cells(nw.from_native(frame(box, points))) if len(points) else np.zeros(0, np.int64)
 
 
-def synthetic(mechanism, of: Data, seed: int, *, deletes: bool = True) -> Iterator[tuple[int, np.ndarray]]:
+def synthetic(
+    mechanism, of: Data, seed: int, *, deletes: bool = True
+) -> Iterator[tuple[int, np.ndarray]]:
     """Points at the steps that count, by straight calls of a mechanism."""
     noise, rng = Noise.insecure(seed), np.random.default_rng(seed)
     state, table = mechanism.init(), keep.beginning(mechanism).table
@@ -113,25 +125,42 @@ def synthetic(mechanism, of: Data, seed: int, *, deletes: bool = True) -> Iterat
 
 def methods(of: Data, epsilon: float):
     """name -> seed -> points at the steps that count."""
-    about = {"domain": of.box, "privacy": PureDP(epsilon=epsilon), "unit": Event(), "horizon": len(of.stream)}
+    about = {
+        "domain": of.box,
+        "privacy": PureDP(epsilon=epsilon),
+        "unit": Event(),
+        "horizon": len(of.stream),
+    }
     deleting = any(len(deletes) for _, deletes in of.stream)
-    ours = SpatialStream(**about, begin=of.begin, retention=of.retention, deletes=deleting and of.retention is None)
+    ours = SpatialStream(
+        **about, begin=of.begin, retention=of.retention, deletes=deleting and of.retention is None
+    )
     theirs = {
-        f"PrivStream, {share} for the tree": papers.privstream(**about, share=share, begin=of.begin, deletes=deleting)
+        f"PrivStream, {share} for the tree": papers.privstream(
+            **about, share=share, begin=of.begin, deletes=deleting
+        )
         for share in ("1/2", "1/4")
     }
     steps = list(of.true)
     yield "ours", lambda seed: synthetic(ours, of, seed, deletes=of.retention is None)
     if of.begin > 1:
         early = replace(ours, begin=1)
-        yield "ours, from the first step", lambda seed: synthetic(early, of, seed, deletes=of.retention is None)
+        yield (
+            "ours, from the first step",
+            lambda seed: synthetic(early, of, seed, deletes=of.retention is None),
+        )
     for name, mechanism in theirs.items():
         yield name, lambda seed, mechanism=mechanism: synthetic(mechanism, of, seed)
     yield (
         "Baseline 1, not private",
-        lambda seed: spatial_baselines.rerun(of.stream, of.box, epsilon=epsilon, steps=steps, seed=seed),
+        lambda seed: spatial_baselines.rerun(
+            of.stream, of.box, epsilon=epsilon, steps=steps, seed=seed
+        ),
     )
-    yield "an empty table", lambda seed: ((step, np.zeros((0, len(of.box.columns)))) for step in steps)  # noqa: ARG005
+    yield (
+        "an empty table",
+        lambda seed: ((step, np.zeros((0, len(of.box.columns)))) for step in steps),
+    )  # noqa: ARG005
 
 
 def errors(of: Data, points: Iterator[tuple[int, np.ndarray]]) -> np.ndarray:
@@ -139,7 +168,9 @@ def errors(of: Data, points: Iterator[tuple[int, np.ndarray]]) -> np.ndarray:
     found = []
     for step, there in points:
         total, true = of.true[step]
-        each = [error_of_counts(true[kind], count(there, of.queries[kind]), total) for kind in CLASSES]
+        each = [
+            error_of_counts(true[kind], count(there, of.queries[kind]), total) for kind in CLASSES
+        ]
         found.append([error.every for error in each] + [error.held for error in each])
     return np.mean(found, axis=0)
 
@@ -157,7 +188,10 @@ def accuracy(seeds: int = 10) -> None:
             found = np.array([errors(of, run(FRESH + seed)) for seed in range(1, repeats + 1)])
             means[method] = found.mean(axis=0)
             spread = found.std(axis=0, ddof=1) / np.sqrt(repeats) if repeats > 1 else np.zeros(6)
-            numbers = [f"{mean:.4f}+-{error:.4f}" for mean, error in zip(means[method], spread, strict=True)]
+            numbers = [
+                f"{mean:.4f}+-{error:.4f}"
+                for mean, error in zip(means[method], spread, strict=True)
+            ]
             rows.append([name, epsilon, method, *numbers])
             print(*rows[-1], flush=True)
         ours = means["ours"][:3]
@@ -169,34 +203,54 @@ def accuracy(seeds: int = 10) -> None:
             }.items():
                 ratio = means[mine][:3] / means[other][:3]
                 met = "met" if (ratio <= goal).all() else "NOT met"
-                rows.append([name, epsilon, f"{mine} / {other}", *(f"{r:.3f}" for r in ratio), met, "", ""])
+                rows.append(
+                    [name, epsilon, f"{mine} / {other}", *(f"{r:.3f}" for r in ratio), met, "", ""]
+                )
         if (name, epsilon) in ABSOLUTE:
             met = "met" if (ours <= ABSOLUTE[name, epsilon]).all() else "NOT met"
-            rows.append([name, epsilon, "ours, absolute goal", *ABSOLUTE[name, epsilon], met, "", ""])
-    header = ["data", "epsilon", "method", *CLASSES, *(f"{kind}, at or above the floor" for kind in CLASSES)]
+            rows.append(
+                [name, epsilon, "ours, absolute goal", *ABSOLUTE[name, epsilon], met, "", ""]
+            )
+    header = [
+        "data",
+        "epsilon",
+        "method",
+        *CLASSES,
+        *(f"{kind}, at or above the floor" for kind in CLASSES),
+    ]
     save("spatial", header, rows)
 
 
 def growth(seeds: int = 3) -> None:
-    """The city with more and more events a step: the error of a release that learns from its data falls."""
+    """The city with more and more events a step: the error of a release that learns from its data
+    falls.
+    """
     rows = []
     for events in (125, 500, 2000, 8000):
-        of = judged(spatial_data.SQUARE, spatial_data.city(steps=100, events=events, seed=FRESH), 1, None)
+        of = judged(
+            spatial_data.SQUARE, spatial_data.city(steps=100, events=events, seed=FRESH), 1, None
+        )
         for method, run in methods(of, 1.0):
             if method in ("ours", "PrivStream, 1/2 for the tree"):
-                found = np.array([errors(of, run(FRESH + seed))[:3] for seed in range(1, seeds + 1)])
+                found = np.array(
+                    [errors(of, run(FRESH + seed))[:3] for seed in range(1, seeds + 1)]
+                )
                 rows.append([events, method, *(f"{mean:.4f}" for mean in found.mean(axis=0))])
                 print(*rows[-1], flush=True)
     save("spatial_growth", ["events a step", "method", *CLASSES], rows)
 
 
 def coverage(seeds: int = 5, rectangles: int = 1000) -> None:
-    """How often a 95 % interval of `view.count` holds the truth, for rectangles that hold at least 1 % of the points."""
+    """How often a 95 % interval of `view.count` holds the truth, for rectangles that hold at least
+    1 % of the points.
+    """
     of, rows = data("city"), []
     assert of is not None
     for seed in range(FRESH + 1, FRESH + seeds + 1):
         held, widths = [], []
-        ours = SpatialStream(domain=of.box, privacy=PureDP(epsilon=0.5), unit=Event(), horizon=len(of.stream))
+        ours = SpatialStream(
+            domain=of.box, privacy=PureDP(epsilon=0.5), unit=Event(), horizon=len(of.stream)
+        )
         noise, state = Noise.insecure(seed), ours.init()
         rng = np.random.default_rng(seed)
         for step, (adds, deletes) in enumerate(of.cells, start=1):
@@ -215,7 +269,11 @@ def coverage(seeds: int = 5, rectangles: int = 1000) -> None:
                     held.append(abs(answer.value - true[i]) <= 1.96 * answer.error)
                     widths.append(answer.error / true[i])
         rows.append([seed, len(held), f"{np.mean(held):.3f}", f"{np.median(widths):.3f}"])
-    save("spatial_coverage", ["seed", "rectangles", "share covered", "median error / true count"], rows)
+    save(
+        "spatial_coverage",
+        ["seed", "rectangles", "share covered", "median error / true count"],
+        rows,
+    )
 
 
 def speed() -> None:
@@ -238,7 +296,10 @@ def step_times():
         took.append(1000 * (time.perf_counter() - begin))
         sizes.append(len(pack(state)))
         leaves.append(plan.size)
-    for name, part in {"steps 200 to 400": slice(200, 400), "steps 1000 to 1200": slice(1000, 1200)}.items():
+    for name, part in {
+        "steps 200 to 400": slice(200, 400),
+        "steps 1000 to 1200": slice(1000, 1200),
+    }.items():
         median, most = np.median(took[part]), np.max(took[part])
         about = f"{np.mean(leaves[part]):.0f} leaves, {np.mean(sizes[part]) / 1e3:.0f} kB of state"
         text = f"median {median:.2f} ms, most {most:.2f} ms ({about})"
@@ -250,7 +311,9 @@ def counting():
     rng = np.random.default_rng(0)
     points = rng.random((10_000_000, 2))
     rows = frame(spatial_data.SQUARE, points)
-    ours = SpatialStream(domain=spatial_data.SQUARE, privacy=PureDP(epsilon=1), unit=Event(), horizon=10)
+    ours = SpatialStream(
+        domain=spatial_data.SQUARE, privacy=PureDP(epsilon=1), unit=Event(), horizon=10
+    )
     plan = ours.plan(ours.init().public)
     plan.count(rows[:1000])
     begin = time.perf_counter()
@@ -273,7 +336,9 @@ def pickups():
         return
     box = spatial_data.NEW_YORK
     frames = [frame(box, adds) for adds, _ in steps]
-    ours = SpatialStream(domain=box, privacy=PureDP(epsilon=1), unit=Event(), horizon=len(steps), deletes=False)
+    ours = SpatialStream(
+        domain=box, privacy=PureDP(epsilon=1), unit=Event(), horizon=len(steps), deletes=False
+    )
     begin = time.perf_counter()
     with Stream(ours, noise=Noise.insecure(1)) as stream:
         made = [len(stream.push(rows).rows.cells) for rows in frames][-1]

@@ -1,7 +1,7 @@
 """Streams of places for benchmarks: lists of (adds, deletes), two arrays (points, 2) a step.
 
-Generated ones come from the project; real ones are read from a folder outside of it, named by TAILRACE_DATA or found as
-../shared/data beside the checkout, and are None where it is absent.
+Generated ones come from the project; real ones are read from a folder outside of it, named by
+TAILRACE_DATA or found as ../shared/data beside the checkout, and are None where it is absent.
 """
 
 import os
@@ -20,7 +20,8 @@ NEW_YORK = Box(low=(-74.26, 40.48), high=(-73.70, 40.92), columns=("lon", "lat")
 
 
 def circles(*, steps: int = 100, events: int = 500, seed: int = 0) -> Steps:
-    """Half of the time points come on a ring of radius .2; then half of a step's events delete some, and half add as many on a ring of .4.
+    """Half of the time points come on a ring of radius .2; then half of a step's events delete
+    some, and half add as many on a ring of .4.
 
     The distance from the centre has a standard deviation of .01.
     """
@@ -34,11 +35,15 @@ def circles(*, steps: int = 100, events: int = 500, seed: int = 0) -> Steps:
     moves = rng.permutation(inner)
     moved = events // 2
     found = [(inner[t * events : (t + 1) * events], moves[:0]) for t in range(half)]
-    return found + [(ring(0.4, moved), moves[t * moved : (t + 1) * moved]) for t in range(steps - half)]
+    return found + [
+        (ring(0.4, moved), moves[t * moved : (t + 1) * moved]) for t in range(steps - half)
+    ]
 
 
 def city(*, steps: int = 200, events: int = 500, stay: int | None = 60, seed: int = 0) -> Steps:
-    """60 drifting clusters around the middle, the k-th of weight 1 / k, and 3 % anywhere; a point is deleted `stay` steps after it came."""
+    """60 drifting clusters around the middle, the k-th of weight 1 / k, and 3 % anywhere; a point
+    is deleted `stay` steps after it came.
+    """
     rng, clusters = np.random.default_rng(seed), 60
     centre = np.clip(rng.normal(0.5, 0.15, (clusters, 2)), 0.05, 0.95)
     drift = rng.normal(0, 0.0005, (clusters, 2))
@@ -48,18 +53,24 @@ def city(*, steps: int = 200, events: int = 500, stay: int | None = 60, seed: in
     adds = []
     for t in range(steps):
         which = rng.choice(clusters, events, p=weight)
-        points = centre[which] + t * drift[which] + rng.normal(0, 1, (events, 2)) * width[which, None]
+        points = (
+            centre[which] + t * drift[which] + rng.normal(0, 1, (events, 2)) * width[which, None]
+        )
         anywhere = rng.random(events) < 0.03
         points[anywhere] = rng.random((int(anywhere.sum()), 2))
         adds.append(1 - np.abs(1 - np.abs(points)))  # what would leave the square is reflected
     return deleted_after(adds, stay)
 
 
-OCTOBER = datetime(2009, 10, 1)  # where PrivStream's authors begin: the months before hold 333 check-ins
+OCTOBER = datetime(
+    2009, 10, 1
+)  # where PrivStream's authors begin: the months before hold 333 check-ins
 
 
 def gowalla(*, steps: int = 300, stay: int | None = None) -> Steps | None:
-    """Check-ins in New York since October 2009, in equal slices of time; deleted `stay` steps later where it is given."""
+    """Check-ins in New York since October 2009, in equal slices of time; deleted `stay` steps later
+    where it is given.
+    """
     path = _found("gowalla_nyc", "checkins.parquet")
     if path is None:
         return None
@@ -67,7 +78,9 @@ def gowalla(*, steps: int = 300, stay: int | None = None) -> Steps | None:
 
     rows = pl.read_parquet(path, columns=["ts", "lon", "lat"]).filter(pl.col("ts") >= OCTOBER)
     when = rows["ts"].cast(pl.Datetime("us")).cast(pl.Int64).to_numpy()
-    step = np.minimum((when - when.min()) * steps // max(int(when.max() - when.min()), 1), steps - 1)
+    step = np.minimum(
+        (when - when.min()) * steps // max(int(when.max() - when.min()), 1), steps - 1
+    )
     return deleted_after(_by_step(rows.select("lon", "lat").to_numpy(), step, steps), stay)
 
 
@@ -86,11 +99,16 @@ def uber() -> Steps | None:
 def deleted_after(adds: list[np.ndarray], stay: int | None) -> Steps:
     """Each step's points with those deleted that came `stay` steps before."""
     empty = np.empty((0, 2))
-    return [(new, adds[t - stay] if stay is not None and t >= stay else empty) for t, new in enumerate(adds)]
+    return [
+        (new, adds[t - stay] if stay is not None and t >= stay else empty)
+        for t, new in enumerate(adds)
+    ]
 
 
 def begun(stream: Steps, begin: int) -> Steps:
-    """The same stream from a step on (counted from 1), with all that is there until then as its first adds."""
+    """The same stream from a step on (counted from 1), with all that is there until then as its
+    first adds.
+    """
     return [(present(stream, begin), stream[0][1][:0]), *stream[begin:]]
 
 
@@ -108,7 +126,9 @@ def present(stream: Steps, step: int) -> np.ndarray:
     return np.repeat(places, left, axis=0)
 
 
-STREAMS: dict[str, tuple[Box, Callable[[], Steps | None], int]] = {  # box, stream, first step of a release
+STREAMS: dict[
+    str, tuple[Box, Callable[[], Steps | None], int]
+] = {  # box, stream, first step of a release
     "circles": (SQUARE, circles, 1),
     "city": (SQUARE, city, 1),
     "gowalla": (NEW_YORK, gowalla, 100),

@@ -1,4 +1,5 @@
-"""What durability costs: pushes a second of a kept stream against the same stream in memory, in one run.
+"""What durability costs: pushes a second of a kept stream against the same stream in memory, in one
+run.
 
 Goal: at least 50 pushes a second for a histogram of 10,000 bins.
 """
@@ -48,7 +49,9 @@ def main() -> None:
     results = []
     for bins, rows in ((100, 100), (10_000, 100), (10_000, 1000)):
         for name, unit in (("Event", Event()), ("User, events=3", User(column="id", events=3))):
-            mechanism = HistogramStream(domain=domain(bins), privacy=PureDP(epsilon=1), unit=unit, horizon=STEPS)
+            mechanism = HistogramStream(
+                domain=domain(bins), privacy=PureDP(epsilon=1), unit=unit, horizon=STEPS
+            )
             batches = days(bins, rows)
             with tempfile.TemporaryDirectory() as folder:
                 with Stream.create(Path(folder) / "s.tail", mechanism, population="p") as kept:

@@ -1,20 +1,26 @@
-"""Streams of tables: errors of all pairs of columns beside the published methods, seconds of a step, intervals, and a classifier.
+"""Streams of tables: errors of all pairs of columns beside the published methods, seconds of a
+step, intervals, and a classifier.
 
-Goals, by AvgWE over the last ten steps: on Adult in random order at most .35 (epsilon .5) and .30 (from 1 on) of the published method
-with its best k of 3, 10 and 16 and the same fit, at the same pure guarantee, and .25 with delta = 1e-9; .8 on the other streams;
-and below what the paper prints, everywhere. A step of 50 rows takes 0.1 s at most with its table, in 1 GB. 95 % intervals cover 90
-to 99 % of the cells above the noise. Nothing is deleted in these streams, and all methods know it. Errors are those of the synthetic
-rows. They are drawn at every 50th step and at the last ten; the baseline's, which are only ever added to, at every step.
+Goals, by AvgWE over the last ten steps: on Adult in random order at most .35 (epsilon .5) and .30
+(from 1 on) of the published method with its best k of 3, 10 and 16 and the same fit, at the same
+pure guarantee, and .25 with delta = 1e-9; .8 on the other streams; and below what the paper prints,
+everywhere. A step of 50 rows takes 0.1 s at most with its table, in 1 GB. 95 % intervals cover 90
+to 99 % of the cells above the noise. Nothing is deleted in these streams, and all methods know it.
+Errors are those of the synthetic rows. They are drawn at every 50th step and at the last ten; the
+baseline's, which are only ever added to, at every step.
 
-The relative errors that the paper prints are 30 to 50 times the absolute ones on every stream. Means of cells' own ratios, as its text
-has them, are not: a cell of one row that is missed by five weighs 5 there. Errors relative to the mean of a workload would be; the
-nearest kin of these here is AvgTV, the mean total variation (twice it is the sum of a workload's errors).
+The relative errors that the paper prints are 30 to 50 times the absolute ones on every stream.
+Means of cells' own ratios, as its text has them, are not: a cell of one row that is missed by five
+weighs 5 there. Errors relative to the mean of a workload would be; the nearest kin of these here is
+AvgTV, the mean total variation (twice it is the sum of a workload's errors).
 
-    python benchmarks/tabular.py [published | errors | speed | coverage | downstream] [--streams NAME ...] [--epsilons .5 1 ...]
-        [--methods "paper k=3" ...] [--seeds 3] [--paper-seeds 1] [--processes 2] [--steps 20]
+    python benchmarks/tabular.py [published | errors | speed | coverage | downstream] [--streams
+        NAME ...] [--epsilons .5 1 ...] [--methods "paper k=3" ...] [--seeds 3] [--paper-seeds 1]
+        [--processes 2] [--steps 20]
 
-The published methods fit at every step, which takes most of the time: their errors are a part of their own, and `errors` reads them.
-With --steps it is a trial on the first steps, and nothing is saved.
+The published methods fit at every step, which takes most of the time: their errors are a part of
+their own, and `errors` reads them. With --steps it is a trial on the first steps, and nothing is
+saved.
 """
 
 import argparse
@@ -50,13 +56,19 @@ DELTA, LAST, EVERY = "1e-9", 10, 50
 
 
 def mechanism(method: str, of: TableStream, epsilon: float) -> Any:
-    privacy = ApproxDP(epsilon=str(epsilon), delta=DELTA) if method == APPROXIMATE else PureDP(epsilon=str(epsilon))
+    privacy = (
+        ApproxDP(epsilon=str(epsilon), delta=DELTA)
+        if method == APPROXIMATE
+        else PureDP(epsilon=str(epsilon))
+    )
     parts = {"domain": of.domain, "privacy": privacy, "unit": Event(), "horizon": len(of)}
     fit = JunctionTree(limit=of.limit)
     if method == "baseline":
         return papers.streaming_mwem(**parts, fit=fit)
     if method.startswith("paper"):
-        return papers.tabular_stream(**parts, fit=fit, chosen=int(method.split("=")[1]), deletes=False)
+        return papers.tabular_stream(
+            **parts, fit=fit, chosen=int(method.split("=")[1]), deletes=False
+        )
     return TabularStream(**parts, fit=fit, deletes=False)
 
 
@@ -65,8 +77,12 @@ def nothing(made: Any) -> Table:
     return Table(none, made.rows.decode(none, np.random.default_rng(0)))
 
 
-def run(made: Any, of: TableStream, seed: int, wanted: Callable[[int], bool]) -> Iterator[tuple[int, Any, Table]]:
-    """(step, view, table) of the wanted steps: what a stream does, without the frames and files around it."""
+def run(
+    made: Any, of: TableStream, seed: int, wanted: Callable[[int], bool]
+) -> Iterator[tuple[int, Any, Table]]:
+    """(step, view, table) of the wanted steps: what a stream does, without the frames and files
+    around it.
+    """
     state, table, noise = made.init(), nothing(made), Noise.insecure(seed)
     none = np.zeros(made.marginals.size, np.int64)
     for step in range(1, len(of) + 1):
@@ -86,22 +102,30 @@ def known(name: str, steps: int | None) -> TableStream | None:
 # Errors
 
 
-def errors_of(name: str, method: str, epsilon: float, seed: int, steps: int | None) -> tuple[list[float], float]:
+def errors_of(
+    name: str, method: str, epsilon: float, seed: int, steps: int | None
+) -> tuple[list[float], float]:
     """The errors of one run, means over the last ten steps, and the seconds it took."""
     of = known(name, steps)
     assert of is not None
     pairs, found, start = all_ways(of.domain.shape, 2), [], time.perf_counter()
     made, end = mechanism(method, of, epsilon), len(of) - LAST
-    for step, _, table in run(made, of, seed, lambda step: method == "baseline" or step > end or step % EVERY == 0):
+    for step, _, table in run(
+        made, of, seed, lambda step: method == "baseline" or step > end or step % EVERY == 0
+    ):
         if step > end:
             true = pairs.tally(of.digits[: of.cuts[step]])
             error = workload_error(true, pairs.tally(table.cells), pairs)
-            found.append([error.average_relative, error.average, error.largest_relative, error.largest])
+            found.append(
+                [error.average_relative, error.average, error.largest_relative, error.largest]
+            )
             found[-1].append(error.average_variation)
     return np.mean(found, axis=0).tolist(), time.perf_counter() - start
 
 
-def runs_of(methods: Sequence[str], asked: argparse.Namespace, seeds: int) -> list[tuple[str, str, float, int]]:
+def runs_of(
+    methods: Sequence[str], asked: argparse.Namespace, seeds: int
+) -> list[tuple[str, str, float, int]]:
     """(stream, method, epsilon, seed) of every run of these methods, a stream after the other."""
     return [
         (name, method, epsilon, seed)
@@ -113,7 +137,9 @@ def runs_of(methods: Sequence[str], asked: argparse.Namespace, seeds: int) -> li
 
 
 def published(asked: argparse.Namespace) -> None:
-    """The baseline's and the paper's errors; saved after each run, beside those that are not asked for."""
+    """The baseline's and the paper's errors; saved after each run, beside those that are not asked
+    for.
+    """
     runs = runs_of(asked.methods, asked, asked.paper_seeds)
     done = {tuple(row[:4]): row for row in read_published()}
 
@@ -121,7 +147,10 @@ def published(asked: argparse.Namespace) -> None:
         values, taken = found
         done[run[:4]] = [*run[:4], *values, taken]
         show(
-            "tabular_published", ["stream", "method", "epsilon", "seed", *METRICS, "seconds"], [*done.values()], run[4]
+            "tabular_published",
+            ["stream", "method", "epsilon", "seed", *METRICS, "seconds"],
+            [*done.values()],
+            run[4],
         )
 
     together(errors_of, [(*one, asked.steps) for one in runs], asked.processes, keep)
@@ -131,7 +160,10 @@ def read_published() -> list[list]:
     path = FOLDER / "tabular_published.csv"
     lines = path.read_text().splitlines()[2:] if path.exists() else []
     rows = csv.reader(lines)
-    return [[name, method, float(epsilon), int(seed), *map(float, rest)] for name, method, epsilon, seed, *rest in rows]
+    return [
+        [name, method, float(epsilon), int(seed), *map(float, rest)]
+        for name, method, epsilon, seed, *rest in rows
+    ]
 
 
 def errors(asked: argparse.Namespace) -> None:
@@ -145,26 +177,57 @@ def errors(asked: argparse.Namespace) -> None:
     rows = []
     for name in asked.streams:
         for epsilon in asked.epsilons:
-            unknown = [[np.nan] * (len(METRICS) + 1)]  # published methods that were not run on this stream
-            each = {method: np.array(by_method.get((name, method, epsilon), unknown)) for method in METHODS}
+            unknown = [
+                [np.nan] * (len(METRICS) + 1)
+            ]  # published methods that were not run on this stream
+            each = {
+                method: np.array(by_method.get((name, method, epsilon), unknown))
+                for method in METHODS
+            }
             rows += [error_row(name, epsilon, metric, each) for metric in METRICS]
-            rows.append([name, epsilon, "seconds", *(f"{each[method][:, -1].mean():.1f}" for method in METHODS)])
+            rows.append(
+                [
+                    name,
+                    epsilon,
+                    "seconds",
+                    *(f"{each[method][:, -1].mean():.1f}" for method in METHODS),
+                ]
+            )
             rows[-1] += [""] * (len(HEADER) - len(rows[-1]))
     show("tabular", HEADER, rows, asked.steps)
 
 
 UNKNOWN = (np.nan,) * len(METRICS)
-HEADER = ["stream", "epsilon", "error", *METHODS, "spread of ours", "printed baseline", "printed paper"]
-HEADER += ["ours / best k", "delta 1e-9 / best k", "goals", "goals met", "below printed", "noise with delta"]
+HEADER = [
+    "stream",
+    "epsilon",
+    "error",
+    *METHODS,
+    "spread of ours",
+    "printed baseline",
+    "printed paper",
+]
+HEADER += [
+    "ours / best k",
+    "delta 1e-9 / best k",
+    "goals",
+    "goals met",
+    "below printed",
+    "noise with delta",
+]
 
 
 def goals(name: str, epsilon: float) -> tuple[float, float]:
     """Of the published method's error: pure, and with delta."""
-    return (0.35 if epsilon < 1 else 0.30, 0.25) if name.startswith("adult-randomized") else (0.8, 0.8)
+    return (
+        (0.35 if epsilon < 1 else 0.30, 0.25) if name.startswith("adult-randomized") else (0.8, 0.8)
+    )
 
 
 def error_row(name: str, epsilon: float, metric: str, each: dict[str, np.ndarray]) -> list:
-    """Means over seeds, beside the best k for this very error; `spread` is the standard deviation of ours over seeds."""
+    """Means over seeds, beside the best k for this very error; `spread` is the standard deviation
+    of ours over seeds.
+    """
     place = METRICS.index(metric)
     mean = {method: float(values[:, place].mean()) for method, values in each.items()}
     tried = [mean[f"paper k={k}"] for k in CHOSEN]
@@ -188,7 +251,9 @@ def error_row(name: str, epsilon: float, metric: str, each: dict[str, np.ndarray
 
 
 def drawn(name: str, epsilon: float) -> str:
-    """Which noise ours draws when a delta is granted: where pure noise is taken to be quieter, that column repeats the pure one."""
+    """Which noise ours draws when a delta is granted: where pure noise is taken to be quieter, that
+    column repeats the pure one.
+    """
     of = known(name, None)
     assert of is not None
     atoms = mechanism(APPROXIMATE, of, epsilon).budget.singles
@@ -199,7 +264,9 @@ def drawn(name: str, epsilon: float) -> str:
 
 
 def timed(made: Any, of: TableStream, steps: int) -> tuple[np.ndarray, float]:
-    """Seconds of each step of a stream kept on disk, with its table, and the mean of processor seconds."""
+    """Seconds of each step of a stream kept on disk, with its table, and the mean of processor
+    seconds.
+    """
     taken, work = [], time.process_time()
     with (
         tempfile.TemporaryDirectory() as folder,
@@ -213,7 +280,9 @@ def timed(made: Any, of: TableStream, steps: int) -> tuple[np.ndarray, float]:
 
 
 def fsync() -> float:
-    """Seconds that this disk takes to keep a small file, the median of several: a step waits for about ten."""
+    """Seconds that this disk takes to keep a small file, the median of several: a step waits for
+    about ten.
+    """
     taken = []
     with tempfile.TemporaryFile() as file:
         for _ in range(21):
@@ -226,10 +295,14 @@ def fsync() -> float:
 
 
 def speed_of(steps: int | None) -> tuple[np.ndarray, float, float]:
-    """The same of all steps, by the defaults and with real noise, and this process's peak memory in GB."""
+    """The same of all steps, by the defaults and with real noise, and this process's peak memory in
+    GB.
+    """
     of = known("adult-randomized-50", steps)
     assert of is not None
-    made = TabularStream(domain=of.domain, privacy=PureDP(epsilon=1), unit=Event(), horizon=len(of), deletes=False)
+    made = TabularStream(
+        domain=of.domain, privacy=PureDP(epsilon=1), unit=Event(), horizon=len(of), deletes=False
+    )
     timed(made, of, min(len(of), 30))  # compiles
     taken, work = timed(made, of, len(of))
     status = dict(text.split(":", 1) for text in Path("/proc/self/status").read_text().splitlines())
@@ -241,9 +314,22 @@ def speed(asked: argparse.Namespace) -> None:
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
         taken, work, memory = pool.submit(speed_of, asked.steps).result()
     met = "yes" if work <= 0.1 and memory < 1 else "NO"
-    header = ["stream", "steps", "median s a step", "mean", "worst", "steps above 0.1 s", "all steps"]
+    header = [
+        "stream",
+        "steps",
+        "median s a step",
+        "mean",
+        "worst",
+        "steps above 0.1 s",
+        "all steps",
+    ]
     header += ["mean processor s", "peak GB", "s of one fsync", "goal met (processor s)"]
-    numbers = [f"{np.median(taken):.4f}", f"{taken.mean():.4f}", f"{taken.max():.3f}", int((taken > 0.1).sum())]
+    numbers = [
+        f"{np.median(taken):.4f}",
+        f"{taken.mean():.4f}",
+        f"{taken.max():.3f}",
+        int((taken > 0.1).sum()),
+    ]
     numbers += [f"{taken.sum():.1f}", f"{work:.4f}", f"{memory:.2f}", f"{fsync():.4f}"]
     show("tabular_speed", header, [["adult-randomized-50", len(taken), *numbers, met]], asked.steps)
 
@@ -251,11 +337,18 @@ def speed(asked: argparse.Namespace) -> None:
 # Coverage
 
 
-def coverage_of(name: str, method: str, epsilon: float, seed: int, steps: int | None) -> list[list[int]]:
-    """At four steps: (cells above the noise, how many of them are covered) of columns, and of pairs ever measured and never."""
+def coverage_of(
+    name: str, method: str, epsilon: float, seed: int, steps: int | None
+) -> list[list[int]]:
+    """At four steps: (cells above the noise, how many of them are covered) of columns, and of pairs
+    ever measured and never.
+    """
     of = known(name, steps)
     assert of is not None
-    quarters, made = {len(of) * quarter // 4 for quarter in (1, 2, 3, 4)}, mechanism(method, of, epsilon)
+    quarters, made = (
+        {len(of) * quarter // 4 for quarter in (1, 2, 3, 4)},
+        mechanism(method, of, epsilon),
+    )
     found = []
     for step, view, _ in run(made, of, seed, lambda step: step in quarters):
         true = made.marginals.tally(of.digits[: of.cuts[step]])
@@ -263,7 +356,10 @@ def coverage_of(name: str, method: str, epsilon: float, seed: int, steps: int | 
         for j, clique in enumerate(made.marginals.cliques):
             if view is None:
                 break
-            shown, exact = view.marginal(*(of.domain.columns[a] for a in clique)), made.marginals.part(true, j)
+            shown, exact = (
+                view.marginal(*(of.domain.columns[a] for a in clique)),
+                made.marginals.part(true, j),
+            )
             held = exact > 2 * shown.errors
             kind = 0 if len(clique) == 1 else 1 if np.isfinite(view.variance[j]) else 2
             above[kind] += int(held.sum())
@@ -273,7 +369,9 @@ def coverage_of(name: str, method: str, epsilon: float, seed: int, steps: int | 
 
 
 def coverage(asked: argparse.Namespace) -> None:
-    """The share of cells, of those whose true count exceeds two standard errors, that lie in their 95 % interval."""
+    """The share of cells, of those whose true count exceeds two standard errors, that lie in their
+    95 % interval.
+    """
     settings = [
         (name, method, epsilon)
         for name in asked.streams
@@ -287,10 +385,14 @@ def coverage(asked: argparse.Namespace) -> None:
         seeds = np.array(found[place * asked.seeds : (place + 1) * asked.seeds])
         for step, *counts in seeds.mean(axis=0):
             above, covered = np.array(counts[:3]), np.array(counts[3:])
-            shares = [hit / many if many else np.nan for many, hit in zip(above, covered, strict=True)]
+            shares = [
+                hit / many if many else np.nan for many, hit in zip(above, covered, strict=True)
+            ]
             every = covered.sum() / above.sum() if above.any() else np.nan
             cells = [
-                part for many, share in zip(above, shares, strict=True) for part in (f"{many:.0f}", f"{share:.3f}")
+                part
+                for many, share in zip(above, shares, strict=True)
+                for part in (f"{many:.0f}", f"{share:.3f}")
             ]
             met = "yes" if 0.9 <= every <= 0.99 else "NO"
             rows.append([name, epsilon, method, int(step), *cells, f"{every:.3f}", met])
@@ -355,13 +457,17 @@ def downstream_of(method: str, epsilon: float, seed: int, steps: int | None) -> 
     if method == "majority":
         poor = float((one_hot(of, held_out)[1] == 0).mean())
         return [poor, 0.5]
-    steps_of = run(mechanism(PURE, of, epsilon), of, seed, lambda step: step == len(of) or step % EVERY == 0)
+    steps_of = run(
+        mechanism(PURE, of, epsilon), of, seed, lambda step: step == len(of) or step % EVERY == 0
+    )
     _, _, table = deque(steps_of, maxlen=1).pop()
     return judged(of, table.cells, held_out)
 
 
 def downstream(asked: argparse.Namespace) -> None:
-    """Who earns more than 50,000: taught by the last table of a stream, by one release of everything, and by the real rows."""
+    """Who earns more than 50,000: taught by the last table of a stream, by one release of
+    everything, and by the real rows.
+    """
     taught = [
         (method, epsilon, seed, asked.steps)
         for epsilon in asked.epsilons
@@ -372,19 +478,31 @@ def downstream(asked: argparse.Namespace) -> None:
     found = dict(zip(runs, together(downstream_of, runs, asked.processes), strict=True))
     rows = [[run[0], "", *(f"{number:.4f}" for number in found[run]), ""] for run in runs[:2]]
     for method, epsilon in dict.fromkeys(run[:2] for run in taught):
-        values = np.array([numbers for run, numbers in found.items() if run[:2] == (method, epsilon)])
+        values = np.array(
+            [numbers for run, numbers in found.items() if run[:2] == (method, epsilon)]
+        )
         mean, spread = values.mean(axis=0), values[:, 1].std(ddof=1) if len(values) > 1 else 0.0
         rows.append([method, epsilon, *(f"{number:.4f}" for number in mean), f"{spread:.4f}"])
-    show("tabular_downstream", ["taught by", "epsilon", "accuracy", "AUC", "spread of AUC"], rows, asked.steps)
+    show(
+        "tabular_downstream",
+        ["taught by", "epsilon", "accuracy", "AUC", "spread of AUC"],
+        rows,
+        asked.steps,
+    )
 
 
 # All of them
 
 
 def together(
-    work: Callable[..., Any], runs: list[tuple], processes: int, keep: Callable[[tuple, Any], None] | None = None
+    work: Callable[..., Any],
+    runs: list[tuple],
+    processes: int,
+    keep: Callable[[tuple, Any], None] | None = None,
 ) -> list[Any]:
-    """The results of all runs in their order, with progress printed; `keep` gets each as it comes."""
+    """The results of all runs in their order, with progress printed; `keep` gets each as it
+    comes.
+    """
     found: list[Any] = [None] * len(runs)
     start = time.perf_counter()
     with ProcessPoolExecutor(processes, mp_context=multiprocessing.get_context("spawn")) as pool:
@@ -394,7 +512,10 @@ def together(
             found[place] = future.result()
             if keep is not None:
                 keep(runs[place], found[place])
-            print(f"{time.perf_counter() - start:6.0f} s  {done}/{len(runs)}  {runs[place]}", flush=True)
+            print(
+                f"{time.perf_counter() - start:6.0f} s  {done}/{len(runs)}  {runs[place]}",
+                flush=True,
+            )
     return found
 
 
@@ -407,7 +528,13 @@ def show(name: str, header: list[str], rows: list[list], steps: int | None) -> N
         print(*row, sep=", ")
 
 
-PARTS = {"published": published, "errors": errors, "speed": speed, "coverage": coverage, "downstream": downstream}
+PARTS = {
+    "published": published,
+    "errors": errors,
+    "speed": speed,
+    "coverage": coverage,
+    "downstream": downstream,
+}
 EPSILONS = {part: [0.5, 1.0, 2.0, 4.0] for part in ("published", "errors")} | {
     "speed": [1.0],
     "coverage": [1.0],
@@ -418,9 +545,13 @@ EPSILONS = {part: [0.5, 1.0, 2.0, 4.0] for part in ("published", "errors")} | {
 def main() -> None:
     parser = argparse.ArgumentParser(description="Streams of tables beside the published methods.")
     parser.add_argument("part", nargs="?", choices=PARTS)
-    parser.add_argument("--streams", nargs="+", choices=tabular_data.NAMES, default=tabular_data.NAMES)
+    parser.add_argument(
+        "--streams", nargs="+", choices=tabular_data.NAMES, default=tabular_data.NAMES
+    )
     parser.add_argument("--epsilons", nargs="+", type=float)
-    parser.add_argument("--methods", nargs="+", choices=PUBLISHED, default=PUBLISHED, help="of `published`")
+    parser.add_argument(
+        "--methods", nargs="+", choices=PUBLISHED, default=PUBLISHED, help="of `published`"
+    )
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--paper-seeds", type=int, default=1)
     parser.add_argument("--processes", type=int, default=2)

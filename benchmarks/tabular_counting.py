@@ -1,8 +1,10 @@
-"""Counting 1e6 rows of 22 attributes in all 231 pairs, against its floor in the same run: `np.bincount`, once for each pair.
+"""Counting 1e6 rows of 22 attributes in all 231 pairs, against its floor in the same run:
+`np.bincount`, once for each pair.
 
-The floor is given the numbers of the values column by column, as numpy likes them best, and forms each pair's cell numbers itself. Goal:
-`Marginals.tally` on the same numbers, row by row, takes no longer. A plan on a frame also reads the frame; on a lazy one the engine
-counts, and only counts are fetched.
+The floor is given the numbers of the values column by column, as numpy likes them best, and forms
+each pair's cell numbers itself. Goal: `Marginals.tally` on the same numbers, row by row, takes no
+longer. A plan on a frame also reads the frame; on a lazy one the engine counts, and only counts are
+fetched.
 """
 
 import time
@@ -66,8 +68,14 @@ def main() -> None:
             taken, counts = best_of(work)
             assert np.array_equal(counts, expected)
             goal = "" if name.startswith("Plan") else "yes" if taken <= least else "NO"
-            rows.append([values, name, f"{taken:.0f}", f"{least:.0f}", f"{taken / least:.2f}", goal])
-    save("tabular_counting", ["values", "counted by", "ms", "np.bincount ms", "ratio", "goal met"], rows)
+            rows.append(
+                [values, name, f"{taken:.0f}", f"{least:.0f}", f"{taken / least:.2f}", goal]
+            )
+    save(
+        "tabular_counting",
+        ["values", "counted by", "ms", "np.bincount ms", "ratio", "goal met"],
+        rows,
+    )
 
 
 if __name__ == "__main__":

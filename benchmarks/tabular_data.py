@@ -1,10 +1,13 @@
-"""Streams of tables for benchmarks, and what the paper prints for them: Adult in random and in sorted order, San Francisco's evictions.
+"""Streams of tables for benchmarks, and what the paper prints for them: Adult in random and in
+sorted order, San Francisco's evictions.
 
-Read from a folder outside of the project, named by TAILRACE_DATA or found as ../shared/data beside the checkout; None where it is
-absent. The evictions are those of 2011 to 2015, in 261 weeks; the paper's stream began in 1997 and has 1,409, so what it prints for
-them is of another length. Their lists of places are read off the data, as the paper does it; a missing place is a value of its own.
+Read from a folder outside of the project, named by TAILRACE_DATA or found as ../shared/data beside
+the checkout; None where it is absent. The evictions are those of 2011 to 2015, in 261 weeks; the
+paper's stream began in 1997 and has 1,409, so what it prints for them is of another length. Their
+lists of places are read off the data, as the paper does it; a missing place is a value of its own.
 
-The printed errors are the paper's tables 1 and 2, by the author's dissertation (its tables 4.1 to 4.3), where they can all be read.
+The printed errors are the paper's tables 1 and 2, by the author's dissertation (its tables 4.1 to
+4.3), where they can all be read.
 """
 
 import functools
@@ -38,7 +41,9 @@ class TableStream:
     domain: Schema
     frame: pl.DataFrame
     cuts: np.ndarray  # (steps + 1,) where each step's rows begin, and the end
-    limit: int  # cells of a junction tree, for every method: 22 columns fitted at each step would else take hours
+    # cells of a junction tree, for every method: 22 columns fitted at each step would else take
+    # hours
+    limit: int
 
     def __len__(self) -> int:
         return len(self.cuts) - 1
@@ -80,7 +85,9 @@ def stream(name: str, seed: int = 0) -> TableStream | None:
 
 def batched(name: str, domain: Schema, frame: pl.DataFrame, size: int) -> TableStream:
     """So many rows at every step; fewer at the last."""
-    return TableStream(name, domain, frame, np.append(np.arange(0, len(frame), size), len(frame)), 2**16)
+    return TableStream(
+        name, domain, frame, np.append(np.arange(0, len(frame), size), len(frame)), 2**16
+    )
 
 
 @functools.lru_cache(maxsize=1)
@@ -103,15 +110,22 @@ def evictions(name: str, *, days: int) -> TableStream | None:
     domain = Schema(
         zip=Categorical(frame["zip"].unique().sort().to_list()),
         supervisor_district=Integer(1, 11, outside="other"),
-        neighborhood=Categorical(frame["neighborhood"].drop_nulls().unique().sort().to_list(), outside="other"),
+        neighborhood=Categorical(
+            frame["neighborhood"].drop_nulls().unique().sort().to_list(), outside="other"
+        ),
         **{cause: Categorical([False, True]) for cause in causes},
     )
-    since = (frame["file_date"].to_numpy() - np.datetime64("2011-01-01")).astype("timedelta64[D]").astype(int)
+    since = (
+        (frame["file_date"].to_numpy() - np.datetime64("2011-01-01"))
+        .astype("timedelta64[D]")
+        .astype(int)
+    )
     cuts = np.searchsorted(since // days, np.arange(since.max() // days + 2))
     return TableStream(name, domain, frame.select(domain.columns), cuts, 2**14)
 
 
-# By stream and epsilon: the baseline, then the proposed method, in the order of METRICS; total variations are not printed.
+# By stream and epsilon: the baseline, then the proposed method, in the order of METRICS; total
+# variations are not printed.
 PRINTED: dict[str, dict[float, tuple[tuple[float, ...], tuple[float, ...]]]] = {
     "adult-randomized-50": {
         0.5: ((0.5624, 0.0151, 3.6469, 0.1182), (0.3035, 0.0075, 1.7575, 0.0504)),

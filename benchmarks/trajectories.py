@@ -1,20 +1,24 @@
-"""Trajectories: errors of synthetic journeys beside the dissertation's method, other methods and trivial releases; and speed.
+"""Trajectories: errors of synthetic journeys beside the dissertation's method, other methods and
+trivial releases; and speed.
 
-Goals, with one configuration at epsilon 1: GOALS below; to be better than an empty release and than a uniform random walk by every
-measure; 15,000 journeys over 10,000 cells in 60 s and 2 GB on two cores. A goal holds for the mean over the seeds, not rounded.
-Noise and rectangles are drawn anew for each seed, from 2027 on. Data are read from TAILRACE_DATA or from ../shared/data.
+Goals, with one configuration at epsilon 1: GOALS below; to be better than an empty release and than
+a uniform random walk by every measure; 15,000 journeys over 10,000 cells in 60 s and 2 GB on two
+cores. A goal holds for the mean over the seeds, not rounded. Noise and rectangles are drawn anew
+for each seed, from 2027 on. Data are read from TAILRACE_DATA or from ../shared/data.
 
-What is printed elsewhere stands beside: Table 5.1 of the dissertation is of Geolife in the same box with every point (15,583
-trajectories, 13,151,175 points; ours have a point a minute); the numbers of AdaTrace's and PrivTrace's own code are of the same data
-as ours, but of rectangles that we do not have: an empty release has a QE of .459 and .493 by those, so their QE does not stand
-beside ours. Our box is public and our number of trajectories noisy. The defaults of `Trajectories` were chosen on these same two
-data sets.
+What is printed elsewhere stands beside: Table 5.1 of the dissertation is of Geolife in the same box
+with every point (15,583 trajectories, 13,151,175 points; ours have a point a minute); the numbers
+of AdaTrace's and PrivTrace's own code are of the same data as ours, but of rectangles that we do
+not have: an empty release has a QE of .459 and .493 by those, so their QE does not stand beside
+ours. Our box is public and our number of trajectories noisy. The defaults of `Trajectories` were
+chosen on these same two data sets.
 
     python benchmarks/trajectories.py errors [--seeds 5] [--only N]
     python benchmarks/trajectories.py speed [--only N]
     python benchmarks/trajectories.py user [--seeds 3] [--only N]
 
-With `--only` so many random trajectories of each data set are used, to try the script: results are then called trial_*.
+With `--only` so many random trajectories of each data set are used, to try the script: results are
+then called trial_*.
 """
 
 import argparse
@@ -43,7 +47,19 @@ from tailrace.mechanisms.trajectories.plan import JourneyPlan
 from tailrace.metrics import Tracks, small_rectangles, trajectory_error
 
 FRESH = 2026  # noise seeds follow it
-MEASURES = ("SE_ARE", "SE_JSD", "FP_ARE", "FP_JSD", "moves_ARE", "moves_JSD", "QE", "trip", "diameter", "length", "tau")
+MEASURES = (
+    "SE_ARE",
+    "SE_JSD",
+    "FP_ARE",
+    "FP_JSD",
+    "moves_ARE",
+    "moves_JSD",
+    "QE",
+    "trip",
+    "diameter",
+    "length",
+    "tau",
+)
 GOALS = {
     "Geolife": {
         "SE_JSD": 0.60, "FP_JSD": 0.26, "moves_JSD": 0.20, "moves_ARE": 0.60, "QE": 0.30, "trip": 0.09, "diameter": 0.08, "tau": 0.85,
@@ -125,12 +141,16 @@ METHODS: dict[str, Callable[..., Any]] = {
     "ours": Trajectories,
     "dissertation, Even": functools.partial(papers.trajectories, weighting=Even()),
     "dissertation, Ends": functools.partial(papers.trajectories, weighting=Ends()),
-    "ours, 64 journeys a person": functools.partial(Trajectories, number=Bins(share="0.01", most=64)),
+    "ours, 64 journeys a person": functools.partial(
+        Trajectories, number=Bins(share="0.01", most=64)
+    ),
 }
 
 
 def judged(task: Task) -> tuple[tuple[float, ...], int, float]:
-    """Every measure of a synthetic data set, how many trajectories it has, and the seconds of making it."""
+    """Every measure of a synthetic data set, how many trajectories it has, and the seconds of
+    making it.
+    """
     true, box = tracks_of(task.data, task.only), box_of(task.data)
     assert true is not None
     rng, start = np.random.default_rng((FRESH, task.seed)), time.perf_counter()
@@ -138,10 +158,15 @@ def judged(task: Task) -> tuple[tuple[float, ...], int, float]:
     if task.method in METHODS:
         domain = domain_of(task.data, task.domain)
         unit = User(column="person") if task.user else Event()
-        mechanism = METHODS[task.method](domain=domain, privacy=PureDP(epsilon=task.epsilon), unit=unit, **PARTS)
+        mechanism = METHODS[task.method](
+            domain=domain, privacy=PureDP(epsilon=task.epsilon), unit=unit, **PARTS
+        )
         rows = frame(true, domain.columns, people_of(task.only) if task.user else None)
         start = time.perf_counter()
-        made = tracks_in(release_once(mechanism, rows, noise=Noise.insecure(FRESH + task.seed)).table, domain.columns)
+        made = tracks_in(
+            release_once(mechanism, rows, noise=Noise.insecure(FRESH + task.seed)).table,
+            domain.columns,
+        )
     elif task.method == "empty release":
         made = data.nothing()
     elif task.method == "uniform walk":
@@ -157,7 +182,9 @@ def people_of(only: int | None) -> np.ndarray:
     """The person of each trajectory of Geolife, in the order of `geolife()`."""
     path = data._found("geolife", "points.parquet")
     assert path is not None
-    low, high = ([round(1e5 * end) for end in ends] for ends in (data.BEIJING.low, data.BEIJING.high))
+    low, high = (
+        [round(1e5 * end) for end in ends] for ends in (data.BEIJING.low, data.BEIJING.high)
+    )
     rows = pl.read_parquet(path).group_by("traj").agg(
         pl.col("user").first(),
         pl.len(),
@@ -177,7 +204,10 @@ def run(tasks: list[Task]) -> dict[tuple, list]:
         for done, future in enumerate(as_completed(waiting), start=1):
             task = waiting[future]
             found[task[:4]].append(future.result())
-            print(f"{done} of {len(tasks)}, {time.perf_counter() - start:.0f} s: {task[:5]}", flush=True)
+            print(
+                f"{done} of {len(tasks)}, {time.perf_counter() - start:.0f} s: {task[:5]}",
+                flush=True,
+            )
     return found
 
 
@@ -185,7 +215,11 @@ def summary(key: tuple, results: list) -> tuple[list[object], np.ndarray]:
     """The row of one method, and its means."""
     values = np.array([measures for measures, _, _ in results])
     means = values.mean(axis=0)
-    errors = values.std(axis=0, ddof=1) / len(values) ** 0.5 if len(values) > 1 else np.full(len(means), np.nan)
+    errors = (
+        values.std(axis=0, ddof=1) / len(values) ** 0.5
+        if len(values) > 1
+        else np.full(len(means), np.nan)
+    )
     numbers = [f"{one:.4f}" for pair in zip(means, errors, strict=True) for one in pair]
     many, seconds = (np.mean([result[i] for result in results]) for i in (1, 2))
     return [*key, "measured", len(results), *numbers, f"{many:.0f}", f"{seconds:.1f}"], means
@@ -200,7 +234,9 @@ def verdict(failed: list[str], of: int) -> str:
 
 
 def beaten(means: np.ndarray, trivial: Iterable[np.ndarray]) -> str:
-    """Whether every measure is better than that of both trivial releases; what such a one does not have (nan) is no rival."""
+    """Whether every measure is better than that of both trivial releases; what such a one does not
+    have (nan) is no rival.
+    """
     failed = [
         measure
         for i, measure in enumerate(MEASURES)
@@ -209,7 +245,9 @@ def beaten(means: np.ndarray, trivial: Iterable[np.ndarray]) -> str:
     return verdict(failed, len(MEASURES))
 
 
-def printed_row(name: str, epsilon: object, method: str, where: str, given: dict[str, object]) -> list[object]:
+def printed_row(
+    name: str, epsilon: object, method: str, where: str, given: dict[str, object]
+) -> list[object]:
     numbers = [part for measure in MEASURES for part in (given.get(measure, ""), "")]
     return [name, "", epsilon, method, where, "", *numbers, "", "", "", ""]
 
@@ -221,12 +259,18 @@ HEADER += ["trajectories", "seconds"]
 
 def errors(seeds: int, only: int | None) -> None:
     settings = [("Geolife", "Box"), ("Oldenburg", "Box"), ("Oldenburg", "Roads")]
-    settings = [pair for pair in settings if tracks_of(pair[0], only) is not None and domain_of(*pair) is not None]
+    settings = [
+        pair
+        for pair in settings
+        if tracks_of(pair[0], only) is not None and domain_of(*pair) is not None
+    ]
     keys: list[tuple[str, str, int | str, str]] = []
     for name, kind in settings:
         if kind == "Box":
             keys += [(name, "", "", method) for method in ("halves of the real data", *TRIVIAL)]
-        keys += [(name, kind, epsilon, method) for epsilon in (1, 2) for method in list(METHODS)[:3]]
+        keys += [
+            (name, kind, epsilon, method) for epsilon in (1, 2) for method in list(METHODS)[:3]
+        ]
     found = run([Task(*key, seed, only) for key in keys for seed in range(1, seeds + 1)])
     rows, means = [], {}
     for key in keys:
@@ -235,7 +279,11 @@ def errors(seeds: int, only: int | None) -> None:
         if key[3] in METHODS:
             better = beaten(means[key], [means[key[0], "", "", method] for method in TRIVIAL])
             if key[2] == 1:
-                failed = [m for m, limit in goals.items() if beyond(m, means[key][MEASURES.index(m)], limit)]
+                failed = [
+                    m
+                    for m, limit in goals.items()
+                    if beyond(m, means[key][MEASURES.index(m)], limit)
+                ]
                 met = verdict(failed, len(goals))
         rows.append([*row, met, better])
     for name in dict.fromkeys(name for name, _ in settings):
@@ -244,14 +292,22 @@ def errors(seeds: int, only: int | None) -> None:
         for of, epsilon, method, where, which, values in PRINTED:
             if of == name:
                 rows.append(
-                    printed_row(name, epsilon, method, f"printed, {where}", dict(zip(which, values, strict=True)))
+                    printed_row(
+                        name,
+                        epsilon,
+                        method,
+                        f"printed, {where}",
+                        dict(zip(which, values, strict=True)),
+                    )
                 )
     rows.sort(key=lambda row: row[0])  # stable: what was measured first, then what is printed
     save(named("trajectories", only), [*HEADER, "goals met", "better than empty and walk"], rows)
 
 
 def user(seeds: int, only: int | None) -> None:
-    """Geolife with one person protected, all of whose journeys together weigh no more than one: for the record."""
+    """Geolife with one person protected, all of whose journeys together weigh no more than one: for
+    the record.
+    """
     if tracks_of("Geolife", only) is None:
         print("Geolife: its data are not here, skipped")
         return
@@ -268,7 +324,11 @@ FINE = Grids(share="0.36", sides=(16, 64, 128), most=6, weights=(1, 3, 3))
 SPEED: dict[str, tuple[str, int, Callable[..., Any]]] = {  # data, epsilon, mechanism
     "ours, as it is": ("Oldenburg", 1, Trajectories),
     "ours, walks on 128 x 128": ("Oldenburg", 1, functools.partial(Trajectories, visits=FINE)),
-    "ours, walks on 128 x 128, Geolife": ("Geolife", 1, functools.partial(Trajectories, visits=FINE)),
+    "ours, walks on 128 x 128, Geolife": (
+        "Geolife",
+        1,
+        functools.partial(Trajectories, visits=FINE),
+    ),
     "dissertation, PrivTree's leaves": ("Oldenburg", 1, papers.trajectories),
     "dissertation, leaves of a large epsilon": ("Oldenburg", 25, papers.trajectories),
 }
@@ -281,17 +341,49 @@ def speed(only: int | None) -> None:
         if tracks_of(where, only) is None:
             print(f"{where}: its data are not here, skipped")
             continue
-        command = [sys.executable, __file__, "once", "--case", name, *([] if only is None else ["--only", str(only)])]
+        command = [
+            sys.executable,
+            __file__,
+            "once",
+            "--case",
+            name,
+            *([] if only is None else ["--only", str(only)]),
+        ]
         found = json.loads(
-            subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout.splitlines()[-1]
+            subprocess.run(
+                command, check=True, stdout=subprocess.PIPE, text=True
+            ).stdout.splitlines()[-1]
         )
-        enough = found["cells"] >= 10_000 and found["journeys"] >= 15_000  # Geolife has fewer: for the record
-        goal = ("yes" if found["seconds"] < 60 and found["megabytes"] < 2000 else "NO") if enough else ""
+        enough = (
+            found["cells"] >= 10_000 and found["journeys"] >= 15_000
+        )  # Geolife has fewer: for the record
+        goal = (
+            ("yes" if found["seconds"] < 60 and found["megabytes"] < 2000 else "NO")
+            if enough
+            else ""
+        )
         parts = [f"{found[part]:.1f}" for part in ("seconds", "processor", *STAGES)]
-        rows.append([name, where, epsilon, *(found[part] for part in ("cells", "journeys", "points")), *parts])
+        rows.append(
+            [
+                name,
+                where,
+                epsilon,
+                *(found[part] for part in ("cells", "journeys", "points")),
+                *parts,
+            ]
+        )
         rows[-1] += [f"{found['megabytes']:.0f}", goal]
         print(*rows[-1], flush=True)
-    header = ["method", "data", "epsilon", "cells", "synthetic journeys", "synthetic points", "seconds", "processor s"]
+    header = [
+        "method",
+        "data",
+        "epsilon",
+        "cells",
+        "synthetic journeys",
+        "synthetic points",
+        "seconds",
+        "processor s",
+    ]
     header += [f"{stage} s" for stage in STAGES]
     save(named("trajectories_speed", only), [*header, "peak MB", "goal met"], rows)
 
@@ -326,7 +418,11 @@ def once(name: str, only: int | None) -> None:
     table = release.table
     taken |= {"seconds": time.perf_counter() - start, "processor": time.process_time() - work}
     status = dict(text.split(":", 1) for text in Path("/proc/self/status").read_text().splitlines())
-    sizes = {"cells": release.view.layout.cells, "journeys": table["trip"].n_unique(), "points": len(table)}
+    sizes = {
+        "cells": release.view.layout.cells,
+        "journeys": table["trip"].n_unique(),
+        "points": len(table),
+    }
     print(json.dumps({**taken, **sizes, "megabytes": int(status["VmHWM"].split()[0]) / 1000}))
 
 
@@ -342,7 +438,9 @@ def clocked(method: Callable[..., Any], taken: dict[str, float], stage: str) -> 
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("part", choices=("errors", "speed", "user", "once"))
     parser.add_argument("--seeds", type=int)
     parser.add_argument("--only", type=int)

@@ -1,10 +1,12 @@
 """Trajectories for benchmarks, and trivial releases that a good one must beat.
 
-The real ones (Geolife in Beijing) and the simulated ones (traffic on Oldenburg's roads) are read from a folder outside of the
-project, named by TAILRACE_DATA or found as ../shared/data beside the checkout, and are None where it is absent.
+The real ones (Geolife in Beijing) and the simulated ones (traffic on Oldenburg's roads) are read
+from a folder outside of the project, named by TAILRACE_DATA or found as ../shared/data beside the
+checkout, and are None where it is absent.
 
-Geolife is the dissertation's: the trajectories that have only points inside of the box, with two points at least. What a
-trajectory has outside is not cut off: one that leaves the box is left out as a whole.
+Geolife is the dissertation's: the trajectories that have only points inside of the box, with two
+points at least. What a trajectory has outside is not cut off: one that leaves the box is left out
+as a whole.
 """
 
 import os
@@ -28,7 +30,9 @@ def geolife() -> Tracks | None:
         return None
     import polars as pl
 
-    rows = pl.read_parquet(path).select("traj", "ts", lon=pl.col("lon_e5") / 1e5, lat=pl.col("lat_e5") / 1e5)
+    rows = pl.read_parquet(path).select(
+        "traj", "ts", lon=pl.col("lon_e5") / 1e5, lat=pl.col("lat_e5") / 1e5
+    )
     inside = pl.all_horizontal(
         pl.col(name).is_between(low, high)
         for name, low, high in zip(("lon", "lat"), BEIJING.low, BEIJING.high, strict=True)
@@ -50,14 +54,21 @@ def oldenburg() -> Tracks | None:
 
 def oldenburg_roads(*, cells: int = 1024) -> Roads | None:
     """The network that the traffic of Oldenburg was simulated on."""
-    edges, nodes = _found("roads", "oldenburg_edges.parquet"), _found("roads", "oldenburg_nodes.parquet")
+    edges, nodes = (
+        _found("roads", "oldenburg_edges.parquet"),
+        _found("roads", "oldenburg_nodes.parquet"),
+    )
     if edges is None or nodes is None:
         return None
-    return Roads.read(edges, nodes=nodes, columns=("x", "y"), cells=cells, box=(*OLDENBURG.low, *OLDENBURG.high))
+    return Roads.read(
+        edges, nodes=nodes, columns=("x", "y"), cells=cells, box=(*OLDENBURG.low, *OLDENBURG.high)
+    )
 
 
 def halves(tracks: Tracks, rng: np.random.Generator) -> tuple[Tracks, Tracks]:
-    """Two random halves of the trajectories, of one size: what fresh data of the same kind would score."""
+    """Two random halves of the trajectories, of one size: what fresh data of the same kind would
+    score.
+    """
     order, half = rng.permutation(len(tracks)), len(tracks) // 2
     return tracks.pick(order[:half]), tracks.pick(order[half : 2 * half])
 
@@ -68,7 +79,8 @@ def nothing() -> Tracks:
 
 
 def random_walks(tracks: Tracks, box: Box, rng: np.random.Generator) -> Tracks:
-    """As many trajectories of as many points, that begin anywhere and then stay or go to one of the cells around, all as likely.
+    """As many trajectories of as many points, that begin anywhere and then stay or go to one of the
+    cells around, all as likely.
 
     The grid is that of the patterns, 40 x 40.
     """

@@ -1,9 +1,11 @@
-"""15,000 conditioned walks over 10,000 cells, against the floor: unconditioned walks of the same lengths, which end anywhere.
+"""15,000 conditioned walks over 10,000 cells, against the floor: unconditioned walks of the same
+lengths, which end anywhere.
 
-Cells are those of a tree that halves where the most mass is; a few moves from each cell are likely, all others are not;
-lengths are exponential around those of the most probable paths. Order 2: the next move depends on the last one, too, by the turn that
-it makes; cells are then those of an even grid in a round city, as `Trajectories` has them.
-Goal: graph, lengths and walks in 60 s and 2 GB on two cores.
+Cells are those of a tree that halves where the most mass is; a few moves from each cell are likely,
+all others are not; lengths are exponential around those of the most probable paths. Order 2: the
+next move depends on the last one, too, by the turn that it makes; cells are then those of an even
+grid in a round city, as `Trajectories` has them. Goal: graph, lengths and walks in 60 s and 2 GB on
+two cores.
 """
 
 import heapq
@@ -24,7 +26,9 @@ from tailrace.models.walks.second_order import turning_walks
 from tailrace.models.walks.walks import walks
 
 WALKS, LONGEST, SECONDS, MEGABYTES = 15_000, 150, 60, 2000
-TURNS = np.array([1, 0.2, 0.1, 0.03, 0.05, 0.03, 0.1, 0.2])  # what they multiply a chance by, from straight on
+TURNS = np.array(
+    [1, 0.2, 0.1, 0.03, 0.05, 0.03, 0.1, 0.2]
+)  # what they multiply a chance by, from straight on
 SPACE = Partition(Box(low=(0, 0), high=(1, 1), columns=("x", "y"), cells=4096))
 CASES = [  # trips, cells, how far trips lead, order
     ("anywhere", 1_000, np.inf, 1),
@@ -37,7 +41,9 @@ CASES = [  # trips, cells, how far trips lead, order
 
 
 def halved(leaves: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """The leaves that come of halving the node of most mass again and again; a half takes a random share of it."""
+    """The leaves that come of halving the node of most mass again and again; a half takes a random
+    share of it.
+    """
     nodes = [(-1.0, 0, 0)]
     while len(nodes) < leaves:
         mass, depth, index = heapq.heappop(nodes)
@@ -66,7 +72,9 @@ def directions_of(graph: Graph, centres: np.ndarray) -> np.ndarray:
     return np.rint(np.arctan2(up, across) * 4 / np.pi).astype(np.int64) & 7
 
 
-def trips(centres: np.ndarray, reach: float, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+def trips(
+    centres: np.ndarray, reach: float, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
     """First cells, and last cells that are the less likely the farther they are."""
     first = rng.integers(0, len(centres), WALKS)
     among = rng.integers(0, len(centres), (WALKS, 50))
@@ -92,11 +100,17 @@ def unconditioned(starts, targets, cumulated, first, offsets, uniforms):
 
 
 def floor(
-    graph: Graph, chance: np.ndarray, first: np.ndarray, offsets: np.ndarray, rng: np.random.Generator
+    graph: Graph,
+    chance: np.ndarray,
+    first: np.ndarray,
+    offsets: np.ndarray,
+    rng: np.random.Generator,
 ) -> np.ndarray:
     before = np.append(0, np.cumsum(chance))[graph.starts[:-1]]
     cumulated = np.cumsum(chance) - before[graph.sources]
-    return unconditioned(graph.starts, graph.targets, cumulated, first, offsets, rng.random(offsets[-1]))
+    return unconditioned(
+        graph.starts, graph.targets, cumulated, first, offsets, rng.random(offsets[-1])
+    )
 
 
 def timed(work: Callable[[], Any]) -> tuple[float, Any]:
@@ -111,7 +125,9 @@ def peaked(sources: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     return weights / np.bincount(sources, weights)[sources]
 
 
-def measured(name: str, cells: int, reach: float, order: int, rng: np.random.Generator) -> list[object]:
+def measured(
+    name: str, cells: int, reach: float, order: int, rng: np.random.Generator
+) -> list[object]:
     depth, index = halved(cells, rng) if order == 1 else even(cells)
     low, high = SPACE.box(depth, index)
     to_build, graph = timed(lambda: adjacency(SPACE, depth, index))
@@ -123,13 +139,26 @@ def measured(name: str, cells: int, reach: float, order: int, rng: np.random.Gen
     if order == 1:
         to_walk, (offsets, _) = timed(lambda: walks(graph, chance, *ends, moves, rng))
     else:
-        to_walk, (offsets, _) = timed(lambda: turning_walks(graph, directions, chance, TURNS, *ends, moves, rng))
+        to_walk, (offsets, _) = timed(
+            lambda: turning_walks(graph, directions, chance, TURNS, *ends, moves, rng)
+        )
     processor = time.process_time() - processor
     to_wander, _ = timed(lambda: floor(graph, chance, ends[0], offsets, rng))
-    seconds, megabytes = to_build + to_measure + to_walk, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000
+    seconds, megabytes = (
+        to_build + to_measure + to_walk,
+        resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000,
+    )
     goal = "" if cells > 10_000 else "yes" if seconds < SECONDS and megabytes < MEGABYTES else "NO"
     lengths = np.diff(offsets) - 1
-    shape = [name, cells, order, len(graph.targets), len(np.unique(ends[1])), f"{lengths.mean():.1f}", lengths.max()]
+    shape = [
+        name,
+        cells,
+        order,
+        len(graph.targets),
+        len(np.unique(ends[1])),
+        f"{lengths.mean():.1f}",
+        lengths.max(),
+    ]
     times = [f"{one:.2f}" for one in (to_build, to_measure, to_walk, processor, to_wander)]
     return [*shape, *times, f"{to_walk / to_wander:.0f}", f"{megabytes:.0f}", goal]
 

@@ -1,4 +1,5 @@
-"""Write docs/reference/names.md from the docstrings: every public name, its signature and its first sentence.
+"""Write docs/reference/names.md from the docstrings: every public name, its signature and its first
+sentence.
 
 python docs/make_reference.py
 """
@@ -11,7 +12,17 @@ import inspect
 from pathlib import Path
 
 import tailrace
-from tailrace import audit, checks, counters, models, papers, sinks, snapshots, sources, trajectories
+from tailrace import (
+    audit,
+    checks,
+    counters,
+    models,
+    papers,
+    sinks,
+    snapshots,
+    sources,
+    trajectories,
+)
 
 TARGET = Path(__file__).parent / "reference" / "names.md"
 
@@ -26,7 +37,9 @@ def signature(name: str, thing: object) -> str:
     if isinstance(thing, type) and not dataclasses.is_dataclass(thing):
         return name  # errors, protocols, and Noise, which is made by fresh() or insecure()
     if isinstance(thing, type):
-        return f"{name}({', '.join(field.name for field in dataclasses.fields(thing) if field.init)})"
+        return (
+            f"{name}({', '.join(field.name for field in dataclasses.fields(thing) if field.init)})"
+        )
     return f"{name}({', '.join(inspect.signature(thing).parameters)})"  # type: ignore[arg-type]
 
 
@@ -37,13 +50,20 @@ def section(title: str, prefix: str, names: list[str], module: object) -> list[s
         if inspect.ismodule(thing):
             continue
         if isinstance(thing, enum.Enum):
-            lines += [f"### `{prefix}{name}`", "", f"Neighbours: {thing.value.replace('{unit}', 'the unit')}.", ""]
+            lines += [
+                f"### `{prefix}{name}`",
+                "",
+                f"Neighbours: {thing.value.replace('{unit}', 'the unit')}.",
+                "",
+            ]
             continue
         lines += [f"### `{prefix}{signature(name, thing)}`", "", first_paragraph(thing), ""]
         if isinstance(thing, type) and not issubclass(thing, Exception | enum.Enum):
             for method, body in sorted(vars(thing).items()):
                 function = inspect.unwrap(getattr(body, "__func__", body))
-                own = inspect.isfunction(function) and function.__name__ == method  # not a default that is a function
+                own = (
+                    inspect.isfunction(function) and function.__name__ == method
+                )  # not a default that is a function
                 if own and not method.startswith("_") and function.__doc__:
                     lines.append(f"- `{method}`: {first_paragraph(function)}")
             if lines[-1]:

@@ -1,4 +1,5 @@
-"""Places that come and go: a generated city, released day by day for two weeks, and a question to the last release.
+"""Places that come and go: a generated city, released day by day for two weeks, and a question to
+the last release.
 
 python examples/city.py
 """
@@ -10,10 +11,14 @@ from tailrace.report.city import CITY, days
 
 
 def main() -> None:
-    mechanism = tr.SpatialStream(domain=CITY, privacy=tr.PureDP(epsilon=1), unit=tr.Event(), horizon=14)
+    mechanism = tr.SpatialStream(
+        domain=CITY, privacy=tr.PureDP(epsilon=1), unit=tr.Event(), horizon=14
+    )
     with tr.Stream(mechanism) as stream:  # in memory; Stream.create keeps it in a folder
         for day, _ in zip(days(), range(14), strict=False):
-            came, left = (pl.DataFrame(places, schema=CITY.columns) for places in (day.came, day.left))
+            came, left = (
+                pl.DataFrame(places, schema=CITY.columns) for places in (day.came, day.left)
+            )
             release = stream.push(came, deletes=left)
     print(f"{len(release.table):,} synthetic points, {len(release.view.leaves.count)} leaves")
     print(f"in the old town: {release.view.count(low=(2, 4), high=(5, 6))}")

@@ -23,7 +23,9 @@ QUESTIONS = {
 
 
 def households() -> np.ndarray:
-    """(months, households), 1 where one is in poverty: 11 % are, and 7 % of those leave it each month."""
+    """(months, households), 1 where one is in poverty: 11 % are, and 7 % of those leave it each
+    month.
+    """
     rng = np.random.default_rng(2021)
     poor = np.zeros((MONTHS, HOUSEHOLDS), np.int64)
     poor[0] = rng.random(HOUSEHOLDS) < 0.11
@@ -44,13 +46,17 @@ def follow(poor: np.ndarray) -> None:
     )
     stream = tr.Stream(panel)
     for month in range(MONTHS):
-        release = stream.push(pl.DataFrame({"household": np.arange(HOUSEHOLDS), "poor": poor[month]}))
+        release = stream.push(
+            pl.DataFrame({"household": np.arange(HOUSEHOLDS), "poor": poor[month]})
+        )
         if (month + 1) % 3 == 0:
             print(f"\nQuarter {(month + 1) // 3}: share of households in poverty")
             for words, query in QUESTIONS.items():
                 found = release.view.proportion(query)
                 truth = query.weights([0, 1])[tuple(poor[month - 2 : month + 1])].mean()
-                print(f"  {words:<32} {found.value:7.4f} +- {found.error:.4f}   (true: {truth:.4f})")
+                print(
+                    f"  {words:<32} {found.value:7.4f} +- {found.error:.4f}   (true: {truth:.4f})"
+                )
     print(f"\n{release.view.panel.head(5)}")
     print(f"\n{release.guarantee}")
 

@@ -1,4 +1,5 @@
-"""Records with several columns that come and go: notices to tenants, released week by week, and questions to the last release.
+"""Records with several columns that come and go: notices to tenants, released week by week, and
+questions to the last release.
 
 python examples/tables.py
 """
@@ -34,12 +35,16 @@ def notices(rng: np.random.Generator) -> pl.DataFrame:
 
 
 def main() -> None:
-    mechanism = tr.TabularStream(domain=NOTICES, privacy=tr.PureDP(epsilon=1), unit=tr.Event(), horizon=WEEKS)
+    mechanism = tr.TabularStream(
+        domain=NOTICES, privacy=tr.PureDP(epsilon=1), unit=tr.Event(), horizon=WEEKS
+    )
     rng, still_open = np.random.default_rng(1), deque()
     with tr.Stream(mechanism) as stream:  # in memory; Stream.create keeps it in a folder
         for _ in range(WEEKS):
             still_open.append(notices(rng))
-            release = stream.push(still_open[-1], deletes=still_open.popleft() if len(still_open) > OPEN else None)
+            release = stream.push(
+                still_open[-1], deletes=still_open.popleft() if len(still_open) > OPEN else None
+            )
     true = pl.concat(still_open)
     print(f"{len(release.table):,} synthetic notices")
     appealed, outer = pl.col("appealed"), pl.col("district") >= 9

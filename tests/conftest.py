@@ -1,5 +1,5 @@
-"""What tests share: every counter (every shape, both kinds of noise, horizons with every kind of end), a Spark session and a
-PostgreSQL server."""
+"""What tests share: every counter (every shape, both kinds of noise, horizons with every kind of
+end), a Spark session and a PostgreSQL server."""
 
 import os
 import shutil
@@ -24,7 +24,8 @@ from tailrace.counters import (
     UnboundedBlock,
 )
 
-# no example is too slow on a busy machine; CI tries the same examples every time, so that it never flickers
+# no example is too slow on a busy machine; CI tries the same examples every time, so that it never
+# flickers
 settings.register_profile("suite", deadline=None, derandomize=bool(os.environ.get("CI")))
 settings.load_profile("suite")
 
@@ -56,15 +57,23 @@ def every_counter(horizon):
 
 
 def name(counter):
-    parts = [getattr(counter, part, None) for part in ("size", "arity", "levels", "subtract", "squares")]
+    parts = [
+        getattr(counter, part, None) for part in ("size", "arity", "levels", "subtract", "squares")
+    ]
     options = "-".join(str(part) for part in parts if part is not None)
     return f"{type(counter).__name__}-{type(counter.privacy).__name__}-{counter.horizon}-{options}"
 
 
 def pytest_generate_tests(metafunc):
-    """A test that takes `counter` runs over every counter; its module's HORIZONS say for which horizons (None: without end)."""
+    """A test that takes `counter` runs over every counter; its module's HORIZONS say for which
+    horizons (None: without end).
+    """
     if "counter" in metafunc.fixturenames and hasattr(metafunc.module, "HORIZONS"):
-        counters = [counter for horizon in metafunc.module.HORIZONS for counter in every_counter_for(horizon)]
+        counters = [
+            counter
+            for horizon in metafunc.module.HORIZONS
+            for counter in every_counter_for(horizon)
+        ]
         metafunc.parametrize("counter", counters, ids=name)
 
 
@@ -72,7 +81,9 @@ def every_counter_for(horizon):
     if horizon is not None:
         return list(every_counter(horizon))
     endless = (UnboundedBlock, Hybrid, Unbounded, Simple)
-    return [type(c)(**{**vars(c), "horizon": None}) for c in every_counter(9) if isinstance(c, endless)]
+    return [
+        type(c)(**{**vars(c), "horizon": None}) for c in every_counter(9) if isinstance(c, endless)
+    ]
 
 
 @pytest.fixture(scope="session")
@@ -87,7 +98,9 @@ def spark():
                 pytest.skip("PySpark needs java")
             options = {"spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "2"}
             options |= {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
-            sessions.append(sql.SparkSession.builder.master("local[1]").config(map=options).getOrCreate())
+            sessions.append(
+                sql.SparkSession.builder.master("local[1]").config(map=options).getOrCreate()
+            )
         return sessions[0]
 
     yield session
@@ -99,7 +112,11 @@ def spark():
 def postgres():
     """The url of a private PostgreSQL server, which starts when it is first asked for."""
     pytest.importorskip("psycopg", reason="psycopg is not installed")
-    places = [Path(found).parent] if (found := shutil.which("pg_ctl")) else Path("/usr/lib/postgresql").glob("*/bin")
+    places = (
+        [Path(found).parent]
+        if (found := shutil.which("pg_ctl"))
+        else Path("/usr/lib/postgresql").glob("*/bin")
+    )
     places = sorted(place for place in places if (place / "initdb").exists())
     if not places:
         pytest.skip("PostgreSQL is not installed")

@@ -55,7 +55,11 @@ def imported(path):
                 dotted = full if full in MODULES or f"{full}.__init__" in MODULES else node.module
                 yield tuple(dotted.split(".")[1:])
         elif isinstance(node, ast.Import):
-            yield from (tuple(alias.name.split(".")[1:]) for alias in node.names if alias.name.startswith("tailrace."))
+            yield from (
+                tuple(alias.name.split(".")[1:])
+                for alias in node.names
+                if alias.name.startswith("tailrace.")
+            )
 
 
 def named(path):
@@ -76,13 +80,17 @@ def test_a_file_imports_only_what_stands_above_it(path):
 @pytest.mark.parametrize("path", sorted(SOURCE.glob("mechanisms/*/*.py")), ids=named)
 def test_a_family_imports_nothing_of_another(path):
     own = place(path)[1]
-    families = {other[1] for other in imported(path) if other[:1] == ("mechanisms",) and len(other) > 1}
+    families = {
+        other[1] for other in imported(path) if other[:1] == ("mechanisms",) and len(other) > 1
+    }
     assert not (families & set(FAMILIES)) - {own}, f"{own} imports another family"
 
 
 @pytest.mark.parametrize("path", sorted(SOURCE.glob("models/**/*.py")), ids=named)
 def test_the_public_side_knows_nothing_private(path):
-    assert {other[0] for other in imported(path)} <= PUBLIC, "a model is a function of released numbers"
+    assert {other[0] for other in imported(path)} <= PUBLIC, (
+        "a model is a function of released numbers"
+    )
 
 
 @pytest.mark.parametrize("path", sorted(SOURCE.glob("counting/**/*.py")), ids=named)
@@ -107,4 +115,6 @@ def test_noise_comes_from_noise(path):
     if "urandom" in text:
         assert place(path)[0] == "noise"
     if "default_rng" in text:
-        assert place(path)[0] in {"checks", "report", "stream", "noise"}, "generated input or sampling, not noise"
+        assert place(path)[0] in {"checks", "report", "stream", "noise"}, (
+            "generated input or sampling, not noise"
+        )

@@ -1,4 +1,6 @@
-"""The documents are true: snippets run, names and commands are documented, links lead somewhere, headings are there."""
+"""The documents are true: snippets run, names and commands are documented, links lead somewhere,
+headings are there.
+"""
 
 import csv
 import dataclasses
@@ -20,7 +22,14 @@ from tailrace.config import models as settings
 from tailrace.privacy.guarantee import KINDS
 
 ROOT = Path(__file__).parents[1]
-PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").rglob("*.md")])
+PAGES = sorted(
+    [
+        ROOT / "README.md",
+        ROOT / "CONTRIBUTING.md",
+        ROOT / "CHANGELOG.md",
+        *(ROOT / "docs").rglob("*.md"),
+    ]
+)
 REFERENCE = ROOT / "docs" / "reference" / "names.md"
 COMMANDS = ROOT / "docs" / "reference" / "command-line.md"
 
@@ -29,7 +38,9 @@ def snippets(page):
     return re.findall(r"^```python\n(.*?)^```", page.read_text(), re.M | re.S)
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if snippets(page)], ids=lambda page: page.name)
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if snippets(page)], ids=lambda page: page.name
+)
 def test_the_snippets_of_a_page_run_one_after_the_other(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     names = {"__name__": "snippets"}
@@ -39,19 +50,32 @@ def test_the_snippets_of_a_page_run_one_after_the_other(page, tmp_path, monkeypa
 
 def test_the_sentence_in_the_readme_is_what_is_printed():
     text = " ".join(
-        line.removeprefix("> ") for line in (ROOT / "README.md").read_text().splitlines() if line.startswith("> ")
+        line.removeprefix("> ")
+        for line in (ROOT / "README.md").read_text().splitlines()
+        if line.startswith("> ")
     )
     counter = counters.best(privacy=tailrace.PureDP(epsilon=0.5), horizon=365)
-    assert text == str(tailrace.Guarantee(counter.loss(), tailrace.Event(), tailrace.AddRemove, horizon=365))
+    assert text == str(
+        tailrace.Guarantee(counter.loss(), tailrace.Event(), tailrace.AddRemove, horizon=365)
+    )
 
 
 def test_the_numbers_in_the_readme_were_measured():
     """Each cell of the accuracy table is in the committed results, rounded."""
     with (ROOT / "benchmarks" / "results" / "counters.csv").open() as file:
         next(file)  # what it was measured on
-        ratios = {(row["counter"], row["T"]): float(row["ratio to Simple"]) for row in csv.DictReader(file)}
-    table = re.search(r"\| binary tree.*?(?=\n\n)", (ROOT / "README.md").read_text(), re.S).group().splitlines()
-    for name, line in zip(("Binary tree", "Block of 8", "best, pure", "best, delta 1e-6"), table, strict=True):
+        ratios = {
+            (row["counter"], row["T"]): float(row["ratio to Simple"])
+            for row in csv.DictReader(file)
+        }
+    table = (
+        re.search(r"\| binary tree.*?(?=\n\n)", (ROOT / "README.md").read_text(), re.S)
+        .group()
+        .splitlines()
+    )
+    for name, line in zip(
+        ("Binary tree", "Block of 8", "best, pure", "best, delta 1e-6"), table, strict=True
+    ):
         for horizon, cell in zip(("128", "1000", "4096"), line.split("|")[2:5], strict=True):
             assert cell.strip(" *") == f"{ratios[name, horizon]:.2f}", f"{name} at {horizon}"
 
@@ -65,7 +89,11 @@ def measured(name):
 
 def numbers_after(line):
     """The numbers in the README's row that begins so, cell by cell."""
-    row = next(row for row in (ROOT / "README.md").read_text().splitlines() if row.startswith(f"| {line} |"))
+    row = next(
+        row
+        for row in (ROOT / "README.md").read_text().splitlines()
+        if row.startswith(f"| {line} |")
+    )
     return [[float(one) for one in re.findall(r"\d+\.\d+", cell)] for cell in row.split("|")[2:-1]]
 
 
@@ -74,17 +102,26 @@ def test_the_places_in_the_readme_were_measured():
     for line, name, ours in (
         ("two circles, points that move", "circles", "ours"),
         ("generated city with deletions", "city", "ours"),
-        ("Gowalla check-ins in New York, from the first step on", "gowalla", "ours, from the first step"),
+        (
+            "Gowalla check-ins in New York, from the first step on",
+            "gowalla",
+            "ours, from the first step",
+        ),
         ("the same, held until step 100 as PrivStream is", "gowalla", "ours"),
     ):
         for epsilon, cell in zip(("0.5", "1.0"), numbers_after(line), strict=True):
             ratios = rows[name, epsilon, f"{ours} / PrivStream, 1/2 for the tree"]
-            assert cell == pytest.approx([float(ratio) for ratio in ratios], abs=0.0051), (line, epsilon)
+            assert cell == pytest.approx([float(ratio) for ratio in ratios], abs=0.0051), (
+                line,
+                epsilon,
+            )
 
 
 def test_the_tables_in_the_readme_were_measured():
     header, *rows = measured("tabular")
-    found = {(row[0], row[1]): dict(zip(header, row, strict=True)) for row in rows if row[2] == "AvgWE"}
+    found = {
+        (row[0], row[1]): dict(zip(header, row, strict=True)) for row in rows if row[2] == "AvgWE"
+    }
     for line, name in (
         ("Adult in random order, 200 rows a step", "adult-randomized-200"),
         ("Adult sorted, so that everything moves", "adult-ordered-200"),
@@ -92,7 +129,9 @@ def test_the_tables_in_the_readme_were_measured():
     ):
         for epsilon, cell in zip(("0.5", "1.0", "4.0"), numbers_after(line), strict=True):
             row = found[name, epsilon]
-            assert all(row[f"paper k={k}"] != "nan" for k in (3, 10, 16)), "the best k is the best of all three"
+            assert all(row[f"paper k={k}"] != "nan" for k in (3, 10, 16)), (
+                "the best k is the best of all three"
+            )
             ratios = [float(row["ours / best k"]), float(row["delta 1e-9 / best k"])]
             assert cell == pytest.approx(ratios, abs=0.0051), (line, epsilon)
 
@@ -109,11 +148,16 @@ def test_the_journeys_in_the_readme_were_measured():
         ),
         ("PrivTrace", ("Geolife", "", "1", "PrivTrace", "printed, issue 9")),
         ("AdaTrace", ("Geolife", "", "1", "AdaTrace", "printed, issue 9")),
-        ("Oldenburg's traffic on its roads: `Trajectories`", ("Oldenburg", "Roads", "1", "ours", "measured")),
+        (
+            "Oldenburg's traffic on its roads: `Trajectories`",
+            ("Oldenburg", "Roads", "1", "ours", "measured"),
+        ),
     ):
         cells, values = numbers_after(line), found[key]
         if key[-1] != "measured":
-            assert cells.pop(3) == [] and values.pop(3), "they were judged by other rectangles: no number beside ours"
+            assert cells.pop(3) == [] and values.pop(3), (
+                "they were judged by other rectangles: no number beside ours"
+            )
         assert cells.pop() == pytest.approx([float(values.pop())], abs=0.0051), line  # tau
         assert cells == [pytest.approx([float(value)], abs=0.0006) for value in values], line
 
@@ -123,12 +167,17 @@ def test_the_speeds_in_the_readme_were_measured():
         next(file)
         rows = list(csv.DictReader(file))
     speeds, times = ([float(row[name]) for row in rows] for name in ("ours M/s", "times OpenDP"))
-    assert f"at {min(speeds):.0f} to {max(speeds):.0f} million draws a second" in (ROOT / "README.md").read_text()
+    assert (
+        f"at {min(speeds):.0f} to {max(speeds):.0f} million draws a second"
+        in (ROOT / "README.md").read_text()
+    )
     assert f"{min(times):.0f} to {max(times):.0f} times OpenDP" in (ROOT / "README.md").read_text()
 
 
 def test_the_reference_is_up_to_date():
-    spec = importlib.util.spec_from_file_location("make_reference", ROOT / "docs" / "make_reference.py")
+    spec = importlib.util.spec_from_file_location(
+        "make_reference", ROOT / "docs" / "make_reference.py"
+    )
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     assert REFERENCE.read_text() == module.reference(), "run: python docs/make_reference.py"
@@ -142,7 +191,9 @@ def test_every_public_name_has_a_docstring_and_stands_in_the_reference():
         for name in module.__all__:
             thing = getattr(module, name)
             assert inspect.getdoc(thing), name
-            assert inspect.ismodule(thing) or re.search(rf"### `{re.escape(prefix + name)}\b", text), name
+            assert inspect.ismodule(thing) or re.search(
+                rf"### `{re.escape(prefix + name)}\b", text
+            ), name
 
 
 def test_every_error_is_drawn_in_the_tree():
@@ -168,15 +219,23 @@ def commands(group, words=("tailrace",)):
     """Every command of the app, by the words that call it."""
     for name, command in group.commands.items():
         inner = (*words, name)
-        yield from commands(command, inner) if hasattr(command, "commands") else [(" ".join(inner), command)]
+        yield from (
+            commands(command, inner)
+            if hasattr(command, "commands")
+            else [(" ".join(inner), command)]
+        )
 
 
 @pytest.mark.parametrize(("words", "command"), list(commands(typer.main.get_command(app))), ids=str)
 def test_every_command_and_option_is_documented_with_an_example(words, command):
-    section = re.search(rf"^## `{words}`\n(.*?)(?=^## |\Z)", COMMANDS.read_text(), re.M | re.S).group(1)
+    section = re.search(
+        rf"^## `{words}`\n(.*?)(?=^## |\Z)", COMMANDS.read_text(), re.M | re.S
+    ).group(1)
     for parameter in command.params:
         names = (
-            parameter.opts if parameter.param_type_name == "option" else [parameter.metavar or parameter.name.upper()]
+            parameter.opts
+            if parameter.param_type_name == "option"
+            else [parameter.metavar or parameter.name.upper()]
         )
         assert any(f"`{name}`" in section for name in names), names
     assert re.search(rf"^```sh\n{words} ", section, re.M)
@@ -189,10 +248,18 @@ def test_every_exit_code_is_documented():
 
 
 def test_every_key_and_kind_of_a_configuration_is_documented():
-    tables = (settings.StreamSettings, *typing.get_args(settings.Source), *typing.get_args(settings.Sink))
+    tables = (
+        settings.StreamSettings,
+        *typing.get_args(settings.Source),
+        *typing.get_args(settings.Sink),
+    )
     keys = {name for table in tables for name in table.model_fields}
     keys |= {field.name for field in dataclasses.fields(Calendar)}
-    known = {*KINDS, *counters.__all__, *domain.__all__}  # a mechanism's own keys are those of its signature
+    known = {
+        *KINDS,
+        *counters.__all__,
+        *domain.__all__,
+    }  # a mechanism's own keys are those of its signature
     made_of = {name: make for name, make in parts.classes().items() if name in known}
     keys |= {name for make in made_of.values() for name in parts.keys(make)}
     kinds = {*made_of, *(table.model_fields["kind"].default for table in tables[1:])}
@@ -213,7 +280,9 @@ def test_the_configuration_in_the_documents_can_be_used(tmp_path):
     assert config.mechanism.horizon == 365 and config.calendar.grace == "6 hours"
 
 
-ALGORITHMS = [cls for name, cls in vars(counters).items() if inspect.isclass(cls) and name != "Counter"]
+ALGORITHMS = [
+    cls for name, cls in vars(counters).items() if inspect.isclass(cls) and name != "Counter"
+]
 ALGORITHMS += [
     getattr(module, name)
     for module in (mechanisms, papers)
@@ -225,6 +294,11 @@ ALGORITHMS += [
 @pytest.mark.parametrize("cls", ALGORITHMS, ids=lambda cls: cls.__name__)
 def test_every_counter_and_mechanism_states_privacy_accuracy_source_and_departures(cls):
     text = inspect.getmodule(cls).__doc__
-    places = [re.search(rf"^{heading}:", text, re.M) for heading in ("Privacy", "Accuracy", "Source", "Departs")]
+    places = [
+        re.search(rf"^{heading}:", text, re.M)
+        for heading in ("Privacy", "Accuracy", "Source", "Departs")
+    ]
     assert all(places), "the four headings"
-    assert [place.start() for place in places] == sorted(place.start() for place in places), "in this order"
+    assert [place.start() for place in places] == sorted(place.start() for place in places), (
+        "in this order"
+    )

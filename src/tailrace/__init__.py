@@ -1,7 +1,7 @@
 """Tailrace: a private stream in, a public synthetic stream out.
 
-One differential-privacy guarantee covers all of it. Names are imported when they are first asked for, so that
-`tailrace --help` answers at once.
+One differential-privacy guarantee covers all of it. Names are imported when they are first asked
+for, so that `tailrace --help` answers at once.
 """
 
 import importlib

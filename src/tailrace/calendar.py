@@ -1,8 +1,9 @@
-"""Steps by the clock: a public start, period, time zone and grace say when each step begins, ends and closes.
+"""Steps by the clock: a public start, period, time zone and grace say when each step begins, ends
+and closes.
 
-Days, weeks, months and years go by the wall clock of the zone, so a day may last 23 or 25 hours; hours, minutes and
-seconds go by absolute time. All zone rules come from `zoneinfo`, scalar or vectorised, so that they cannot disagree
-(Polars carries a table of its own, which ends in 2100).
+Days, weeks, months and years go by the wall clock of the zone, so a day may last 23 or 25 hours;
+hours, minutes and seconds go by absolute time. All zone rules come from `zoneinfo`, scalar or
+vectorised, so that they cannot disagree (Polars carries a table of its own, which ends in 2100).
 """
 
 from __future__ import annotations
@@ -23,14 +24,19 @@ MONTHS = {"month": 1, "year": 12}
 CENTURY = 36525 * SECONDS["day"]
 AT_ONCE = np.timedelta64(0, "us")
 EPOCH = np.datetime64("1970-01-01", "us")
-FIRST = np.datetime64("0001-01-01", "us")  # what Python's datetime, hence zoneinfo, can hold, less a day at the end,
-LAST = np.datetime64("9999-12-30T23:59:59.999999", "us")  # so that the day after still has an offset
+FIRST = np.datetime64(
+    "0001-01-01", "us"
+)  # what Python's datetime, hence zoneinfo, can hold, less a day at the end,
+LAST = np.datetime64(
+    "9999-12-30T23:59:59.999999", "us"
+)  # so that the day after still has an offset
 
 
 @told
 @dataclass(frozen=True, kw_only=True)
 class Calendar:
-    """Steps 1, 2, 3, ... of one period each; `start` is a date, a naive date-time or ISO text, and is kept as text.
+    """Steps 1, 2, 3, ... of one period each; `start` is a date, a naive date-time or ISO text, and
+    is kept as text.
 
     >>> calendar = Calendar(start="2026-01-31", period="month", timezone="Europe/Berlin", grace="6 hours")
     >>> calendar.period, calendar.label(2), str(calendar.begin(2)), str(calendar.closes(2))
@@ -51,9 +57,13 @@ class Calendar:
         if self._period.count == 0:
             raise ConfigError('period must be longer than zero, for example "1 day".')
         if self._grace.unit in MONTHS:
-            raise ConfigError('grace must be of a fixed length, from seconds to weeks, for example "30 days".')
+            raise ConfigError(
+                'grace must be of a fixed length, from seconds to weeks, for example "30 days".'
+            )
         if self.late not in (None, "next", "drop"):
-            raise ConfigError('late must be "next" (late rows join the open step), "drop", or left out.')
+            raise ConfigError(
+                'late must be "next" (late rows join the open step), "drop", or left out.'
+            )
         self.begin(1)  # a first step that Python cannot date is refused here
         self.end(1)
 
@@ -76,34 +86,49 @@ class Calendar:
         2
         """
         if not isinstance(now, datetime) or now.utcoffset() is None:
-            raise ConfigError("now must be a datetime with a time zone, for example datetime.now(UTC).")
+            raise ConfigError(
+                "now must be a datetime with a time zone, for example datetime.now(UTC)."
+            )
         since = (now - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
         return int(self.open_at(np.array([since], dtype="M8[us]"))[0]) - 1
 
     def steps(self, instants: np.ndarray) -> np.ndarray:
-        """The step that each instant (datetime64[us], UTC) lies in: 0 before the start, -1 for NaT."""
+        """The step that each instant (datetime64[us], UTC) lies in: 0 before the start, -1 for
+        NaT.
+        """
         return self._last_begun(instants, wait=AT_ONCE)
 
     def open_at(self, instants: np.ndarray) -> np.ndarray:
-        """The step that takes what arrives at each instant: the first that is not closed; -1 for NaT."""
-        steps = self._last_begun(instants, wait=self._grace.fixed)  # a step closes when the next one has waited
+        """The step that takes what arrives at each instant: the first that is not closed; -1 for
+        NaT.
+        """
+        steps = self._last_begun(
+            instants, wait=self._grace.fixed
+        )  # a step closes when the next one has waited
         return np.where(steps == 0, 1, steps)
 
     def label(self, step: int) -> str:
-        """How people call a step: "2026-01-05", "2026-01" for whole months, "2026-01-05 06:00" otherwise.
+        """How people call a step: "2026-01-05", "2026-01" for whole months, "2026-01-05 06:00"
+        otherwise.
 
         >>> Calendar(start="2026-01-01", period="month").label(3)
         '2026-03'
         """
         begin, period, start = self.begin(step), self._period, datetime.fromisoformat(self.start)
         local = (
-            self._walls(np.array([step]))[0].item() if period.by_wall_clock else begin.astimezone(zone(self.timezone))
+            self._walls(np.array([step]))[0].item()
+            if period.by_wall_clock
+            else begin.astimezone(zone(self.timezone))
         )
         if period.by_wall_clock and start.time() == time():
             day = local.date().isoformat()
             return day[: len("2026-01")] if period.months and start.day == 1 else day
-        shown = local if local.fold else local.replace(tzinfo=None)  # the offset tells the second 02:00 from the first
-        return shown.isoformat(sep=" ", timespec="seconds" if start.second or period.unit == "second" else "minutes")
+        shown = (
+            local if local.fold else local.replace(tzinfo=None)
+        )  # the offset tells the second 02:00 from the first
+        return shown.isoformat(
+            sep=" ", timespec="seconds" if start.second or period.unit == "second" else "minutes"
+        )
 
     @property
     def _period(self) -> Length:
@@ -117,7 +142,9 @@ class Calendar:
         """When the step begins that comes `later`, and the wait is over."""
         if step < 1:
             raise ConfigError("Steps are numbered from 1.")
-        if int(step) * self._period.at_least <= 101 * CENTURY:  # else numpy's microseconds could overflow
+        if (
+            int(step) * self._period.at_least <= 101 * CENTURY
+        ):  # else numpy's microseconds could overflow
             instant = self._begins(np.array([int(step) + later]))[0] + wait
             if FIRST <= instant <= LAST:
                 return instant.item().replace(tzinfo=UTC)
@@ -127,7 +154,9 @@ class Calendar:
         )
 
     def _walls(self, steps: np.ndarray) -> np.ndarray:
-        """The wall clock when steps begin: always counted from the start, so that month ends do not wear down."""
+        """The wall clock when steps begin: always counted from the start, so that month ends do not
+        wear down.
+        """
         start, period = np.datetime64(self.start, "us"), self._period
         if not period.months:
             return start + (steps - 1) * period.fixed
@@ -157,18 +186,27 @@ class Calendar:
         return np.maximum((instants - self._begins(np.array([1]))) // self._period.fixed + 1, 0)
 
     def _found(self, instants: np.ndarray) -> np.ndarray:
-        """Look instants up among the steps near them, so that one stray year costs a few steps and not thousands."""
+        """Look instants up among the steps near them, so that one stray year costs a few steps and
+        not thousands.
+        """
         start, period = np.datetime64(self.start, "us"), self._period
         if period.months:
-            passed = (instants.astype("M8[M]") - start.astype("M8[M]")).astype(np.int64) // period.months
+            passed = (instants.astype("M8[M]") - start.astype("M8[M]")).astype(
+                np.int64
+            ) // period.months
         else:
             passed = (instants - start) // period.fixed
-        # The guess takes UTC for local time and the 1st for the day on which a month begins. Offsets stay below a day
+        # The guess takes UTC for local time and the 1st for the day on which a month begins.
+        # Offsets stay below a day
         # and no period is shorter, so the answer lies from two below the guess to one above it.
         guess = np.maximum(passed, 0) + 1
         near = np.add.outer(np.flatnonzero(np.bincount(guess)), (-1, 0, 1))
-        numbers = np.flatnonzero(np.bincount(near[near >= 1]))  # np.unique is slow on long runs of numbers
-        begins = np.full(guess.max() + 2, FIRST - np.timedelta64(2 * CENTURY, "s"))  # step 0 began long ago
+        numbers = np.flatnonzero(
+            np.bincount(near[near >= 1])
+        )  # np.unique is slow on long runs of numbers
+        begins = np.full(
+            guess.max() + 2, FIRST - np.timedelta64(2 * CENTURY, "s")
+        )  # step 0 began long ago
         begins[numbers] = self._begins(numbers)
         steps = guess - 2
         for distance in (-1, 0, 1):
@@ -192,10 +230,15 @@ class Length:
             else None
         )
         if not found:
-            raise ConfigError(f'{name} must be a whole number and a unit of time, for example "1 day" or "6 hours".')
+            raise ConfigError(
+                f'{name} must be a whole number and a unit of time, for example "1 day" or "6 '
+                f'hours".'
+            )
         length = cls(int(found[1] or 1), found[2])
         if length.at_least > CENTURY:
-            raise ConfigError(f'{name} must be at most 100 years long, for example "1 day" or "6 hours".')
+            raise ConfigError(
+                f'{name} must be at most 100 years long, for example "1 day" or "6 hours".'
+            )
         return length
 
     def __str__(self) -> str:
@@ -226,11 +269,14 @@ def zone(timezone: str) -> ZoneInfo:
     try:
         return ZoneInfo(timezone)
     except (KeyError, ValueError, OSError, TypeError, AttributeError):
-        raise ConfigError('timezone must be an IANA name, for example "Europe/Berlin" or "UTC".') from None
+        raise ConfigError(
+            'timezone must be an IANA name, for example "Europe/Berlin" or "UTC".'
+        ) from None
 
 
 def to_instants(walls: np.ndarray, *, timezone: str) -> np.ndarray:
-    """Wall-clock times (datetime64[us]) as instants: the first of two; in a gap by the offset before it.
+    """Wall-clock times (datetime64[us]) as instants: the first of two; in a gap by the offset
+    before it.
 
     >>> to_instants(np.array(["2026-03-29T02:30"], dtype="M8[us]"), timezone="Europe/Berlin").astype("M8[m]").tolist()
     [datetime.datetime(2026, 3, 29, 1, 30)]
@@ -240,7 +286,9 @@ def to_instants(walls: np.ndarray, *, timezone: str) -> np.ndarray:
     days, place = np.unique(within.astype("M8[D]"), return_inverse=True)
     offsets = _offsets(days, rules)
     offset = offsets[place]
-    changing = (offsets != _offsets(days + 1, rules))[place]  # no zone has ever changed twice within a day
+    changing = (offsets != _offsets(days + 1, rules))[
+        place
+    ]  # no zone has ever changed twice within a day
     if changing.any():
         seconds, place = np.unique(within[changing].astype("M8[s]"), return_inverse=True)
         offset[changing] = _offsets(seconds, rules)[place]
@@ -248,7 +296,9 @@ def to_instants(walls: np.ndarray, *, timezone: str) -> np.ndarray:
 
 
 def _offsets(walls: np.ndarray, rules: ZoneInfo) -> np.ndarray:
-    return np.array([rules.utcoffset(wall) for wall in walls.astype("M8[s]").tolist()], dtype="m8[us]")
+    return np.array(
+        [rules.utcoffset(wall) for wall in walls.astype("M8[s]").tolist()], dtype="m8[us]"
+    )
 
 
 def _start(start: object) -> str:
@@ -257,7 +307,9 @@ def _start(start: object) -> str:
     try:
         moment = datetime.fromisoformat(text.strip() if isinstance(text, str) else "")
     except ValueError:
-        raise ConfigError('start must be a date or a date-time, for example "2026-01-05T06:00".') from None
+        raise ConfigError(
+            'start must be a date or a date-time, for example "2026-01-05T06:00".'
+        ) from None
     if moment.tzinfo is not None:
         raise ConfigError(
             "start must be the local time of timezone=, without an offset of its own, "

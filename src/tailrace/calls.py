@@ -1,8 +1,9 @@
 """Wrong calls of public names, told in one sentence that names the argument.
 
-`told` stands above a public class or function. A call that works is not looked at. Where a call fails, its arguments are
-held against the signature and its hints: one that is missing, unknown, given by position, a class without its brackets,
-or of another type is named, with what belongs there. What a class refuses by itself keeps its own sentence.
+`told` stands above a public class or function. A call that works is not looked at. Where a call
+fails, its arguments are held against the signature and its hints: one that is missing, unknown,
+given by position, a class without its brackets, or of another type is named, with what belongs
+there. What a class refuses by itself keeps its own sentence.
 """
 
 from __future__ import annotations
@@ -57,8 +58,12 @@ def told(made: _Made) -> _Made:
     return typing.cast("_Made", made if kind else call)
 
 
-def _sentence(made: Any, args: tuple[Any, ...], kwargs: dict[str, Any], *, refused: bool) -> str | None:
-    """What is wrong with a call that failed; None where nothing is to be seen, or it was refused in other words."""
+def _sentence(
+    made: Any, args: tuple[Any, ...], kwargs: dict[str, Any], *, refused: bool
+) -> str | None:
+    """What is wrong with a call that failed; None where nothing is to be seen, or it was refused in
+    other words.
+    """
     name, signature = made.__name__, inspect.signature(made)
     try:
         bound = signature.bind(*args, **kwargs).arguments
@@ -82,14 +87,22 @@ def _lacks_brackets(value: Any, options: tuple[Any, ...]) -> bool:
 
 
 def _unbound(
-    name: str, signature: inspect.Signature, args: tuple[Any, ...], kwargs: dict[str, Any], hints: dict[str, Any]
+    name: str,
+    signature: inspect.Signature,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    hints: dict[str, Any],
 ) -> str:
     known = signature.parameters
     unknown = [argument for argument in kwargs if argument not in known]
     listed = ", ".join(known) or "none"
     if unknown:
         return f"{name} has no argument '{unknown[0]}': it has {listed}."
-    placed = [one for one in known.values() if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
+    placed = [
+        one
+        for one in known.values()
+        if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)
+    ]
     if len(args) > len(placed):
         which = "further" if placed else "its"
         return f"{name} takes {which} arguments by name: {_example_of(name, signature)} (it has {listed})."
@@ -107,7 +120,9 @@ def _hints(made: Any) -> dict[str, Any]:
     sources = [*reversed(made.__mro__), made.__init__] if inspect.isclass(made) else [made]
     for source in sources:
         for name, hint in inspect.get_annotations(source).items():
-            alone = type("Alone", (), {"__annotations__": {name: hint}, "__module__": source.__module__})
+            alone = type(
+                "Alone", (), {"__annotations__": {name: hint}, "__module__": source.__module__}
+            )
             with contextlib.suppress(NameError):  # which only a type checker imports
                 found |= typing.get_type_hints(alone)
     return found
@@ -141,7 +156,9 @@ def _is(value: Any, option: Any) -> bool:
     if getattr(origin, "_is_protocol", False):
         asked = [name for part in origin.__mro__ for name in vars(part) if not name.startswith("_")]
         return not inspect.isclass(value) and all(hasattr(value, name) for name in asked)
-    if not isinstance(value, origin) or (isinstance(value, str | bytes) and origin not in (str, bytes)):
+    if not isinstance(value, origin) or (
+        isinstance(value, str | bytes) and origin not in (str, bytes)
+    ):
         return False
     if not isinstance(value, collections.abc.Sequence) or not inner:
         return True
@@ -169,10 +186,15 @@ def _named(option: Any) -> list[str]:
         return [repr(one).removeprefix("<").partition(":")[0] for one in origin]
     if origin is collections.abc.Callable:
         return ["a function"]
-    if issubclass(origin, collections.abc.Iterable) and origin.__module__ in ("builtins", "collections.abc"):
+    if issubclass(origin, collections.abc.Iterable) and origin.__module__ in (
+        "builtins",
+        "collections.abc",
+    ):
         held = _words(_options(inner[0])) if inner else ""
         return [f"a list, each {held}" if held else "a list"]
-    return [_example(origin) if origin.__module__.startswith("tailrace") else f"a {origin.__name__}"]
+    return [
+        _example(origin) if origin.__module__.startswith("tailrace") else f"a {origin.__name__}"
+    ]
 
 
 def _example(made: type) -> str:
@@ -186,4 +208,8 @@ def _example_of(name: str, signature: inspect.Signature) -> str:
 
 
 def _required(signature: inspect.Signature) -> list[str]:
-    return [one.name for one in signature.parameters.values() if one.default is one.empty and one.kind not in _MANY]
+    return [
+        one.name
+        for one in signature.parameters.values()
+        if one.default is one.empty and one.kind not in _MANY
+    ]

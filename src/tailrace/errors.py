@@ -13,8 +13,8 @@
 
     Uncapped                 a warning: a population is charged again, and has no cap
 
-A message says what was expected, what was found and what to do. It names parameters, columns and limits, never a data
-value.
+A message says what was expected, what was found and what to do. It names parameters, columns and
+limits, never a data value.
 """
 
 import re
@@ -57,7 +57,9 @@ class StateError(Error):
 
 
 class NoiseReused(StateError):
-    """A second draw from one noise path: the same noise on two data sets reveals their difference."""
+    """A second draw from one noise path: the same noise on two data sets reveals their
+    difference.
+    """
 
 
 class Mismatch(StateError):

@@ -22,10 +22,11 @@ def run(
 ) -> Iterator[Release]:
     """Release every step that is ready, one after the other, and bring every sink up to date.
 
-    A step is in the stream before it is in a sink: where a sink fails, the next run delivers what it lacks. How the source cuts
-    rows into steps is kept with the stream, and a source that cuts them otherwise is refused: a row would count twice.
-    `asked` is the time that all of them are published with where there is no calendar: that of the call where left
-    out, and never later, which would tell how long reading and counting took.
+    A step is in the stream before it is in a sink: where a sink fails, the next run delivers what
+    it lacks. How the source cuts rows into steps is kept with the stream, and a source that cuts
+    them otherwise is refused: a row would count twice. `asked` is the time that all of them are
+    published with where there is no calendar: that of the call where left out, and never later,
+    which would tell how long reading and counting took.
 
     >>> from tailrace import Categorical, Event, HistogramStream, PureDP, Schema, Stream, sinks, sources
     >>> ward = Schema(sex=Categorical(["f", "m"]))
@@ -55,7 +56,8 @@ def run(
 
 @told
 def release_once(mechanism: Mechanism, frame: Any, *, noise: Noise | None = None) -> Release:
-    """The one release of a mechanism that takes everything at once; `Stream.create` makes the same, kept and charged.
+    """The one release of a mechanism that takes everything at once; `Stream.create` makes the same,
+    kept and charged.
 
     >>> import polars as pl
     >>> from tailrace import Box, Event, PureDP, Trajectories
@@ -67,7 +69,8 @@ def release_once(mechanism: Mechanism, frame: Any, *, noise: Noise | None = None
     """
     if getattr(mechanism, "takes", None) is not Takes.Once:
         raise ConfigError(
-            "release_once takes a mechanism that is fed everything at once, for example Trajectories(...); others have steps: use Stream."
+            "release_once takes a mechanism that is fed everything at once, for example "
+            "Trajectories(...); others have steps: use Stream."
         )
     with Stream(mechanism, noise=noise) as stream:
         return stream.push(frame)

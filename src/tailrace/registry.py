@@ -1,12 +1,14 @@
 """Parts by name: ours, and those of other distributions.
 
-A stored stream and a `stream.toml` name their parts: mechanisms, counters, policies, models, losses, units, domains, sources
-and sinks. Another distribution adds its own through entry points of the group `tailrace.parts`, for example in its `pyproject.toml`
+A stored stream and a `stream.toml` name their parts: mechanisms, counters, policies, models,
+losses, units, domains, sources and sinks. Another distribution adds its own through entry points of
+the group `tailrace.parts`, for example in its `pyproject.toml`
 
     [project.entry-points."tailrace.parts"]
     Median = "median_stream:Median"
 
-`tailrace.papers` is registered in this way, as the first plug-in. No name is imported that no installed distribution has declared.
+`tailrace.papers` is registered in this way, as the first plug-in. No name is imported that no
+installed distribution has declared.
 """
 
 from __future__ import annotations
@@ -38,7 +40,13 @@ def parts() -> dict[str, Callable[..., Any]]:
     known = {name: getattr(module, name) for module in modules for name in module.__all__}
     domains = dict.fromkeys(("Schema", "Box", "Region", "Roads"), geometry.from_dict)
     missing = {policy.name: lambda policy=policy: policy for policy in Missing}
-    return {**_plugged({*known, *KINDS, *domains, *missing}), **known, **KINDS, **domains, **missing}
+    return {
+        **_plugged({*known, *KINDS, *domains, *missing}),
+        **known,
+        **KINDS,
+        **domains,
+        **missing,
+    }
 
 
 def _plugged(taken: set[str]) -> dict[str, Callable[..., Any]]:
@@ -46,9 +54,13 @@ def _plugged(taken: set[str]) -> dict[str, Callable[..., Any]]:
     found = {}
     for point in entry_points(group=GROUP):
         if point.name in taken or point.name in found:
-            raise ConfigError(f"The part {point.name} of {point.value} has the name of another: rename it there.")
+            raise ConfigError(
+                f"The part {point.name} of {point.value} has the name of another: rename it there."
+            )
         try:
             found[point.name] = point.load()
         except (ImportError, AttributeError):
-            raise ConfigError(f"The part {point.name} cannot be loaded from {point.value}: mend its package.") from None
+            raise ConfigError(
+                f"The part {point.name} cannot be loaded from {point.value}: mend its package."
+            ) from None
     return found

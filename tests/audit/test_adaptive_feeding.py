@@ -1,4 +1,6 @@
-"""Counters keep their loss when what they are fed depends on what they said; a counter proved for fixed streams need not."""
+"""Counters keep their loss when what they are fed depends on what they said; a counter proved for
+fixed streams need not.
+"""
 
 import numpy as np
 import pytest
@@ -32,15 +34,19 @@ def play(counter, rows, noise, event_at):
 
 @pytest.mark.parametrize("event_at", [0, 5])
 def test_output_dependent_feeding_costs_no_more_than_the_budget(counter, event_at):
-    """For the same outputs the adversary chooses the same inputs, so only the event differs: an exact likelihood ratio.
+    """For the same outputs the adversary chooses the same inputs, so only the event differs: an
+    exact likelihood ratio.
 
-    Each run's noise is recovered from its outputs in both worlds (a counter without subtraction draws as many numbers
-    as it says, and its response is a square matrix). Laplace: no run's ratio exceeds epsilon. Gaussian: the mean ratio is the
-    Renyi divergence of order 1, which rho bounds, and its variance is at most 2 rho.
+    Each run's noise is recovered from its outputs in both worlds (a counter without subtraction
+    draws as many numbers as it says, and its response is a square matrix). Laplace: no run's ratio
+    exceeds epsilon. Gaussian: the mean ratio is the Renyi divergence of order 1, which rho bounds,
+    and its variance is at most 2 rho.
     """
     lines, draws = response(counter, counter.horizon)
     if lines.shape[0] != lines.shape[1]:
-        assert isinstance(getattr(counter, "counter", counter), KaryTree), "only subtraction draws more than it says"
+        assert isinstance(getattr(counter, "counter", counter), KaryTree), (
+            "only subtraction draws more than it says"
+        )
         return
     inputs, outputs = play(counter, RUNS, Noise.insecure(1), event_at)
     neighbour = inputs.copy()
@@ -60,7 +66,9 @@ def test_output_dependent_feeding_costs_no_more_than_the_budget(counter, event_a
 
 @pytest.mark.parametrize("horizon", [2, 3, 4])
 def test_subtraction_fed_by_its_own_output_keeps_epsilon(horizon):
-    """Its noise cannot be read off its outputs, so it is attacked: every orthant of outputs, both ways."""
+    """Its noise cannot be read off its outputs, so it is attacked: every orthant of outputs, both
+    ways.
+    """
     counter = KaryTree(arity=3, levels=2, privacy=PureDP(epsilon=1), horizon=horizon)
 
     def run(world, noise):

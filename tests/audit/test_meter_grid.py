@@ -1,4 +1,6 @@
-"""The meter over a grid of configurations and of noise: every mechanism, unit, neighbour and kind of noise."""
+"""The meter over a grid of configurations and of noise: every mechanism, unit, neighbour and kind
+of noise.
+"""
 
 import numpy as np
 import polars as pl
@@ -35,7 +37,14 @@ from tailrace.mechanisms.snapshot.tracking import Tracking
 from tailrace.mechanisms.tabular.epochs import Selection
 from tailrace.papers import PrivTreeStream, TabularSteps
 from tailrace.papers.privtree.splits import PrivTree
-from tailrace.papers.snapshot_policies import DSAT, DSFT, BudgetAbsorption, BudgetDistribution, EveryStep, FixedSampling
+from tailrace.papers.snapshot_policies import (
+    DSAT,
+    DSFT,
+    BudgetAbsorption,
+    BudgetDistribution,
+    EveryStep,
+    FixedSampling,
+)
 from tailrace.papers.snapshot_policies.static import Hierarchy, LaplaceBins
 
 WARD = Schema(sex=Categorical(["f", "m"]), age=Integer(0, 3), ward=Integer(0, 5))
@@ -60,20 +69,41 @@ def rows(seed, many=30):
     )
 
 
-STREAM = [(rows(0), None), (rows(1), rows(0, 5)), (None, None), (rows(2, 5), rows(1, 9)), (rows(3), None)]
+STREAM = [
+    (rows(0), None),
+    (rows(1), rows(0, 5)),
+    (None, None),
+    (rows(2, 5), rows(1, 9)),
+    (rows(3), None),
+]
 GROWING = [(adds, None) for adds, _ in STREAM]
 REPORTS = [(adds if adds is None else adds.select("id", "sex"), None) for adds, _ in STREAM]
 
 
 def histograms():
-    pure = (counters.Simple(), counters.Block(size=3), counters.BinaryTree(), counters.KaryTree(arity=3, levels=3))
+    pure = (
+        counters.Simple(),
+        counters.Block(size=3),
+        counters.BinaryTree(),
+        counters.KaryTree(arity=3, levels=3),
+    )
     gaussian = (counters.SqrtToeplitz(), counters.SqrtEven(), counters.KaryTree(subtract=False))
     for unit in EVENTS:
         for privacy, counter in [(PURE, one) for one in pure] + [(ZERO, one) for one in gaussian]:
-            yield HistogramStream(domain=WARD, privacy=privacy, unit=unit, horizon=14, counter=counter), STREAM
+            yield (
+                HistogramStream(
+                    domain=WARD, privacy=privacy, unit=unit, horizon=14, counter=counter
+                ),
+                STREAM,
+            )
         endless = counters.Unbounded(counter=counters.KaryTree(arity=3, levels=2))
         for counter in (endless, counters.UnboundedBlock(squares=True), counters.Hybrid()):
-            yield HistogramStream(domain=WARD, privacy=PURE, unit=unit, horizon=None, counter=counter), STREAM
+            yield (
+                HistogramStream(
+                    domain=WARD, privacy=PURE, unit=unit, horizon=None, counter=counter
+                ),
+                STREAM,
+            )
 
 
 def places():
@@ -103,28 +133,61 @@ def panels():
             domain, people = Schema(sex=Categorical(["f", "m"], outside=outside)), None
             if neighbours_ is not AddRemove:
                 people = 30
-            common = {"unit": User(column="id"), "horizon": 7, "privacy": ZERO, "neighbours": neighbours_}
+            common = {
+                "unit": User(column="id"),
+                "horizon": 7,
+                "privacy": ZERO,
+                "neighbours": neighbours_,
+            }
             for window in (1, 2, 3):
                 yield PanelWindow(domain=domain, window=window, people=people, **common), REPORTS
             for counter in (None, counters.BinaryTree()):
-                yield PanelCumulative(domain=domain, people=people, counter=counter, **common), REPORTS
+                yield (
+                    PanelCumulative(domain=domain, people=people, counter=counter, **common),
+                    REPORTS,
+                )
 
 
 def snapshots():
-    policies = (Tracking(releases=3), EveryStep(), FixedSampling(releases=3), DSFT(threshold=0.1, releases=4),
-                DSAT(releases=4, burn_in=1, threshold=0.1), BudgetDistribution(), BudgetAbsorption())  # fmt: skip
+    policies = (
+        Tracking(releases=3),
+        EveryStep(),
+        FixedSampling(releases=3),
+        DSFT(threshold=0.1, releases=4),
+        # fmt: skip
+        DSAT(releases=4, burn_in=1, threshold=0.1),
+        BudgetDistribution(),
+        BudgetAbsorption(),
+    )
     for policy in policies:
         for privacy in (PURE, ZERO):
             for unit in (User(column="id", records=2), Window(steps=3, column="id", records=2)):
                 for static in (LaplaceBins(), Quadtree(), Hierarchy(fan_out=4)):
-                    common = {"privacy": privacy, "unit": unit, "horizon": 9, "policy": policy, "histogram": static}
-                    yield SnapshotHistogram(domain=Schema(age=Integer(0, 3), ward=Integer(0, 5)), **common), GROWING
+                    common = {
+                        "privacy": privacy,
+                        "unit": unit,
+                        "horizon": 9,
+                        "policy": policy,
+                        "histogram": static,
+                    }
+                    yield (
+                        SnapshotHistogram(
+                            domain=Schema(age=Integer(0, 3), ward=Integer(0, 5)), **common
+                        ),
+                        GROWING,
+                    )
 
 
 def journeys():
     for privacy in (PURE, ZERO, APPROX):
         for unit in (Event(), User(column="id")):
-            common = {"domain": SQUARE, "privacy": privacy, "unit": unit, "trajectory": "trip", "order": "time"}
+            common = {
+                "domain": SQUARE,
+                "privacy": privacy,
+                "unit": unit,
+                "trajectory": "trip",
+                "order": "time",
+            }
             yield Trajectories(**common), [(rows(4, 80), None)]
             yield papers.trajectories(**common), [(rows(4, 80), None)]
 
@@ -137,7 +200,9 @@ def test_no_neighbour_costs_more_than_is_claimed(family, seed):
     largest = 0
     for mechanism, batches in family():
         for pair in neighbours(mechanism, batches):
-            for (words, _, claim), measured in zip(pair.others, metered(mechanism, pair, seed=seed), strict=True):
+            for (words, _, claim), measured in zip(
+                pair.others, metered(mechanism, pair, seed=seed), strict=True
+            ):
                 assert measured.within(claim), (mechanism, words)
                 largest = max(largest, measured.share(claim) or 0)
     assert largest > 0.7 if family is journeys else largest == 1

@@ -1,4 +1,6 @@
-"""The conformance suite can fail: mechanisms with a planted fault, each caught by `check_mechanism`."""
+"""The conformance suite can fail: mechanisms with a planted fault, each caught by
+`check_mechanism`.
+"""
 
 import contextlib
 import dataclasses
@@ -65,25 +67,35 @@ REPORTS = [(adds if adds is None else adds.select("id", "sex"), None) for adds, 
 
 
 def histogram(**options):
-    return HistogramStream(**{"domain": WARD, "privacy": PURE, "unit": Event(), "horizon": 5, **options})
+    return HistogramStream(
+        **{"domain": WARD, "privacy": PURE, "unit": Event(), "horizon": 5, **options}
+    )
 
 
 def spatial(**options):
-    return SpatialStream(**{"domain": SQUARE, "privacy": PURE, "unit": Event(), "horizon": 5, **options})
+    return SpatialStream(
+        **{"domain": SQUARE, "privacy": PURE, "unit": Event(), "horizon": 5, **options}
+    )
 
 
 def panel(neighbours=AddRemove):
     domain, unit = Schema(sex=Categorical(["f", "m"])), User(column="id")
-    return PanelWindow(domain=domain, unit=unit, window=2, horizon=4, privacy=ZCDP(rho=0.1), neighbours=neighbours)
+    return PanelWindow(
+        domain=domain, unit=unit, window=2, horizon=4, privacy=ZCDP(rho=0.1), neighbours=neighbours
+    )
 
 
 def snapshots(policy=None, privacy=PURE):
     unit = User(column="id", records=1)
-    return SnapshotHistogram(domain=WARD, privacy=privacy, unit=unit, horizon=8, policy=policy, histogram=LaplaceBins())
+    return SnapshotHistogram(
+        domain=WARD, privacy=privacy, unit=unit, horizon=8, policy=policy, histogram=LaplaceBins()
+    )
 
 
 def trajectories():
-    return Trajectories(domain=SQUARE, privacy=PureDP(epsilon=2), unit=Event(), trajectory="trip", order="time")
+    return Trajectories(
+        domain=SQUARE, privacy=PureDP(epsilon=2), unit=Event(), trajectory="trip", order="time"
+    )
 
 
 def privtree():
@@ -94,7 +106,9 @@ def tabular():
     from tailrace.mechanisms.tabular.epochs import Selection
 
     wide = Schema(sex=Categorical(["f", "m"]), age=Integer(0, 3), trip=Integer(0, 5))
-    return TabularStream(domain=wide, privacy=PURE, unit=Event(), horizon=5, selection=Selection(chosen=1))
+    return TabularStream(
+        domain=wide, privacy=PURE, unit=Event(), horizon=5, selection=Selection(chosen=1)
+    )
 
 
 SOUND = {
@@ -129,14 +143,17 @@ def replaced(owner, name, make):
 
 
 def released(change):
-    """`measure` with another public state: change(public, counts, noise, state before) -> changes."""
+    """`measure` with another public state: change(public, counts, noise, state before) ->
+    changes.
+    """
 
     def make(sound):
         def measure(self, state, counts, noise):
             step = sound(self, state, counts, noise)
             changes = change(step.state.public, counts, noise, state)
             return dataclasses.replace(
-                step, state=State(dataclasses.replace(step.state.public, **changes), step.state.private)
+                step,
+                state=State(dataclasses.replace(step.state.public, **changes), step.state.private),
             )
 
         return measure
@@ -156,7 +173,11 @@ def noise_of_the_level_before(sound):
     def measured(self, masses, *, budget, noise):
         found, drawn = [], None
         for level, (size, atoms) in enumerate(zip(self.sizes, self.noise(budget), strict=True)):
-            drawn = atoms.draw(noise.at(level), size) if drawn is None else drawn[np.arange(size) % len(drawn)]
+            drawn = (
+                atoms.draw(noise.at(level), size)
+                if drawn is None
+                else drawn[np.arange(size) % len(drawn)]
+            )
             found.append(self._at(masses, level).dense(size) + drawn)
         return np.concatenate(found)
 
@@ -186,7 +207,11 @@ def no_noise_on_nothing(public, counts, noise, before):
 def halved(sound):
     def draw(self, noise, shape):
         scale = self.scale / (2 if isinstance(self.privacy, PureDP) else 4)
-        return noise.laplace(scale, shape) if isinstance(self.privacy, PureDP) else noise.gaussian(scale, shape)
+        return (
+            noise.laplace(scale, shape)
+            if isinstance(self.privacy, PureDP)
+            else noise.gaussian(scale, shape)
+        )
 
     return draw
 
@@ -205,7 +230,10 @@ def one_draw_for_two(public, counts, noise, before):
 
 
 def same_path(public, counts, noise, before):
-    return {"estimates": public.estimates + np.asarray(noise.at("bins", "fresh").laplace(1, len(counts.net)))}
+    return {
+        "estimates": public.estimates
+        + np.asarray(noise.at("bins", "fresh").laplace(1, len(counts.net)))
+    }
 
 
 def drawn_and_dropped(sound):
@@ -217,7 +245,9 @@ def drawn_and_dropped(sound):
 
 def noisy_twice(public, counts, noise, before):
     """A second release of what was measured, with noise that nobody pays for."""
-    return {"estimates": public.estimates + (counts.net + noise.at("more").laplace(8, len(counts.net)))}
+    return {
+        "estimates": public.estimates + (counts.net + noise.at("more").laplace(8, len(counts.net)))
+    }
 
 
 def exact_split(sound):
@@ -249,7 +279,11 @@ def loud_threshold(sound):
 
     def decide(self, series, pace, hidden, snapshot, noise):
         made = sound(self, series, pace, hidden, snapshot, noise)
-        shown = np.asarray(float(made.pace.threshold) + float(made.hidden.threshold) / 1000 + snapshot.distance() % 2)
+        shown = np.asarray(
+            float(made.pace.threshold)
+            + float(made.hidden.threshold) / 1000
+            + snapshot.distance() % 2
+        )
         return dataclasses.replace(made, pace=dataclasses.replace(made.pace, threshold=shown))
 
     return decide
@@ -263,7 +297,13 @@ SHAPE = "noise is drawn in the shape of the counts"
 MUTANTS = {
     # these three survived the suite before it had a meter
     "one noise for all leaves": ("spatial", Atoms, "draw", one_noise_for_all, PUBLIC),
-    "a level's noise again at the next": ("trajectories", Query, "measured", noise_of_the_level_before, ONCE),
+    "a level's noise again at the next": (
+        "trajectories",
+        Query,
+        "measured",
+        noise_of_the_level_before,
+        ONCE,
+    ),
     "the parity of the batch": ("histogram", HistogramStream, "measure", released(parity), PUBLIC),
     # and others
     "one noise spread over all leaves": ("spatial", Atoms, "draw", one_noise_spread, SHAPE),
@@ -273,7 +313,13 @@ MUTANTS = {
     "halved noise of a retention": ("retention", Atoms, "draw", halved, LOSS),
     "halved noise of trajectories": ("trajectories", Atoms, "draw", halved, LOSS),
     "a forgotten level": ("tree", LadderCounter, "atoms", forgotten_level, LOSS),
-    "a reused path": ("histogram", HistogramStream, "measure", released(same_path), "drawn from before"),
+    "a reused path": (
+        "histogram",
+        HistogramStream,
+        "measure",
+        released(same_path),
+        "drawn from before",
+    ),
     "the last step's noise again": (
         "histogram",
         HistogramStream,
@@ -281,18 +327,66 @@ MUTANTS = {
         released(noise_of_the_step_before),
         PUBLIC,
     ),
-    "one draw for two counts": ("histogram", HistogramStream, "measure", released(one_draw_for_two), ONCE),
-    "noise drawn and dropped": ("histogram", Atoms, "draw", drawn_and_dropped, "other noise gives other releases"),
-    "exact counts in public": ("histogram", HistogramStream, "measure", released(exact_counts), "other noise|public"),
+    "one draw for two counts": (
+        "histogram",
+        HistogramStream,
+        "measure",
+        released(one_draw_for_two),
+        ONCE,
+    ),
+    "noise drawn and dropped": (
+        "histogram",
+        Atoms,
+        "draw",
+        drawn_and_dropped,
+        "other noise gives other releases",
+    ),
+    "exact counts in public": (
+        "histogram",
+        HistogramStream,
+        "measure",
+        released(exact_counts),
+        "other noise|public",
+    ),
     "an exact order": ("histogram", HistogramStream, "measure", released(exact_order), PUBLIC),
     "an exact length": ("spatial", SpatialStream, "measure", released(exact_length), PUBLIC),
-    "no noise where there is nothing": ("histogram", HistogramStream, "measure", released(no_noise_on_nothing), PUBLIC),
-    "a second, unpaid release": ("histogram", HistogramStream, "measure", released(noisy_twice), LOSS),
+    "no noise where there is nothing": (
+        "histogram",
+        HistogramStream,
+        "measure",
+        released(no_noise_on_nothing),
+        PUBLIC,
+    ),
+    "a second, unpaid release": (
+        "histogram",
+        HistogramStream,
+        "measure",
+        released(noisy_twice),
+        LOSS,
+    ),
     "a person's events paid as one": ("people", Atoms, "loss", as_one_event, LOSS),
-    "a replaced person paid as one who goes": ("replaced", PanelWindow, "_moves", as_if_added, LOSS),
-    "exact splits": ("privtree", SplitCoin, "draw_parts", exact_split, "depends on released|public"),
+    "a replaced person paid as one who goes": (
+        "replaced",
+        PanelWindow,
+        "_moves",
+        as_if_added,
+        LOSS,
+    ),
+    "exact splits": (
+        "privtree",
+        SplitCoin,
+        "draw_parts",
+        exact_split,
+        "depends on released|public",
+    ),
     "choices by thrice the scores": ("tabular", Choice, "draw", thrice_the_scores, LOSS),
-    "exact comparisons": ("snapshots", Comparing, "positive", exact_comparison, "depends on released|public"),
+    "exact comparisons": (
+        "snapshots",
+        Comparing,
+        "positive",
+        exact_comparison,
+        "depends on released|public",
+    ),
     "a bit of the distance in the threshold": ("snapshots", DSAT, "decide", loud_threshold, PUBLIC),
 }
 

@@ -1,4 +1,6 @@
-"""Panels as published lose more than they claim, or everything; ours do not: every pair of histories, exactly."""
+"""Panels as published lose more than they claim, or everything; ours do not: every pair of
+histories, exactly.
+"""
 
 import dataclasses
 import itertools
@@ -22,7 +24,11 @@ from tailrace import (
     User,
     papers,
 )
-from tailrace.audit.gallery import published_panel_counts, published_panel_people, published_panel_sums
+from tailrace.audit.gallery import (
+    published_panel_counts,
+    published_panel_people,
+    published_panel_sums,
+)
 from tailrace.checks.spy import Spy
 from tailrace.counters import BinaryTree, SqrtToeplitz
 from tailrace.counters.moves import squared_move
@@ -54,7 +60,9 @@ class Impulse(Spy):
 
 
 def whitened(measure):
-    """What turns a move of `measure`'s output into one in units of its noise; `measure` takes noise and is linear in it."""
+    """What turns a move of `measure`'s output into one in units of its noise; `measure` takes noise
+    and is linear in it.
+    """
     spy = Spy(None)
     still = measure(spy).ravel()
     columns = [
@@ -67,14 +75,22 @@ def whitened(measure):
 
 
 def lost(tools, move):
-    """The rho of a move: half its squared length in units of noise; infinite where no noise hides it."""
+    """The rho of a move: half its squared length in units of noise; infinite where no noise hides
+    it.
+    """
     inverse, lines = tools
     shift = inverse @ move.ravel()
-    return float(shift @ shift) / 2 if np.allclose(lines @ shift, move.ravel(), atol=1e-6) else math.inf
+    return (
+        float(shift @ shift) / 2
+        if np.allclose(lines @ shift, move.ravel(), atol=1e-6)
+        else math.inf
+    )
 
 
 def renyi(order, variance, moves):
-    """The Renyi divergence of discrete Gaussian noise of that variance on independent counts, each moved by so much, exactly."""
+    """The Renyi divergence of discrete Gaussian noise of that variance on independent counts, each
+    moved by so much, exactly.
+    """
     y, total = np.arange(-200, 201), 0.0
     for move in moves:
         p, q = (-((y - at) ** 2) / (2 * float(variance)) for at in (0, move))
@@ -106,32 +122,46 @@ def panel(kind, neighbours, **options):
 
 def test_e1_a_person_who_is_replaced_moves_two_windows():
     zero, one = np.array([[0]]), np.array([[1]])
-    published = variance_of(lambda noise: published_panel_counts(zero, window=1, rho=RHO, noise=noise))
+    published = variance_of(
+        lambda noise: published_panel_counts(zero, window=1, rho=RHO, noise=noise)
+    )
     assert renyi(2, published, (1, 1)) == pytest.approx(2.0, abs=1e-6), "claimed: 2 rho = 1"
     assert renyi(8, published, (1, 1)) == pytest.approx(8.0, abs=1e-6), "claimed: 8 rho = 4"
     ours = panel(PanelWindow, Replace, window=1, horizon=1)
     fixed = variance_of(
-        lambda noise: ours.measure(ours.init(), Counts(np.array([1, 0]), np.zeros(2, int)), noise).state
+        lambda noise: (
+            ours.measure(ours.init(), Counts(np.array([1, 0]), np.zeros(2, int)), noise).state
+        )
     )
     assert renyi(2, fixed, (1, 1)) <= 1 + 1e-6 and renyi(8, fixed, (1, 1)) <= 4 + 1e-6
     assert renyi(2, fixed, (1, 1)) == pytest.approx(1.0, abs=1e-3), "and no more noise than that"
     moves = [
-        published_panel_counts(history, window=1, rho=RHO, noise=Spy(None)) for history in (zero, one)
+        published_panel_counts(history, window=1, rho=RHO, noise=Spy(None))
+        for history in (zero, one)
     ]  # n = 1: two counts move by one
     assert np.abs(moves[0] - moves[1]).tolist() == [[1, 1]]
 
 
 def test_e1_on_an_event():
-    """y0 - y1 >= 3 in a panel of one person and one step: a delta at epsilon = 2 that rho = 1/2 does not allow."""
+    """y0 - y1 >= 3 in a panel of one person and one step: a delta at epsilon = 2 that rho = 1/2
+    does not allow.
+    """
     y = np.arange(-60, 61)
 
     def delta(variance):
         noise = np.exp(-(y**2) / (2 * float(variance)))
-        both = np.convolve(noise, noise) / noise.sum() ** 2  # of the difference of two draws, from -120 to 120
-        world, neighbour = both[120 + 2 :].sum(), both[120 + 4 :].sum()  # y0 - y1 is 1 or -1 without noise
+        both = (
+            np.convolve(noise, noise) / noise.sum() ** 2
+        )  # of the difference of two draws, from -120 to 120
+        world, neighbour = (
+            both[120 + 2 :].sum(),
+            both[120 + 4 :].sum(),
+        )  # y0 - y1 is 1 or -1 without noise
         return world, neighbour, world - math.exp(2) * neighbour
 
-    published = variance_of(lambda noise: published_panel_counts(np.array([[0]]), window=1, rho=RHO, noise=noise))
+    published = variance_of(
+        lambda noise: published_panel_counts(np.array([[0]]), window=1, rho=RHO, noise=noise)
+    )
     assert delta(published) == pytest.approx((0.1393, 0.00575, 0.0968), abs=1e-4)
     assert ZCDP(rho=RHO).as_approx(delta="0.09").epsilon < 2, "what rho = 1/2 implies"
     ours = panel(PanelWindow, Replace, window=1, horizon=1)._atoms[0].scale
@@ -139,7 +169,9 @@ def test_e1_on_an_event():
 
 
 def windows_of(history, mechanism, folder, known):
-    """The counts of windows, step by step, as the memory gives them; None: no report. `known`: what was counted before."""
+    """The counts of windows, step by step, as the memory gives them; None: no report. `known`: what
+    was counted before.
+    """
     if history in known:
         return known[history]
     *before, value = history
@@ -163,7 +195,9 @@ def loss_of(mechanism, one, other):
     first, *later = mechanism._atoms
     total = float(((one[0] - other[0]) ** 2).sum() / (2 * first.scale))
     for a, b in zip(one[1:], other[1:], strict=True):
-        total += float(((mechanism.questions(a) - mechanism.questions(b)) ** 2).sum() / (2 * later[0].scale))
+        total += float(
+            ((mechanism.questions(a) - mechanism.questions(b)) ** 2).sum() / (2 * later[0].scale)
+        )
     return total
 
 
@@ -175,12 +209,18 @@ def loss_of(mechanism, one, other):
 def test_no_pair_of_histories_loses_more_than_promised(size, window, horizon, kind):
     make = PanelWindow if kind == "ours" else papers.panel_window
     domain = Schema(status=Integer(0, size - 1))
-    counts = [plain_windows(h, window, size) for h in itertools.product(range(size), repeat=horizon)]
+    counts = [
+        plain_windows(h, window, size) for h in itertools.product(range(size), repeat=horizon)
+    ]
     nobody = [0 * count for count in counts[0]]
     for neighbours in (AddRemove, Null, Replace):
         mechanism = panel(make, neighbours, domain=domain, window=window, horizon=horizon)
         others = counts if neighbours is Replace else [nobody]
-        worst = max(loss_of(mechanism, one, other) for one in counts[:: 1 + len(counts) // 90] for other in others)
+        worst = max(
+            loss_of(mechanism, one, other)
+            for one in counts[:: 1 + len(counts) // 90]
+            for other in others
+        )
         assert worst <= float(RHO) * (1 + 1e-9)
         if neighbours is not Replace:
             assert worst == pytest.approx(float(RHO)), "all of the budget is used"
@@ -188,10 +228,16 @@ def test_no_pair_of_histories_loses_more_than_promised(size, window, horizon, ki
             assert worst >= 0.7 * float(RHO)
 
 
-@pytest.mark.parametrize(("size", "window", "horizon"), [(2, 1, 5), (2, 2, 6), (2, 3, 8), (3, 2, 5), (3, 3, 5)])
+@pytest.mark.parametrize(
+    ("size", "window", "horizon"), [(2, 1, 5), (2, 2, 6), (2, 3, 8), (3, 2, 5), (3, 3, 5)]
+)
 def test_the_bound_for_replaced_people_is_met(size, window, horizon):
-    """d, the squared move of all later releases together: the largest over all pairs of histories, and not above it."""
-    mechanism = panel(PanelWindow, Replace, domain=Schema(s=Integer(0, size - 1)), window=window, horizon=horizon)
+    """d, the squared move of all later releases together: the largest over all pairs of histories,
+    and not above it.
+    """
+    mechanism = panel(
+        PanelWindow, Replace, domain=Schema(s=Integer(0, size - 1)), window=window, horizon=horizon
+    )
     asked = {}
     for history in itertools.product(range(size), repeat=horizon):
         counts = plain_windows(history, window, size)[1:]
@@ -207,7 +253,9 @@ def test_the_bound_for_replaced_people_is_met(size, window, horizon):
 def test_people_who_miss_steps_or_join_late_are_covered_too(missing, tmp_path):
     domain = Schema(
         s=Integer(
-            0, 0 if missing is Missing.Category else 1, outside="other" if missing is Missing.Category else "drop"
+            0,
+            0 if missing is Missing.Category else 1,
+            outside="other" if missing is Missing.Category else "drop",
         )
     )
     options = {"domain": domain, "window": 2, "horizon": 4, "missing": missing, "people": None}
@@ -247,40 +295,62 @@ def test_e3_the_published_levels_are_one_too_few_at_powers_of_two():
     zeros, ones = np.zeros((1, horizon), int), np.ones((1, horizon), int)
 
     def published(histories):
-        return lambda noise: published_panel_sums(histories, rho=Fraction(1, 200), noise=noise)[:, 1:]
+        return lambda noise: published_panel_sums(histories, rho=Fraction(1, 200), noise=noise)[
+            :, 1:
+        ]
 
     move = published(ones)(Spy(None)) - published(zeros)(Spy(None))
     assert lost(whitened(published(zeros)), move) == pytest.approx(1.037 * rho, rel=1e-3)
     for make in (PanelCumulative, papers.panel_cumulative):
         mechanism = panel(make, Null, horizon=horizon, rho=Fraction(1, 200))
-        silent = [estimates(history, mechanism, Spy(None))[:, 1:] for history in ((0,) * horizon, (1,) * horizon)]
+        silent = [
+            estimates(history, mechanism, Spy(None))[:, 1:]
+            for history in ((0,) * horizon, (1,) * horizon)
+        ]
         tools = whitened(lambda noise, m=mechanism: estimates((0,) * horizon, m, noise)[:, 1:])
         found = lost(tools, silent[1] - silent[0])
-        assert rho * (1 - 1e-4) <= found <= rho * (1 + 1e-9), "all of the budget, but for the rounding of the lattice"
+        assert rho * (1 - 1e-4) <= found <= rho * (1 + 1e-9), (
+            "all of the budget, but for the rounding of the lattice"
+        )
 
 
 @pytest.mark.parametrize("short", [2, 4, 8])
 def test_e3_one_counter_alone(short):
-    assert short.bit_length() / max((short - 1).bit_length(), 1) == pytest.approx({2: 2, 4: 1.5, 8: 4 / 3}[short])
+    assert short.bit_length() / max((short - 1).bit_length(), 1) == pytest.approx(
+        {2: 2, 4: 1.5, 8: 4 / 3}[short]
+    )
     spy = Spy(None)
     published_panel_sums(np.zeros((1, short), int), rho=RHO, noise=spy)
-    spent = [drawn.parameter for drawn in spy.record if drawn.path[0] == 1]  # counter b = 1 has T' = T
+    spent = [
+        drawn.parameter for drawn in spy.record if drawn.path[0] == 1
+    ]  # counter b = 1 has T' = T
     share = papers.panel_cumulative(
-        domain=POOR, unit=User(column="id"), horizon=short, privacy=ZCDP(rho=RHO), neighbours=Null, people=1
+        domain=POOR,
+        unit=User(column="id"),
+        horizon=short,
+        privacy=ZCDP(rho=RHO),
+        neighbours=Null,
+        people=1,
     ).counting[0]
-    assert share.atoms.scale / spent[0] == Fraction(short.bit_length(), max((short - 1).bit_length(), 1))
+    assert share.atoms.scale / spent[0] == Fraction(
+        short.bit_length(), max((short - 1).bit_length(), 1)
+    )
 
 
 def test_e2_a_person_who_leaves_is_missing_from_n():
     histories = np.ones((3, 4), int)
     outputs = [
-        published_panel_sums(rows, rho=RHO, noise=Noise.insecure(1))[:, 0] for rows in (histories, histories[1:])
+        published_panel_sums(rows, rho=RHO, noise=Noise.insecure(1))[:, 0]
+        for rows in (histories, histories[1:])
     ]
     assert (outputs[0] == 3).all() and (outputs[1] == 2).all(), "told apart with certainty"
     mechanism = panel(PanelCumulative, AddRemove, horizon=4)
     spy = Spy(None)
     mechanism.measure(mechanism.init(), Counts(np.zeros(5, int), np.zeros(5, int)), spy)
-    assert [drawn.path[0] for drawn in spy.record if drawn.kind == "gaussian"] == ["number", "reached"]
+    assert [drawn.path[0] for drawn in spy.record if drawn.kind == "gaussian"] == [
+        "number",
+        "reached",
+    ]
 
 
 @pytest.mark.parametrize(("horizon", "moved", "gone"), [(4, 3, 3), (8, 5, 4), (12, 7, 4)])
@@ -291,8 +361,13 @@ def test_e2_a_crossing_that_moves_in_a_tree(horizon, moved, gone):
 
 def test_e2_published_loses_more_than_rho_when_a_person_is_replaced():
     horizon = 4
-    tools = whitened(lambda n: published_panel_sums(np.zeros((1, horizon), int), rho=RHO, noise=n)[:, 1:])
-    sums = [published_panel_sums(np.array([h]), rho=RHO, noise=Spy(None))[:, 1:] for h in histories_of(horizon)]
+    tools = whitened(
+        lambda n: published_panel_sums(np.zeros((1, horizon), int), rho=RHO, noise=n)[:, 1:]
+    )
+    sums = [
+        published_panel_sums(np.array([h]), rho=RHO, noise=Spy(None))[:, 1:]
+        for h in histories_of(horizon)
+    ]
     worst = max(lost(tools, one - other) for one, other in itertools.combinations(sums, 2))
     assert worst > 1.05 * float(RHO)
 
@@ -303,10 +378,16 @@ def test_e2_ours_holds_for_every_pair_of_histories(make, horizon):
     for neighbours in (Null, AddRemove, Replace):
         mechanism = panel(make, neighbours, horizon=horizon)
         skip = 0 if neighbours is AddRemove else 1
-        tools = whitened(lambda noise, m=mechanism, s=skip: estimates((0,) * horizon, m, noise)[:, s:])
+        tools = whitened(
+            lambda noise, m=mechanism, s=skip: estimates((0,) * horizon, m, noise)[:, s:]
+        )
         silent = [estimates(h, mechanism, Spy(None))[:, skip:] for h in histories_of(horizon)]
         nobody = np.zeros_like(silent[0])
-        pairs = itertools.combinations(silent, 2) if neighbours is Replace else ((one, nobody) for one in silent)
+        pairs = (
+            itertools.combinations(silent, 2)
+            if neighbours is Replace
+            else ((one, nobody) for one in silent)
+        )
         worst = max(lost(tools, one - other) for one, other in pairs)
         assert worst <= float(RHO) * (1 + 1e-6)
         assert worst >= 0.6 * float(RHO), "the attack is about as strong as the guarantee allows"
@@ -322,7 +403,10 @@ def test_under_replace_every_counter_of_every_horizon_has_noise(counter):
 
 
 def test_the_distances_of_moves_in_a_toeplitz_counter():
-    found = [squared_move(SqrtToeplitz(privacy=ZCDP(rho=1), horizon=horizon)) / 4.0**20 for horizon in (1, 2, 4, 12)]
+    found = [
+        squared_move(SqrtToeplitz(privacy=ZCDP(rho=1), horizon=horizon)) / 4.0**20
+        for horizon in (1, 2, 4, 12)
+    ]
     assert found == pytest.approx([1, 1.25, 1.86, 2.58], abs=0.005)
 
 
@@ -330,22 +414,31 @@ def test_the_distances_of_moves_in_a_toeplitz_counter():
 
 
 def test_e5_without_hats_a_real_persons_prefix_decides_its_row():
-    """Person 3 ends in 1 or in 0; its row is 1 although nobody with prefix 0 gets a 1: possible in one world only."""
+    """Person 3 ends in 1 or in 0; its row is 1 although nobody with prefix 0 gets a 1: possible in
+    one world only.
+    """
     others = [[0, 0, 0]] * 2
     worlds = [np.array([*others, [1, 1, 1]]), np.array([*others, [0, 0, 0]])]
 
     def event(rows):
-        return rows[2] == 1 and rows[3] == 0  # the row of person 3, and how many of prefix 0 get a 1
+        return (
+            rows[2] == 1 and rows[3] == 0
+        )  # the row of person 3, and how many of prefix 0 get a 1
 
     hits = [
-        sum(event(published_panel_people(world, window=2, rho=RHO, noise=Noise.insecure(seed))) for seed in range(1500))
+        sum(
+            event(published_panel_people(world, window=2, rho=RHO, noise=Noise.insecure(seed)))
+            for seed in range(1500)
+        )
         for world in worlds
     ]
     assert hits[0] > 150 and hits[1] == 0, "the supports differ: no epsilon, no rho"
 
 
 def test_e5_our_people_are_made_of_released_counts_only():
-    """The same event about a synthetic row: about as likely in both worlds; and given the public state, the same people."""
+    """The same event about a synthetic row: about as likely in both worlds; and given the public
+    state, the same people.
+    """
     mechanism = panel(PanelWindow, Replace, window=2, horizon=3, people=3)
     worlds = [[[1, 1, 1], [0, 0, 0], [0, 0, 0]], [[0, 0, 0]] * 3]
     hits = []

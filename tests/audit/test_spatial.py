@@ -1,8 +1,9 @@
-"""The loss of a spatial stream from outside: a shift of its noise hides an event, and costs no more than was promised.
+"""The loss of a spatial stream from outside: a shift of its noise hides an event, and costs no more
+than was promised.
 
-Two runs see data that differ in one event. Wherever a release of the second differs from the first, the noise of that draw is
-shifted back; then all releases, and so all trees and ends of epochs, are the same. The shifts, each divided by its scale, add
-up to the loss of the event.
+Two runs see data that differ in one event. Wherever a release of the second differs from the first,
+the noise of that draw is shifted back; then all releases, and so all trees and ends of epochs, are
+the same. The shifts, each divided by its scale, add up to the loss of the event.
 """
 
 from fractions import Fraction
@@ -57,7 +58,9 @@ def loss_of(mechanism, batches, others):
         shifts = {"clock": clock, "leaves": exact - other_exact}
         theirs, _, _ = stepped(mechanism, theirs, other, step, shifts)
         assert pack(mine.public) == pack(theirs.public), "the shift hides the event"
-        cost += sum((int(np.abs(shifts[name]).sum()) / scale for name, scale in scales.items()), Fraction(0))
+        cost += sum(
+            (int(np.abs(shifts[name]).sum()) / scale for name, scale in scales.items()), Fraction(0)
+        )
     return cost
 
 
@@ -69,13 +72,20 @@ def batches_of(seed, deletes):
 
 
 @pytest.mark.parametrize(
-    ("kind", "retention"), [(0, None), (1, None), (0, 3)], ids=["insertion", "deletion", "with a retention"]
+    ("kind", "retention"),
+    [(0, None), (1, None), (0, 3)],
+    ids=["insertion", "deletion", "with a retention"],
 )
 @pytest.mark.parametrize("at", range(STEPS))
 def test_an_event_costs_what_is_promised(at, kind, retention):
     structure = AdaTree(churn=0.3, clock="1/4")
     mechanism = SpatialStream(
-        domain=BOX, privacy=PureDP(epsilon=2), unit=Event(), horizon=STEPS, retention=retention, structure=structure
+        domain=BOX,
+        privacy=PureDP(epsilon=2),
+        unit=Event(),
+        horizon=STEPS,
+        retention=retention,
+        structure=structure,
     )
     batches = batches_of(at, deletes=retention is None)
     others = [list(batch) for batch in batches]
@@ -87,5 +97,7 @@ def test_a_life_costs_two_events_and_no_more():
     mechanism = SpatialStream(domain=BOX, privacy=PureDP(epsilon=1), unit=Event(), horizon=STEPS)
     batches = batches_of(9, deletes=True)
     others = [list(batch) for batch in batches]
-    others[1][0], others[4][1] = (np.vstack([part, [[0.3, 0.4]]]) for part in (others[1][0], others[4][1]))
+    others[1][0], others[4][1] = (
+        np.vstack([part, [[0.3, 0.4]]]) for part in (others[1][0], others[4][1])
+    )
     assert loss_of(mechanism, batches, others) <= mechanism.guarantee.of_life().epsilon == 2

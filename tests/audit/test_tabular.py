@@ -1,4 +1,6 @@
-"""Streaming MWEM and the tabular stream as published lose more than they claim, on the audits d0 to d3; the corrected ones do not."""
+"""Streaming MWEM and the tabular stream as published lose more than they claim, on the audits d0 to
+d3; the corrected ones do not.
+"""
 
 import math
 
@@ -21,7 +23,13 @@ BITS = Schema(a=Integer(0, 1), b=Integer(0, 1))
 
 
 def steps(**changes):
-    given = {"domain": BITS, "privacy": PureDP(epsilon=1), "unit": Event(), "horizon": 10, "chosen": 1} | changes
+    given = {
+        "domain": BITS,
+        "privacy": PureDP(epsilon=1),
+        "unit": Event(),
+        "horizon": 10,
+        "chosen": 1,
+    } | changes
     return papers.streaming_mwem(**given)
 
 
@@ -39,7 +47,9 @@ def test_the_printed_exponential_mechanism_picks_the_worst():
 
 
 def errors(a):
-    """Query i counts rows whose attribute i is 0; the rows are (0, 1, ..., 1) and the model is off by a. One row of zeros more."""
+    """Query i counts rows whose attribute i is 0; the rows are (0, 1, ..., 1) and the model is off
+    by a. One row of zeros more.
+    """
     world, neighbour = np.full(QUERIES, a), np.full(QUERIES, a - 1)
     neighbour[0] = a + 1
     return world, neighbour
@@ -98,7 +108,8 @@ def test_one_row_moves_our_scores_by_at_most_one():
         digits = np.column_stack([rng.integers(0, size, 20) for size in made.domain.shape])
         expected = rng.normal(3, 5, made.marginals.size)
         fewer, more = (
-            scores(made.marginals, made.marginals.tally(rows), expected, 2.5) for rows in (digits[1:], digits)
+            scores(made.marginals, made.marginals.tally(rows), expected, 2.5)
+            for rows in (digits[1:], digits)
         )
         most = max(most, int(np.abs(more - fewer).max()))
     assert most == 1
@@ -106,7 +117,10 @@ def test_one_row_moves_our_scores_by_at_most_one():
 
 def test_the_printed_total_is_the_true_one():
     model, batch = np.ones(4), np.array([20, 10, 10, 10])
-    totals = [published_mwem_step(model, 0, 20.0, batch + extra).sum() for extra in (0, np.array([1, 0, 0, 0]))]
+    totals = [
+        published_mwem_step(model, 0, 20.0, batch + extra).sum()
+        for extra in (0, np.array([1, 0, 0, 0]))
+    ]
     assert totals == pytest.approx([50, 51])  # with probability one
 
 

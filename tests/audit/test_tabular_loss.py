@@ -1,8 +1,10 @@
-"""The loss of tabular streams from outside: a shift of their noise hides an event, and costs no more than was promised.
+"""The loss of tabular streams from outside: a shift of their noise hides an event, and costs no
+more than was promised.
 
-Two runs see data that differ in one unit. The second is made to choose the same workloads; wherever else a release of it differs from
-the first, the noise of that draw is shifted back; then all releases are the same, and so are models and ends of epochs. The shifts,
-each divided by its scale, and the logarithms of the ratios of the choices' probabilities add up to the loss of the unit.
+Two runs see data that differ in one unit. The second is made to choose the same workloads; wherever
+else a release of it differs from the first, the noise of that draw is shifted back; then all
+releases are the same, and so are models and ends of epochs. The shifts, each divided by its scale,
+and the logarithms of the ratios of the choices' probabilities add up to the loss of the unit.
 """
 
 from fractions import Fraction
@@ -21,7 +23,9 @@ STEPS = 6
 
 
 class Run:
-    """What one step's noise is asked for: choices with their scores, and draws with their scales and shifts."""
+    """What one step's noise is asked for: choices with their scores, and draws with their scales
+    and shifts.
+    """
 
     def __init__(self, *, forced=None, shifts=None):
         self.choices, self.scores, self.scales = [], [], {}
@@ -62,7 +66,9 @@ def stepped(mechanism, state, batch, step, run):
 
 
 def shifts_of(mechanism, apart, choices):
-    """By draw, what hides the difference of two exact counts; a choice is a place among the workloads left."""
+    """By draw, what hides the difference of two exact counts; a choice is a place among the
+    workloads left.
+    """
     marginals = mechanism.marginals
     if isinstance(mechanism, TabularStream):
         return {("cells", j): marginals.part(apart, j) for j in range(len(marginals.cliques))}
@@ -82,14 +88,22 @@ def share_of(mechanism):
 
 
 def loss_of(mechanism, batches, others, clock):
-    """(exact cost of the shifts, logarithm of the choices' ratio) that make the releases of `others` those of `batches`."""
+    """(exact cost of the shifts, logarithm of the choices' ratio) that make the releases of
+    `others` those of `batches`.
+    """
     mine, theirs, cost, ratio = mechanism.init(), mechanism.init(), Fraction(0), 0.0
     for step, (batch, other) in enumerate(zip(batches, others, strict=True), start=1):
         first = Run()
         after = stepped(mechanism, mine, batch, step, first)
         moved = stepped(mechanism, theirs, other, step, Run(forced=first.choices))
-        shifts = {("total",) if clock == "total" else ("clock",): _clock(after.public, moved.public, clock)}
-        apart = _open(mine, counts_of(mechanism, batch)) - _open(theirs, counts_of(mechanism, other))
+        shifts = {
+            ("total",) if clock == "total" else ("clock",): _clock(
+                after.public, moved.public, clock
+            )
+        }
+        apart = _open(mine, counts_of(mechanism, batch)) - _open(
+            theirs, counts_of(mechanism, other)
+        )
         shifts |= shifts_of(mechanism, apart, first.choices)
         second = Run(forced=first.choices, shifts=shifts)
         theirs, mine = stepped(mechanism, theirs, other, step, second), after
@@ -116,7 +130,9 @@ def rows_of(seed, deletes):
 
     def rows(many):
         a = rng.integers(0, 3, many)
-        return np.stack([a, a > 0, rng.integers(0, 4, many), rng.integers(0, 2, many)], axis=1).astype(np.int32)
+        return np.stack(
+            [a, a > 0, rng.integers(0, 4, many), rng.integers(0, 2, many)], axis=1
+        ).astype(np.int32)
 
     adds = [rows(150) for _ in range(STEPS)]
     gone = [adds[step - 1][:40] if deletes and step else rows(0) for step in range(STEPS)]
@@ -132,7 +148,13 @@ def with_events(batches, events):
 
 
 def streams(**changes):
-    about = {"domain": TABLE, "privacy": PureDP(epsilon=2), "unit": Event(), "horizon": STEPS, **changes}
+    about = {
+        "domain": TABLE,
+        "privacy": PureDP(epsilon=2),
+        "unit": Event(),
+        "horizon": STEPS,
+        **changes,
+    }
     yield TabularStream(**about, selection=Selection(chosen=2, churn=0.3, clock="1/4")), "clock"
     yield TabularStream(**about, selection=Selection(chosen=100, churn=0.3)), "clock"
     yield TabularSteps(**about, chosen=2, counter=counters.Simple(), total="1/4"), "total"
@@ -153,7 +175,9 @@ def test_an_event_costs_what_is_promised(mechanism, clock, at, kind):
     assert abs(ratio) <= of * (1 + 1e-9)
 
 
-@pytest.mark.parametrize(("mechanism", "clock"), list(streams(unit=User(column="id", events=2))), ids=NAMES)
+@pytest.mark.parametrize(
+    ("mechanism", "clock"), list(streams(unit=User(column="id", events=2))), ids=NAMES
+)
 @pytest.mark.parametrize(
     "events",
     [[(1, 0), (1, 0), (1, 1), (1, 1)], [(0, 0), (2, 0), (3, 1), (5, 1)], [(4, 0), (5, 1)]],

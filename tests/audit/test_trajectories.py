@@ -1,4 +1,6 @@
-"""Trajectories as published lose more than they claim (g2, g4, the tree drawn twice); the corrected ones do not."""
+"""Trajectories as published lose more than they claim (g2, g4, the tree drawn twice); the corrected
+ones do not.
+"""
 
 import math
 
@@ -71,7 +73,9 @@ def test_g2_as_printed_the_shares_are_exact(seed):
 
 
 def test_g2_ours_loses_epsilon_on_the_same_event():
-    """The same two worlds; the event is the noisy count of staying below 1/2 and that of the move above it."""
+    """The same two worlds; the event is the noisy count of staying below 1/2 and that of the move
+    above it.
+    """
     made = mechanism(shares=(1, 1, 1))
     layout = layout_of(SQUARE, Leaves(np.ones(2, np.int64), np.arange(2)))
     places = [np.flatnonzero(layout.homes == leaf)[0] for leaf in range(2)]
@@ -79,12 +83,15 @@ def test_g2_ours_loses_epsilon_on_the_same_event():
     budget = made.budgets["moves"]
 
     def noisy(worlds, noise):
-        """(steps, copies) of trajectories that stay -> noisy counts of edge and stay, many at once."""
+        """(steps, copies) of trajectories that stay -> noisy counts of edge and stay, many at
+        once.
+        """
         data = journeys(*[[places[0], places[1]]] + [[places[0], places[0]]] * int(worlds[0, 0]))
         plan = made.plan(made.init().public)
         counts = type(plan)(plan.reading, layout, (made.moves,)).counts(data).parts[0]
         draws = [
-            made.moves.measured(counts, layout=layout, budget=budget, noise=noise.at(i)).parts for i in range(COPIES)
+            made.moves.measured(counts, layout=layout, budget=budget, noise=noise.at(i)).parts
+            for i in range(COPIES)
         ]
         return np.stack(draws)[:, [edge, stay]].T / WHOLE
 
@@ -104,15 +111,22 @@ def test_g2_ours_loses_epsilon_on_the_same_event():
 
 
 def test_g2_as_printed_lengths_follow_the_true_shares():
-    """From 0 to 2: straight, or by way of 1. One more trajectory changes the most probable path, and with it every length."""
+    """From 0 to 2: straight, or by way of 1. One more trajectory changes the most probable path,
+    and with it every length.
+    """
     world, neighbour = ([[0, 2], *[[0, 1, 2]] * many] for many in (2, 3))
-    lengths = [published_lengths(data, edges=EVERYWHERE, first=0, last=2) for data in (world, neighbour, [])]
+    lengths = [
+        published_lengths(data, edges=EVERYWHERE, first=0, last=2)
+        for data in (world, neighbour, [])
+    ]
     assert len(set(lengths[:2])) == 2, "certain in one world, impossible in the other"
     assert lengths[2] == 2
 
 
 def test_g2_ours_measures_lengths_on_the_noisy_chances():
-    """Whatever the data were, the same release gives the same lengths: no later step sees a count."""
+    """Whatever the data were, the same release gives the same lengths: no later step sees a
+    count.
+    """
     made = mechanism(epsilon=5)
     state = made.init()
     data = journeys([0, 9, 18, 27], [5, 6, 7], [63])
@@ -123,12 +137,18 @@ def test_g2_ours_measures_lengths_on_the_noisy_chances():
     ends = np.array([[0], [view.layout.cells - 1]])
     rng = np.random.default_rng
     assert view.trips is state.public.trips
-    first, second = (made.lengths.draw(made.view(state.public).chances, view.layout, ends, rng(1)) for _ in range(2))
+    first, second = (
+        made.lengths.draw(made.view(state.public).chances, view.layout, ends, rng(1))
+        for _ in range(2)
+    )
     assert np.array_equal(first, second)
 
 
 def test_g4_noise_on_observed_edges_alone_tells_what_was_observed():
-    keys = [set(noise_on_observed_edges(data, epsilon=1, noise=Noise.insecure(5))) for data in ([], [[0, 1]])]
+    keys = [
+        set(noise_on_observed_edges(data, epsilon=1, noise=Noise.insecure(5)))
+        for data in ([], [[0, 1]])
+    ]
     assert keys == [set(), {(0, 1)}]
 
 
@@ -144,23 +164,31 @@ def test_g4_ours_draws_noise_for_every_edge_of_the_public_graph():
             drawn.shape == (len(layout.graph.targets) + 64,)
             and drawn.parameter == WHOLE / made.budgets["moves"].epsilon
         )
-        assert len(layout.graph.targets) == 2 * (2 * 7 * 8 + 2 * 7 * 7), "all neighbours, corners too"
+        assert len(layout.graph.targets) == 2 * (2 * 7 * 8 + 2 * 7 * 7), (
+            "all neighbours, corners too"
+        )
 
 
 def deep_path(made):
-    """All mass at one place, so that every node above it stands a penalty above the next: the last one at the threshold."""
+    """All mass at one place, so that every node above it stands a penalty above the next: the last
+    one at the threshold.
+    """
     penalty = made.cells.coin(made.budgets["cells"]).penalty
     return lambda depth: Masses(np.zeros(1, np.int64), np.array([depth * penalty]))
 
 
 def tree_loss(made, base, more, split, twice=False):
-    """The log-ratio of the trees that the coins are told to draw, with and without one more unit."""
+    """The log-ratio of the trees that the coins are told to draw, with and without one more
+    unit.
+    """
     logs = []
     for masses in (base + more, base):
         noise = Told(split)
 
         def draw(source, masses=masses):
-            return made.cells.measured(masses, domain=SQUARE, budget=made.budgets["cells"], noise=source)
+            return made.cells.measured(
+                masses, domain=SQUARE, budget=made.budgets["cells"], noise=source
+            )
 
         published_discretisation(draw, noise) if twice else draw(noise)
         logs.append(noise.log[0])
@@ -169,41 +197,61 @@ def tree_loss(made, base, more, split, twice=False):
 
 def test_algorithm_16_run_twice_loses_more_than_epsilon_1():
     made = mechanism()
-    claimed, unit = float(made.budgets["cells"].epsilon), Masses(np.zeros(1, np.int64), np.array([WHOLE]))
+    claimed, unit = (
+        float(made.budgets["cells"].epsilon),
+        Masses(np.zeros(1, np.int64), np.array([WHOLE])),
+    )
     down = lambda path, nodes: np.arange(nodes) == 0  # noqa: E731
-    worst = [max(tree_loss(made, deep_path(made)(d), unit, down, twice) for d in range(7)) for twice in (False, True)]
-    assert 0.8 * claimed < worst[0] <= claimed, "drawn once it stays within epsilon_1, and comes near"
-    assert worst[1] > 1.6 * claimed, "drawn twice it does not: 1.3 epsilon in all, where 1 is claimed"
+    worst = [
+        max(tree_loss(made, deep_path(made)(d), unit, down, twice) for d in range(7))
+        for twice in (False, True)
+    ]
+    assert 0.8 * claimed < worst[0] <= claimed, (
+        "drawn once it stays within epsilon_1, and comes near"
+    )
+    assert worst[1] > 1.6 * claimed, (
+        "drawn twice it does not: 1.3 epsilon in all, where 1 is claimed"
+    )
 
 
 def test_ours_draws_the_cells_once():
     made, spy = mechanism(), Spy(Noise.insecure(7))
-    step = made.measure(made.init(), made.plan(made.init().public).counts(journeys([0, 9, 18])), spy)
+    step = made.measure(
+        made.init(), made.plan(made.init().public).counts(journeys([0, 9, 18])), spy
+    )
     first = [drawn.path for drawn in spy.record]
     made.measure(step.state, made.plan(step.state.public).counts(journeys([0, 9, 18])), spy)
     later = [drawn.path for drawn in spy.record[len(first) :]]
-    assert first and all(path[0] == "cells" for path in first) and not any(path[0] == "cells" for path in later)
+    assert (
+        first
+        and all(path[0] == "cells" for path in first)
+        and not any(path[0] == "cells" for path in later)
+    )
 
 
 STATES, DEPTH = 30_000, 6
 
 
 def adversarial(rng, coin):
-    """(states, places) parts: nothing, crowds, and mass that puts nodes of a path near the threshold; and a unit spread at will."""
+    """(states, places) parts: nothing, crowds, and mass that puts nodes of a path near the
+    threshold; and a unit spread at will.
+    """
     places = 1 << DEPTH
     kind = rng.integers(0, 4, STATES)
     base = rng.exponential(rng.choice([0.01, 0.3, 3], (STATES, 1)), (STATES, places)) * coin.penalty
     base[kind == 0] = 0
     spread = rng.random((STATES, places)) < 0.5 ** rng.integers(1, 7, (STATES, 1))
     base = np.where(spread, base, 0)
-    path = rng.uniform(0, DEPTH + 1, STATES) * coin.penalty  # at one place: a penalty a level above the threshold
+    path = (
+        rng.uniform(0, DEPTH + 1, STATES) * coin.penalty
+    )  # at one place: a penalty a level above the threshold
     base[kind == 1] = 0
     base[kind <= 1, 0] += path[kind <= 1]
     weights = rng.dirichlet(np.ones(places), STATES) * (
         rng.random((STATES, places)) < 0.5 ** rng.integers(1, 7, (STATES, 1))
     )
-    weights[np.arange(STATES), rng.integers(0, places, STATES) * (rng.random(STATES) < 0.5)] += rng.choice(
-        [0.01, 1, 100], STATES
+    weights[np.arange(STATES), rng.integers(0, places, STATES) * (rng.random(STATES) < 0.5)] += (
+        rng.choice([0.01, 1, 100], STATES)
     )
     unit = np.floor(weights / weights.sum(axis=1, keepdims=True) * WHOLE)
     return base.astype(np.int64), unit.astype(np.int64)
@@ -212,7 +260,9 @@ def adversarial(rng, coin):
 @pytest.mark.parametrize("epsilon", [1, 0.05])
 @pytest.mark.parametrize("fan_out", [2, 4])
 def test_no_state_and_no_tree_loses_more_than_is_proved_for_fractions(fan_out, epsilon):
-    """Any masses, any tree, any way to spread one unit: the log-ratio of all coins lies in [-1 / lambda, kappa / lambda]."""
+    """Any masses, any tree, any way to spread one unit: the log-ratio of all coins lies in [-1 /
+    lambda, kappa / lambda].
+    """
     rng = np.random.default_rng(8)
     coin = SplitCoin(fan_out, 0, PureDP(epsilon=epsilon), 1, grid=WHOLE)
     each = fan_out.bit_length() - 1
@@ -235,7 +285,9 @@ def test_no_state_and_no_tree_loses_more_than_is_proved_for_fractions(fan_out, e
     scale, bound = float(coin.scale), float(kappa(fan_out))
     assert loss.max() <= bound / scale + 1e-9
     assert loss.min() >= -1 / scale - 1e-9
-    assert loss.max() * scale > 0.8 * bound, "the bound is met closely: it is not slack by a mistake"
+    assert loss.max() * scale > 0.8 * bound, (
+        "the bound is met closely: it is not slack by a mistake"
+    )
     assert loss.min() * scale < -0.9
 
 
@@ -258,7 +310,9 @@ def test_a_tree_that_pays_for_half_is_caught_by_the_same_states():
     losses = []
     for d in range(7):
         total = 0.0
-        for depth in range(d + 2):  # the last one lies a penalty below the threshold, where the slope is steepest
+        for depth in range(
+            d + 2
+        ):  # the last one lies a penalty below the threshold, where the slope is steepest
             logs = []
             for parts in (path[d] + WHOLE, path[d]):
                 noise = Recorded(np.ones(1, bool))

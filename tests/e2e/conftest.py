@@ -7,7 +7,11 @@ from pathlib import Path
 
 import pytest
 
-collect_ignore = ["killing_runs.py", "killing_once.py", "killing_tabular.py"]  # scripts, not modules
+collect_ignore = [
+    "killing_runs.py",
+    "killing_once.py",
+    "killing_tabular.py",
+]  # scripts, not modules
 
 CALL = "from tailrace.cli import app; app()"
 TABLES = {
@@ -22,7 +26,13 @@ TABLES = {
 def variables(**more):
     """No colours, wide lines; `tailrace` is on the path."""
     here = str(Path(sys.executable).parent)
-    return {**os.environ, "PATH": f"{here}:{os.environ['PATH']}", "COLUMNS": "120", "LANG": "C.UTF-8", **more}
+    return {
+        **os.environ,
+        "PATH": f"{here}:{os.environ['PATH']}",
+        "COLUMNS": "120",
+        "LANG": "C.UTF-8",
+        **more,
+    }
 
 
 @pytest.fixture(scope="session")
@@ -38,7 +48,13 @@ def tailrace():
     def call(*arguments, cwd, code=0, stdin="", script=CALL):
         command = [sys.executable, "-c", script, *map(str, arguments)]
         done = subprocess.run(
-            command, cwd=cwd, input=stdin, capture_output=True, text=True, timeout=120, env=variables()
+            command,
+            cwd=cwd,
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            env=variables(),
         )
         assert "Traceback" not in done.stderr, done.stderr
         assert done.returncode == code, f"{done.returncode}: {done.stderr}"
@@ -49,11 +65,15 @@ def tailrace():
 
 @pytest.fixture(scope="session")
 def configure():
-    """Write a stream.toml; tables by name, None for none of it, sinks as a list. At this epsilon noise is nearly always 0."""
+    """Write a stream.toml; tables by name, None for none of it, sinks as a list. At this epsilon
+    noise is nearly always 0.
+    """
 
     def write(folder, *, name="stream.toml", sinks=(), **tables):
         texts = {table: text for table, text in {**TABLES, **tables}.items() if text is not None}
-        parts = [f"[{table}]\n{text}\n" for table, text in texts.items()] + [f"[[sink]]\n{sink}\n" for sink in sinks]
+        parts = [f"[{table}]\n{text}\n" for table, text in texts.items()] + [
+            f"[[sink]]\n{sink}\n" for sink in sinks
+        ]
         (folder / name).write_text("\n".join(parts))
         (folder / "incoming").mkdir(exist_ok=True)
 

@@ -1,7 +1,8 @@
-"""A process that works on a stream in children and kills them: `python killing.py MODE FOLDER UNIT`.
+"""A process that works on a stream in children and kills them: `python killing.py MODE FOLDER
+UNIT`.
 
-It is a process of its own because a child of a process that has used Polars would wait for ever for Polars' threads: here only
-the children use it.
+It is a process of its own because a child of a process that has used Polars would wait for ever for
+Polars' threads: here only the children use it.
 """
 
 import hashlib
@@ -39,24 +40,41 @@ NOISE = {"seeded": lambda: Noise.insecure(1), "fresh": Noise.fresh}
 
 
 def day(step):
-    """The rows of a day: known and unknown values, ages in and out of range, from none to thirty people."""
+    """The rows of a day: known and unknown values, ages in and out of range, from none to thirty
+    people.
+    """
     import polars as pl
 
     rng = np.random.default_rng(step)
     count = int(rng.integers(0, 30))
-    people, sexes, ages = rng.integers(0, 40, count), rng.choice(["f", "m", "x"], count), rng.integers(-1, 11, count)
+    people, sexes, ages = (
+        rng.integers(0, 40, count),
+        rng.choice(["f", "m", "x"], count),
+        rng.integers(-1, 11, count),
+    )
     return pl.DataFrame({"id": people, "sex": sexes, "age": ages})
 
 
 def mechanism(unit):
     if unit != "panel":
-        return HistogramStream(domain=WARD, privacy=PureDP(epsilon=1), unit=UNITS[unit], horizon=STEPS)
+        return HistogramStream(
+            domain=WARD, privacy=PureDP(epsilon=1), unit=UNITS[unit], horizon=STEPS
+        )
     domain, privacy = Schema(sex=WARD.attributes[0]), ZCDP(rho=1)
-    return PanelWindow(domain=domain, unit=UNITS[unit], window=2, horizon=STEPS, privacy=privacy, neighbours=AddRemove)
+    return PanelWindow(
+        domain=domain,
+        unit=UNITS[unit],
+        window=2,
+        horizon=STEPS,
+        privacy=privacy,
+        neighbours=AddRemove,
+    )
 
 
 def work(folder, unit, noise, until=STEPS):
-    """What a process does: create or open, then push what is missing; every third day the day before leaves again."""
+    """What a process does: create or open, then push what is missing; every third day the day
+    before leaves again.
+    """
     path = folder / "ward.tail"
     made = {"population": "ward", "noise": NOISE[noise]()}
     stream = Stream.open(path) if path.exists() else Stream.create(path, mechanism(unit), **made)
@@ -83,7 +101,14 @@ def warm():
         attribute.encode(np.array(values, object if isinstance(values[0], str) else float))
     with tempfile.TemporaryDirectory() as folder:
         rows = np.arange(3), np.arange(3)
-        bound(old=None, new=Path(folder) / "a", unit=UNITS["user"], key=bytes(16), adds=rows, deletes=rows)
+        bound(
+            old=None,
+            new=Path(folder) / "a",
+            unit=UNITS["user"],
+            key=bytes(16),
+            adds=rows,
+            deletes=rows,
+        )
         recall = LastValues(window=2, values=3, missing=Missing.Carry, first=True)
         follow(old=None, new=Path(folder) / "b", recall=recall, key=bytes(16), rows=rows)
 
@@ -147,9 +172,15 @@ def unbroken(folder, unit):
 
 
 def at_writes(folder, unit):
-    """Killed at a random durable write of each life, at most one step's worth of them on, until the work is done."""
+    """Killed at a random durable write of each life, at most one step's worth of them on, until the
+    work is done.
+    """
     rng, kills, most = random.Random(1), 0, {"event": 4, "user": 14, "panel": 14}[unit]
-    while (outcome := ended(begin(killed_at(rng.randint(1, most), lambda: work(folder, unit, "seeded"))))) != 0:
+    while (
+        outcome := ended(
+            begin(killed_at(rng.randint(1, most), lambda: work(folder, unit, "seeded")))
+        )
+    ) != 0:
         assert outcome == -signal.SIGKILL, outcome
         kills += 1
     return {"kills": kills}
@@ -163,7 +194,9 @@ def at_moments(folder, unit):
         time.sleep(rng.uniform(0.03, 0.12))
         os.kill(child, signal.SIGKILL)
         outcome, now = ended(child), held(folder)
-        assert all(now.get(step) == digest for step, digest in seen.items()), "a release that was held changed or went"
+        assert all(now.get(step) == digest for step, digest in seen.items()), (
+            "a release that was held changed or went"
+        )
         seen = now
         if outcome == 0 or len(now) == STEPS:
             break
@@ -175,7 +208,9 @@ def at_moments(folder, unit):
 
 
 def at_each(folder, unit):
-    """Killed once at every point of create and two steps, each in a directory of its own, then resumed."""
+    """Killed once at every point of create and two steps, each in a directory of its own, then
+    resumed.
+    """
     first = folder / "0"
     first.mkdir()
     log = first / "points"
@@ -222,7 +257,9 @@ def at_each_of_a_fork(folder, unit):
 
 
 def race(folder, unit):
-    """Two copies of a stream push the next step at the same time; how many got it, and whether the other drew anything."""
+    """Two copies of a stream push the next step at the same time; how many got it, and whether the
+    other drew anything.
+    """
     import shutil
 
     won = []

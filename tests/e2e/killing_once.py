@@ -1,4 +1,6 @@
-"""A process that makes one release of trajectories in children and kills them: `python killing_once.py FOLDER UNIT`."""
+"""A process that makes one release of trajectories in children and kills them: `python
+killing_once.py FOLDER UNIT`.
+"""
 
 import json
 import os
@@ -23,18 +25,30 @@ def rows():
     rng = np.random.default_rng(0)
     trip = np.repeat(np.arange(60), rng.integers(1, 30, 60))
     walk = rng.normal(0, 0.04, (len(trip), 2)).cumsum(axis=0) % 1
-    return pl.DataFrame({"trip": trip, "at": np.arange(len(trip)), "x": walk[:, 0], "y": walk[:, 1], "id": trip % 20})
+    return pl.DataFrame(
+        {
+            "trip": trip,
+            "at": np.arange(len(trip)),
+            "x": walk[:, 0],
+            "y": walk[:, 1],
+            "id": trip % 20,
+        }
+    )
 
 
 def mechanism(unit, make):
-    return MAKES[make](domain=SQUARE, privacy=PureDP(epsilon=3), unit=UNITS[unit], trajectory="trip", order="at")
+    return MAKES[make](
+        domain=SQUARE, privacy=PureDP(epsilon=3), unit=UNITS[unit], trajectory="trip", order="at"
+    )
 
 
 def work(folder, unit, make):
     """What a process does: create or open, and push if that was not done."""
     path = folder / "ward.tail"
     made = {"population": "city", "noise": Noise.insecure(1)}
-    stream = Stream.open(path) if path.exists() else Stream.create(path, mechanism(unit, make), **made)
+    stream = (
+        Stream.open(path) if path.exists() else Stream.create(path, mechanism(unit, make), **made)
+    )
     with stream:
         stream.push(rows(), step=1)
 
@@ -48,7 +62,10 @@ def warm(unit, make):
 
     some = np.arange(40) % 7
     reading_kernel.ordered(
-        reading_kernel.numbered(some.astype(np.uint64), some.astype(np.uint64))[0], 7, some + 0.5, some
+        reading_kernel.numbered(some.astype(np.uint64), some.astype(np.uint64))[0],
+        7,
+        some + 0.5,
+        some,
     )
     kernel.grid(np.array([0.5]), 0.0, 1.0, 16.0, 16, False)
     kernel.join(np.zeros(1, np.int64), np.zeros(1, np.int64), 16)
@@ -56,7 +73,9 @@ def warm(unit, make):
     state, again, journeys = (
         made.init(),
         True,
-        Journeys(np.arange(200) % 256, np.arange(5, 201, 5), np.ones(40, np.int64), np.zeros((2, 40))),
+        Journeys(
+            np.arange(200) % 256, np.arange(5, 201, 5), np.ones(40, np.int64), np.zeros((2, 40))
+        ),
     )
     noise = Noise.insecure(2)
     while again:
@@ -86,7 +105,9 @@ def killed_in_round(number, job, kind):
 
 
 def at_each(folder, unit, make):
-    """Killed once at every durable point of create and push, and once in every round; each in a directory of its own, then resumed."""
+    """Killed once at every durable point of create and push, and once in every round; each in a
+    directory of its own, then resumed.
+    """
     first, log = folder / "0", folder / "points"
     first.mkdir()
 

@@ -1,6 +1,8 @@
-"""`tailrace run` in children that are killed, over a folder that grows: `python killing_runs.py MODE FOLDER`.
+"""`tailrace run` in children that are killed, over a folder that grows: `python killing_runs.py
+MODE FOLDER`.
 
-Like `killing.py`, from which it takes what it needs: only the children use Polars, so that they can be forked and start at once.
+Like `killing.py`, from which it takes what it needs: only the children use Polars, so that they can
+be forked and start at once.
 """
 
 import json
@@ -76,11 +78,18 @@ def add(folder, name, rows):
 
 
 class Writer(threading.Thread):
-    """Adds files until shortly before the end: rows of now, rows of closed steps that come late, and rows that count nowhere."""
+    """Adds files until shortly before the end: rows of now, rows of closed steps that come late,
+    and rows that count nowhere.
+    """
 
     def __init__(self, folder, start, until):
         super().__init__()
-        self.folder, self.start_at, self.until, self.written = folder, start, until, {"f": 0, "m": 0}
+        self.folder, self.start_at, self.until, self.written = (
+            folder,
+            start,
+            until,
+            {"f": 0, "m": 0},
+        )
 
     def run(self):
         rng = random.Random(3)
@@ -89,7 +98,10 @@ class Writer(threading.Thread):
             if now >= self.until:
                 return
             late = max(self.start_at, now - timedelta(seconds=rng.uniform(1, 9)))
-            rows = [(rng.choice("fm"), rng.choice([now, now, late]).isoformat()) for _ in range(rng.randint(0, 5))]
+            rows = [
+                (rng.choice("fm"), rng.choice([now, now, late]).isoformat())
+                for _ in range(rng.randint(0, 5))
+            ]
             for sex, _ in rows:
                 self.written[sex] += 1
             add(self.folder, f"{number:06d}.csv", [*rows, ("x", now.isoformat()), ("f", "no time")])
@@ -97,18 +109,34 @@ class Writer(threading.Thread):
 
 
 def watch(folder):
-    """Watched while files come, killed at random moments and at random points, and started again."""
+    """Watched while files come, killed at random moments and at random points, and started
+    again.
+    """
     start = datetime.now(UTC).replace(microsecond=0) - timedelta(seconds=3)
     local = start.replace(tzinfo=None).isoformat()
     configure(folder, start=local, period="1 second", horizon=SECONDS)
     writer = Writer(folder, start, start + timedelta(seconds=SECONDS - 4))
     writer.start()
-    rng, seen, kills, outcome = random.Random(4), {}, {"moments": 0, "points": 0, "processes": 0}, None
+    rng, seen, kills, outcome = (
+        random.Random(4),
+        {},
+        {"moments": 0, "points": 0, "processes": 0},
+        None,
+    )
     while outcome != 0:
         way = rng.choice(["moments", "moments", "points", "points", "points", "processes"])
         if way == "processes":  # as a user starts it
-            words = [sys.executable, "-c", "from tailrace.cli import app; app()", "run", "stream.toml", "--watch"]
-            child = subprocess.Popen([*words, "--every", "0.1"], cwd=folder, stdout=subprocess.DEVNULL)
+            words = [
+                sys.executable,
+                "-c",
+                "from tailrace.cli import app; app()",
+                "run",
+                "stream.toml",
+                "--watch",
+            ]
+            child = subprocess.Popen(
+                [*words, "--every", "0.1"], cwd=folder, stdout=subprocess.DEVNULL
+            )
             time.sleep(rng.uniform(1, 3))
             child.kill()
             outcome = child.wait()
@@ -118,23 +146,33 @@ def watch(folder):
             os.kill(child, signal.SIGKILL)
             outcome = ended(child)
         else:
-            outcome = ended(begin(killed_at(rng.randint(1, 40), work(folder, "--watch", "--every", "0.1"))))
+            outcome = ended(
+                begin(killed_at(rng.randint(1, 40), work(folder, "--watch", "--every", "0.1")))
+            )
         assert outcome in (0, -signal.SIGKILL), (way, outcome)
         kills[way] += outcome != 0
         now = held(folder)
-        assert all(now.get(step) == digest for step, digest in seen.items()), "a release that was held changed or went"
+        assert all(now.get(step) == digest for step, digest in seen.items()), (
+            "a release that was held changed or went"
+        )
         seen = now
     writer.join()
     return {"kills": kills, "written": writer.written, "steps": SECONDS}
 
 
 def at_each(folder):
-    """Killed once at each point of create and two steps; then a late file comes, and the next process goes on to the end."""
+    """Killed once at each point of create and two steps; then a late file comes, and the next
+    process goes on to the end.
+    """
 
     def prepared(name):
         own = folder / name
         configure(own, start="2026-01-01", period="1 day", horizon=3)
-        add(own, "a.csv", [("f", "2026-01-01"), ("m", "2026-01-02"), ("f", "2026-01-03"), ("f", "2025-12-31")])
+        add(
+            own,
+            "a.csv",
+            [("f", "2026-01-01"), ("m", "2026-01-02"), ("f", "2026-01-03"), ("f", "2025-12-31")],
+        )
         return own
 
     first = prepared("first")
@@ -147,7 +185,9 @@ def at_each(folder):
 
     assert ended(begin(logged)) == 0
     points = log.read_text().splitlines()
-    last = [number for number, name in enumerate(points) if name == "intent, before"][2]  # of step 3
+    last = [number for number, name in enumerate(points) if name == "intent, before"][
+        2
+    ]  # of step 3
     for number in range(1, last + 1):
         own = prepared(str(number))
         assert ended(begin(killed_at(number, work(own)))) == -signal.SIGKILL, points[number - 1]

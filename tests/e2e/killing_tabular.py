@@ -1,4 +1,6 @@
-"""A process that works on a tabular stream in children and kills them: `python killing_tabular.py MODE FOLDER UNIT`."""
+"""A process that works on a tabular stream in children and kills them: `python killing_tabular.py
+MODE FOLDER UNIT`.
+"""
 
 import json
 import random
@@ -9,10 +11,23 @@ from pathlib import Path
 import numpy as np
 from killing import begin, ended, killed_at
 
-from tailrace import Categorical, Event, Integer, Noise, PureDP, Schema, Selection, Stream, TabularStream, User
+from tailrace import (
+    Categorical,
+    Event,
+    Integer,
+    Noise,
+    PureDP,
+    Schema,
+    Selection,
+    Stream,
+    TabularStream,
+    User,
+)
 
 STEPS = 10
-SHOP = Schema(kind=Categorical(["a", "b", "c"]), size=Integer(0, 4), paid=Integer(0, 1), price=Integer(0, 9))
+SHOP = Schema(
+    kind=Categorical(["a", "b", "c"]), size=Integer(0, 4), paid=Integer(0, 1), price=Integer(0, 9)
+)
 UNITS = {"event": Event(), "user": User(column="id", events=3)}
 
 
@@ -21,20 +36,28 @@ def day(step):
 
     rng = np.random.default_rng(step)
     kind = rng.integers(0, 3, 300)
-    columns = {"size": rng.binomial(4, 0.2 + 0.3 * kind), "paid": kind > 1, "price": rng.binomial(9, 0.5, 300)}
-    return pl.DataFrame({"kind": np.array(["a", "b", "c"])[kind], **columns, "id": rng.integers(0, 900, 300)}).cast(
-        {"paid": pl.Int64}
-    )
+    columns = {
+        "size": rng.binomial(4, 0.2 + 0.3 * kind),
+        "paid": kind > 1,
+        "price": rng.binomial(9, 0.5, 300),
+    }
+    return pl.DataFrame(
+        {"kind": np.array(["a", "b", "c"])[kind], **columns, "id": rng.integers(0, 900, 300)}
+    ).cast({"paid": pl.Int64})
 
 
 def mechanism(unit):
     selection = Selection(churn=0.2, chosen=2)  # several epochs in a few steps
     privacy = PureDP(epsilon=8)
-    return TabularStream(domain=SHOP, privacy=privacy, unit=UNITS[unit], horizon=STEPS, selection=selection)
+    return TabularStream(
+        domain=SHOP, privacy=privacy, unit=UNITS[unit], horizon=STEPS, selection=selection
+    )
 
 
 def work(folder, unit):
-    """What a process does: create or open, then push what is missing; every third day the day before leaves again."""
+    """What a process does: create or open, then push what is missing; every third day the day
+    before leaves again.
+    """
     path = folder / "ward.tail"
     made = {"population": "shop", "noise": Noise.insecure(1)}
     stream = Stream.open(path) if path.exists() else Stream.create(path, mechanism(unit), **made)
@@ -51,7 +74,9 @@ def warm(unit):
     made, rng, noise = mechanism(unit), np.random.default_rng(0), Noise.insecure(2)
     state, table = made.init(), beginning(made).table
     for step in range(4):
-        rows = np.stack([rng.integers(0, size, 400) for size in SHOP.shape], axis=1).astype(np.int32)
+        rows = np.stack([rng.integers(0, size, 400) for size in SHOP.shape], axis=1).astype(
+            np.int32
+        )
         counts = made.marginals.tally(rows)
         state = made.measure(state, Counts(counts, 0 * counts), noise.at("warm", step)).state
         table = made.sample(made.view(state.public), table, rng).table
@@ -65,7 +90,9 @@ def unbroken(folder, unit):
 def at_writes(folder, unit):
     """Killed at a random durable write of each life until the work is done."""
     rng, kills, most = random.Random(1), 0, {"event": 12, "user": 24}[unit]
-    while (outcome := ended(begin(killed_at(rng.randint(1, most), lambda: work(folder, unit))))) != 0:
+    while (
+        outcome := ended(begin(killed_at(rng.randint(1, most), lambda: work(folder, unit))))
+    ) != 0:
         assert outcome == -signal.SIGKILL, outcome
         kills += 1
     return {"kills": kills}

@@ -1,4 +1,6 @@
-"""Trajectories by the command line: a file of rows with ids, times as text, and places; released and charged once."""
+"""Trajectories by the command line: a file of rows with ids, times as text, and places; released
+and charged once.
+"""
 
 import json
 
@@ -24,7 +26,9 @@ def rows(many=40):
         for minute in range(0, 50, 10):
             x, y = (trip % 10 / 10 + minute / 200) % 1, trip / many
             lines.append(f"p{trip % 9},{trip},2026-01-01 0{trip % 10}:{minute:02d}:00,{x},{y}")
-    return "\n".join([*lines, "p1,3,later,0.5,0.5", ",4,2026-01-01,0.5,0.5", "p2,5,7,west,0.5"]) + "\n"
+    return (
+        "\n".join([*lines, "p1,3,later,0.5,0.5", ",4,2026-01-01,0.5,0.5", "p2,5,7,west,0.5"]) + "\n"
+    )
 
 
 @pytest.mark.parametrize("kind", MORE)
@@ -47,7 +51,9 @@ def test_a_file_is_released_once(tailrace, configure, tmp_path, kind):
     assert "one person (column 'who')" in status["guarantee"]
     (tmp_path / "incoming" / "more.csv").write_text(rows())
     tailrace("run", "stream.toml", cwd=tmp_path)
-    assert pl.read_parquet(tmp_path / "ward.tail" / "releases" / "000001" / "table.parquet").equals(table)
+    assert pl.read_parquet(tmp_path / "ward.tail" / "releases" / "000001" / "table.parquet").equals(
+        table
+    )
     assert [path.name for path in (tmp_path / "ward.tail" / "releases").glob("0*")] == ["000001"]
     tailrace("report", "stream.toml", cwd=tmp_path)
     tailrace("report", "stream.toml", "--private", cwd=tmp_path)

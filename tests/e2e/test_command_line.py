@@ -1,4 +1,6 @@
-"""The command line as a user meets it: a process, its exit code, what it prints and what it leaves."""
+"""The command line as a user meets it: a process, its exit code, what it prints and what it
+leaves.
+"""
 
 import re
 import resource
@@ -25,7 +27,9 @@ def commands(group=None, words=()):
     """Every command of the app, as the words that call it."""
     group = group or typer.main.get_command(app)
     for name, command in group.commands.items():
-        yield from commands(command, (*words, name)) if hasattr(command, "commands") else [(*words, name)]
+        yield from (
+            commands(command, (*words, name)) if hasattr(command, "commands") else [(*words, name)]
+        )
 
 
 @pytest.mark.parametrize("words", list(commands()), ids=" ".join)
@@ -47,9 +51,16 @@ def test_the_version(tailrace, tmp_path):
 def test_completion_prints_a_script_and_knows_the_commands(tailrace, tmp_path, environment):
     asked = ["bash", "-c", "tailrace --show-completion; exit $?"]
     done = subprocess.run(asked, cwd=tmp_path, capture_output=True, text=True, env=environment())
-    assert done.returncode == 0 and "complete -o default -F _tailrace_completion tailrace" in done.stdout
-    variables = environment(_TAILRACE_COMPLETE="complete_bash", COMP_WORDS="tailrace st", COMP_CWORD="1")
-    offered = subprocess.run(["tailrace"], cwd=tmp_path, capture_output=True, text=True, env=variables)
+    assert (
+        done.returncode == 0
+        and "complete -o default -F _tailrace_completion tailrace" in done.stdout
+    )
+    variables = environment(
+        _TAILRACE_COMPLETE="complete_bash", COMP_WORDS="tailrace st", COMP_CWORD="1"
+    )
+    offered = subprocess.run(
+        ["tailrace"], cwd=tmp_path, capture_output=True, text=True, env=variables
+    )
     assert offered.stdout.split() == ["status"]
 
 
@@ -59,7 +70,9 @@ SLOW = ("polars", "numba", "pydantic", "scipy", "narwhals", "numpy", "psycopg", 
 def test_help_does_not_import_the_slow_parts(tmp_path):
     code = "import atexit, sys; atexit.register(lambda: print('\\n', [name for name in SLOW if name in sys.modules]))\n"
     code = f"SLOW = {SLOW}\n{code}from tailrace.cli import app; app()"
-    done = subprocess.run([sys.executable, "-c", code, "--help"], cwd=tmp_path, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code, "--help"], cwd=tmp_path, capture_output=True, text=True
+    )
     assert "init" in done.stdout and done.stdout.splitlines()[-1].strip() == "[]"
 
 
@@ -72,7 +85,8 @@ def test_help_answers_in_well_under_a_second(tailrace, tmp_path):
     assert (after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime) / 4 < 0.5
 
 
-# How to come to each exit code; a function takes the command line, a way to configure it, and a folder.
+# How to come to each exit code; a function takes the command line, a way to configure it, and a
+# folder.
 
 
 def done(tailrace, configure, folder):
@@ -83,7 +97,10 @@ def done(tailrace, configure, folder):
 def not_written(tailrace, configure, folder):
     done(tailrace, configure, folder)
     said = tailrace("export", "ward.tail", "--to", "nowhere/out.csv", cwd=folder, code=1).stderr
-    assert said == "nowhere/out.csv cannot be written: see whether its folder is there and may be written to.\n"
+    assert (
+        said
+        == "nowhere/out.csv cannot be written: see whether its folder is there and may be written to.\n"
+    )
 
 
 def not_understood(tailrace, configure, folder):
@@ -135,7 +152,9 @@ def stopped(tailrace, configure, folder, environment):
         stderr=subprocess.PIPE,
         text=True,
         env=environment(),
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),  # whatever started the tests
+        preexec_fn=lambda: signal.signal(
+            signal.SIGINT, signal.default_int_handler
+        ),  # whatever started the tests
     )
     while not (folder / "ward.tail").exists() and child.poll() is None:
         time.sleep(0.05)

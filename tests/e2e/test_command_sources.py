@@ -1,4 +1,6 @@
-"""Sources and sinks by the command line: lines on standard input, SQLite in and out, deletes, late rows, files mended in time."""
+"""Sources and sinks by the command line: lines on standard input, SQLite in and out, deletes, late
+rows, files mended in time.
+"""
 
 import json
 import shutil
@@ -10,9 +12,7 @@ import time
 import polars as pl
 import pytest
 
-PEOPLE = (
-    'kind = "HistogramStream"\nhorizon = 5\nprivacy = { kind = "PureDP", epsilon = 500 }\nunit = { kind = "Event" }\n'
-)
+PEOPLE = 'kind = "HistogramStream"\nhorizon = 5\nprivacy = { kind = "PureDP", epsilon = 500 }\nunit = { kind = "Event" }\n'
 LINES = [
     {"sex": "f", "day": "2026-01-01"},
     {"day": "2026-01-02T10:00:00+01:00", "sex": "m", "more": [1, 2]},
@@ -33,12 +33,22 @@ def piped(lines):
     return "".join(f"{json.dumps(line)}\n" for line in lines)
 
 
-def test_json_lines_are_cut_by_the_calendar_and_piping_them_again_changes_nothing(tailrace, configure, tmp_path):
+def test_json_lines_are_cut_by_the_calendar_and_piping_them_again_changes_nothing(
+    tailrace, configure, tmp_path
+):
     configure(tmp_path, source='kind = "Lines"\ntime = "day"')
     text = piped(LINES) + '{"sex": "f", "day": \nno json at all\n'
-    assert "Released steps 1 to 5" in tailrace("run", "stream.toml", cwd=tmp_path, stdin=text).stdout
+    assert (
+        "Released steps 1 to 5" in tailrace("run", "stream.toml", cwd=tmp_path, stdin=text).stdout
+    )
     totals = [counts(tmp_path, step) for step in range(1, 6)]
-    assert totals == [{"f": 1}, {"f": 1, "m": 1}, {"f": 1, "m": 1}, {"f": 2, "m": 1}, {"f": 2, "m": 1}]
+    assert totals == [
+        {"f": 1},
+        {"f": 1, "m": 1},
+        {"f": 1, "m": 1},
+        {"f": 2, "m": 1},
+        {"f": 2, "m": 1},
+    ]
     assert "Nothing to release" in tailrace("run", "stream.toml", cwd=tmp_path, stdin=text).stdout
     assert counts(tmp_path, 5) == totals[-1]
 
@@ -64,7 +74,9 @@ def test_lines_that_keep_coming_are_released_by_the_clock(configure, environment
     command = ["tailrace", "run", "stream.toml", "--watch", "--every", "0.2", "--json"]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     with subprocess.Popen(command, cwd=tmp_path, text=True, env=environment(), **pipes) as child:
-        later = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + 8))  # in the last step
+        later = time.strftime(
+            "%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + 8)
+        )  # in the last step
         child.stdin.write(piped([{"sex": "f", "day": later}, {"sex": "m", "day": "1999-01-01"}]))
         child.stdin.flush()
         assert child.wait(timeout=100) == 0, "although standard input is still open"
@@ -79,7 +91,9 @@ def test_standard_input_that_is_closed_is_one_sentence(tailrace, configure, envi
         ("tailrace run stream.toml <&-", 4, "Standard input is closed"),
         ("tailrace init --to other.toml <&-", 3, "Whose data are these? Say it with --population"),
     ):
-        done = subprocess.run(["bash", "-c", command], cwd=tmp_path, capture_output=True, text=True, env=environment())
+        done = subprocess.run(
+            ["bash", "-c", command], cwd=tmp_path, capture_output=True, text=True, env=environment()
+        )
         assert done.returncode == code and done.stderr.startswith(said), done.stderr
 
 
@@ -100,9 +114,7 @@ def database(tmp_path):
 
 
 def test_from_a_sqlite_table_to_sqlite_csv_and_parquet(tailrace, configure, database):
-    source = (
-        'kind = "SqlTable"\nurl = "sqlite:///ward.db"\ntable = "cases"\ntime = "day"\narrived = "entered"\nop = "op"'
-    )
+    source = 'kind = "SqlTable"\nurl = "sqlite:///ward.db"\ntable = "cases"\ntime = "day"\narrived = "entered"\nop = "op"'
     sinks = [
         'kind = "SqlTable"\nurl = "sqlite:///out.db"\ntable = "public"',
         'kind = "CsvFolder"\npath = "csv"',
@@ -114,42 +126,68 @@ def test_from_a_sqlite_table_to_sqlite_csv_and_parquet(tailrace, configure, data
     assert totals == [{"f": 1}, {"f": 2}, {"f": 2, "m": 1}, {"f": 1, "m": 1}, {"f": 1, "m": 1}]
     assert [counts(database, step, "parquet") for step in range(1, 6)] == totals
     with sqlite3.connect(database / "out.db") as out:
-        found = out.execute("SELECT step, sex, count(*) FROM public GROUP BY step, sex ORDER BY step, sex").fetchall()
-    assert found == [(step, sex, count) for step, total in enumerate(totals, 1) for sex, count in sorted(total.items())]
+        found = out.execute(
+            "SELECT step, sex, count(*) FROM public GROUP BY step, sex ORDER BY step, sex"
+        ).fetchall()
+    assert found == [
+        (step, sex, count)
+        for step, total in enumerate(totals, 1)
+        for sex, count in sorted(total.items())
+    ]
     for step, total in enumerate(totals, 1):
-        lines = (database / "csv" / f"{step:06d}" / "table.csv").read_text().replace('"', "").split()
+        lines = (
+            (database / "csv" / f"{step:06d}" / "table.csv").read_text().replace('"', "").split()
+        )
         assert {sex: lines.count(sex) for sex in total} == total
 
     for name in ("out.db", "csv/000002/table.csv", "csv/000002/release.json"):
         (database / name).unlink()
-    tailrace("run", "stream.toml", cwd=database, code=5)  # a folder of the step without what belongs to it
+    tailrace(
+        "run", "stream.toml", cwd=database, code=5
+    )  # a folder of the step without what belongs to it
     for leftover in (database / "csv" / "000002").iterdir():
         leftover.unlink()
     (database / "csv" / "000002").rmdir()
     assert "Nothing to release" in tailrace("run", "stream.toml", cwd=database).stdout
     assert (database / "csv" / "000002" / "table.csv").is_file(), "what a sink lacks is delivered"
     with sqlite3.connect(database / "out.db") as out:
-        assert [step for (step,) in out.execute("SELECT step FROM public_releases ORDER BY step")] == [1, 2, 3, 4, 5]
+        assert [
+            step for (step,) in out.execute("SELECT step FROM public_releases ORDER BY step")
+        ] == [1, 2, 3, 4, 5]
 
 
 def test_two_streams_do_not_share_a_sink(tailrace, configure, tmp_path):
     for name in ("one", "two"):
         stream = f'path = "{name}.tail"\npopulation = "{name}"'
-        configure(tmp_path, name=f"{name}.toml", stream=stream, sinks=['kind = "CsvFolder"\npath = "public"'])
+        configure(
+            tmp_path,
+            name=f"{name}.toml",
+            stream=stream,
+            sinks=['kind = "CsvFolder"\npath = "public"'],
+        )
     (tmp_path / "incoming" / "a.csv").write_text("sex,day\nf,2026-01-01\n")
     tailrace("run", "one.toml", cwd=tmp_path)
     (tmp_path / "incoming" / "b.csv").write_text("sex,day\nm,2026-01-01\n")
     said = tailrace("run", "two.toml", cwd=tmp_path, code=5).stderr
-    assert said.startswith("public/000001 holds a different release of step 1") and len(said.splitlines()) == 1
+    assert (
+        said.startswith("public/000001 holds a different release of step 1")
+        and len(said.splitlines()) == 1
+    )
 
 
 def test_a_sqlite_source_that_is_not_there_or_of_the_wrong_shape(tailrace, configure, database):
     source = 'kind = "SqlTable"\nurl = "sqlite:///{}"\ntable = "{}"\ntime = "{}"'
-    for place, code in ((("none.db", "cases", "day"), 5), (("ward.db", "c", "day"), 4), (("ward.db", "cases", "d"), 4)):
+    for place, code in (
+        (("none.db", "cases", "day"), 5),
+        (("ward.db", "c", "day"), 4),
+        (("ward.db", "cases", "d"), 4),
+    ):
         configure(database, source=source.format(*place))
         said = tailrace("run", "stream.toml", cwd=database, code=code).stderr
         assert len(said.splitlines()) == 1, said
-    assert not (database / "ward.tail").exists() and not (database / "tailrace.ledger").exists(), "nor charged"
+    assert not (database / "ward.tail").exists() and not (database / "tailrace.ledger").exists(), (
+        "nor charged"
+    )
 
 
 def test_deletes_come_in_a_second_file(tailrace, configure, tmp_path):
@@ -183,18 +221,25 @@ def test_watching_tells_once_of_a_file_that_cannot_be_read_and_goes_on_when_it_i
     ]
     with subprocess.Popen(command, cwd=tmp_path, text=True, env=environment(), **pipes) as child:
         said = child.stderr.readline()
-        assert said == "a.csv has no column 'sex', which the configuration names. Looking again every 0.2 s.\n"
+        assert (
+            said
+            == "a.csv has no column 'sex', which the configuration names. Looking again every 0.2 s.\n"
+        )
         time.sleep(1)
         (tmp_path / "incoming" / "b.csv").write_text("sex,day\nf,2026-01-01\n")
         (tmp_path / "incoming" / "a.csv").unlink()
         assert child.wait(timeout=60) == 0, "all steps of the horizon are released"
         assert child.stderr.read() == "", "once"
-        assert child.stdout.read().splitlines() == [f"Released step {day} (2026-01-0{day})." for day in range(1, 6)]
+        assert child.stdout.read().splitlines() == [
+            f"Released step {day} (2026-01-0{day})." for day in range(1, 6)
+        ]
     assert counts(tmp_path, 5) == {"f": 1}
 
 
 def test_rows_piped_again_after_a_cut_off_run_do_not_count_twice(tailrace, configure, tmp_path):
-    """Without a calendar nothing tells the rows apart, so the run that finishes the step takes no new ones."""
+    """Without a calendar nothing tells the rows apart, so the run that finishes the step takes no
+    new ones.
+    """
     configure(tmp_path, calendar=None, source='kind = "Lines"')
     rows = '{"sex": "f"}\n' * 40
     killed = (
@@ -230,9 +275,14 @@ def test_a_linked_stream_a_lost_promise_and_a_damaged_release(tailrace, configur
     promise = (releases / "guarantee.json").read_bytes()
     shutil.rmtree(releases)
     tailrace("run", "stream.toml", cwd=tmp_path)
-    assert (releases / "guarantee.json").read_bytes() == promise and (releases / "README.md").is_file()
+    assert (releases / "guarantee.json").read_bytes() == promise and (
+        releases / "README.md"
+    ).is_file()
     (releases / "000005" / "table.parquet").write_bytes(b"xx")
-    assert "is damaged" in tailrace("export", "stream.toml", "--to", "out.csv", cwd=tmp_path, code=5).stderr
+    assert (
+        "is damaged"
+        in tailrace("export", "stream.toml", "--to", "out.csv", cwd=tmp_path, code=5).stderr
+    )
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "ward.tail").rename(tmp_path / "elsewhere" / "ward.tail")
     (tmp_path / "tailrace.ledger").rename(tmp_path / "elsewhere" / "tailrace.ledger")

@@ -49,7 +49,13 @@ def left(folder):
 def assert_documented(value):
     """Every key of what is printed as JSON stands in the reference; names of files are no keys."""
     for key, inner in value.items():
-        parts = list(inner.values()) if key == "files" else inner if isinstance(inner, list) else [inner]
+        parts = (
+            list(inner.values())
+            if key == "files"
+            else inner
+            if isinstance(inner, list)
+            else [inner]
+        )
         assert f"`{key}`" in COMMANDS, key
         for part in parts:
             if isinstance(part, dict):
@@ -95,7 +101,10 @@ def test_init_without_a_terminal_names_the_flag_that_is_missing(tailrace, tmp_pa
 @pytest.mark.parametrize(
     ("flags", "said"),
     [
-        ({"--start": "2026-01-01", "--time": None, "--period": None, "--timezone": None}, "--start needs to know when"),
+        (
+            {"--start": "2026-01-01", "--time": None, "--period": None, "--timezone": None},
+            "--start needs to know when",
+        ),
         ({"--epsilon": "much"}, "epsilon must be a number"),
         ({"--unit": "people"}, "unit is 'event', or 'user COLUMN EVENTS'"),
         ({"--column": "sex"}, "--column takes NAME=KIND"),
@@ -118,11 +127,24 @@ def test_init_offers_column_names_and_reads_no_rows(tailrace, tmp_path):
     done = tailrace("init", "--like", "a.csv", *words(FLAGS), cwd=tmp_path)
     assert "Columns: day, sex." in done.stdout and "secret" not in done.stdout
     wrong = tailrace(
-        "init", "--like", "a.csv", "--to", "b.toml", *words({**FLAGS, "--time": "date"}), cwd=tmp_path, code=3
+        "init",
+        "--like",
+        "a.csv",
+        "--to",
+        "b.toml",
+        *words({**FLAGS, "--time": "date"}),
+        cwd=tmp_path,
+        code=3,
     )
     assert "--time names one of day, sex" in wrong.stderr
-    assert "stream.toml is there already" in tailrace("init", *words(FLAGS), cwd=tmp_path, code=3).stderr
-    assert "cannot be opened" in tailrace("init", "--like", "b.csv", "--to", "b.toml", cwd=tmp_path, code=4).stderr
+    assert (
+        "stream.toml is there already"
+        in tailrace("init", *words(FLAGS), cwd=tmp_path, code=3).stderr
+    )
+    assert (
+        "cannot be opened"
+        in tailrace("init", "--like", "b.csv", "--to", "b.toml", cwd=tmp_path, code=4).stderr
+    )
     assert left(tmp_path) == ["a.csv", "stream.toml"]
 
 
@@ -136,9 +158,17 @@ def test_what_init_writes_is_what_was_said_and_every_line_is_explained(tailrace,
     assert config.mechanism.unit == User(column="id", events=3)
     assert config.mechanism.privacy == ApproxDP(epsilon=1, delta="1e-9")
     assert config.mechanism.domain == Schema(sex=Categorical(["f", "m"]))
-    assert (config.calendar.start, config.calendar.period, config.source.time) == ("2026-01-01", "1 day", "day")
+    assert (config.calendar.start, config.calendar.period, config.source.time) == (
+        "2026-01-01",
+        "1 day",
+        "day",
+    )
     assert [sink.path for sink in config.sinks] == [tmp_path / "public"]
-    keys = [line for line in (tmp_path / "stream.toml").read_text().splitlines() if re.match(r"\w+ = ", line)]
+    keys = [
+        line
+        for line in (tmp_path / "stream.toml").read_text().splitlines()
+        if re.match(r"\w+ = ", line)
+    ]
     assert all("  # " in line for line in keys if not line.startswith("sex"))
 
 
@@ -146,7 +176,9 @@ def test_check_counts_exactly_says_that_this_is_private_and_leaves_nothing(tailr
     shown = tailrace("check", "stream.toml", "incoming/a.csv", cwd=ward).stdout
     assert shown.splitlines()[0].startswith("PRIVATE")
     assert "secret" not in shown
-    found = json.loads(tailrace("check", "stream.toml", "incoming/a.csv", "--json", cwd=ward).stdout)
+    found = json.loads(
+        tailrace("check", "stream.toml", "incoming/a.csv", "--json", cwd=ward).stdout
+    )
     assert_documented(found)
     assert found["private"].startswith("PRIVATE")
     assert found["files"] == {
@@ -168,24 +200,39 @@ def test_check_counts_exactly_says_that_this_is_private_and_leaves_nothing(tailr
 
 def test_a_run_releases_what_the_calendar_has_closed_and_then_nothing(tailrace, ward):
     done = tailrace("run", "stream.toml", cwd=ward)
-    assert done.stdout.startswith("Released steps 1 to 5 of 5: ward.tail/releases/000005\nWhoever sees")
+    assert done.stdout.startswith(
+        "Released steps 1 to 5 of 5: ward.tail/releases/000005\nWhoever sees"
+    )
     assert done.stderr == "", "no progress where nobody looks"
-    totals = [counts(ward / "ward.tail" / "releases" / f"{step:06d}" / "table.parquet") for step in range(1, 6)]
+    totals = [
+        counts(ward / "ward.tail" / "releases" / f"{step:06d}" / "table.parquet")
+        for step in range(1, 6)
+    ]
     assert totals == [{"f": 1, "m": 1}] * 2 + [{"f": 2, "m": 1}] * 3
     assert "stands at step 5 of 5, the last" in tailrace("run", "stream.toml", cwd=ward).stdout
     assert tailrace("run", "stream.toml", "--json", cwd=ward).stdout == ""
-    assert "Released" not in tailrace("run", "stream.toml", "--watch", cwd=ward).stdout, "and does not wait for ever"
+    assert "Released" not in tailrace("run", "stream.toml", "--watch", cwd=ward).stdout, (
+        "and does not wait for ever"
+    )
 
 
 def test_nothing_is_ready_before_the_first_step_has_closed(tailrace, configure, ward):
     configure(ward, calendar='start = 2126-01-01\nperiod = "1 day"\ngrace = "2 hours"')
     done = tailrace("run", "stream.toml", cwd=ward)
     assert done.stdout == (
-        "Nothing to release: ward.tail stands at step 0 of 5; step 1 closes at 2126-01-02 02:00 UTC.\n"
+        "Nothing to release: ward.tail stands at step 0 of 5; step 1 closes at 2126-01-02 02:00 "
+        "UTC.\n"
     )
     status = json.loads(tailrace("status", "stream.toml", "--json", cwd=ward).stdout)
-    assert (status["step"], status["period"], status["next_step_closes"]) == (0, None, "2126-01-02T02:00:00+00:00")
-    assert "the last one is 0" in tailrace("export", "stream.toml", "--to", "a.csv", cwd=ward, code=5).stderr
+    assert (status["step"], status["period"], status["next_step_closes"]) == (
+        0,
+        None,
+        "2126-01-02T02:00:00+00:00",
+    )
+    assert (
+        "the last one is 0"
+        in tailrace("export", "stream.toml", "--to", "a.csv", cwd=ward, code=5).stderr
+    )
 
 
 def test_a_later_run_goes_on_with_the_next_file(tailrace, configure, ward):
@@ -193,7 +240,10 @@ def test_a_later_run_goes_on_with_the_next_file(tailrace, configure, ward):
     assert tailrace("run", "stream.toml", "--json", cwd=ward).stdout.splitlines() == [
         '{"step": 1, "period": null, "folder": "ward.tail/releases/000001"}'
     ]
-    assert "Nothing to release: ward.tail stands at step 1 of 5." in tailrace("run", "stream.toml", cwd=ward).stdout
+    assert (
+        "Nothing to release: ward.tail stands at step 1 of 5."
+        in tailrace("run", "stream.toml", cwd=ward).stdout
+    )
     for name in ("b", "c"):
         (ward / "incoming" / f"{name}.csv").write_text("sex\nf\n")
     lines = tailrace("run", "stream.toml", "--json", cwd=ward).stdout.splitlines()
@@ -219,20 +269,26 @@ from tailrace.cli import app; app()
     assert counts(ward / "ward.tail" / "releases" / "000002" / "table.parquet") == {"f": 4, "m": 2}
 
 
-HOLD = (
-    "import sys, tailrace; stream = tailrace.Stream.open('ward.tail'); print('open', flush=True); sys.stdin.readline()"
-)
+HOLD = "import sys, tailrace; stream = tailrace.Stream.open('ward.tail'); print('open', flush=True); sys.stdin.readline()"
 
 
 def test_while_another_process_has_it_open_it_can_be_seen_but_not_run(tailrace, released):
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     with subprocess.Popen([sys.executable, "-c", HOLD], cwd=released, text=True, **pipes) as holder:
         assert holder.stdout.readline() == "open\n"
-        assert json.loads(tailrace("status", "stream.toml", "--json", cwd=released).stdout)["step"] == 5
-        assert "ward.tail" in tailrace("status", "ward.tail", "--json", cwd=released).stdout, "by its folder too"
+        assert (
+            json.loads(tailrace("status", "stream.toml", "--json", cwd=released).stdout)["step"]
+            == 5
+        )
+        assert "ward.tail" in tailrace("status", "ward.tail", "--json", cwd=released).stdout, (
+            "by its folder too"
+        )
         tailrace("export", "stream.toml", "--to", "out.csv", cwd=released)
         said = tailrace("run", "stream.toml", cwd=released, code=5).stderr
-        assert said == "ward.tail is open in another process: close it there first, a stream has one writer.\n"
+        assert (
+            said
+            == "ward.tail is open in another process: close it there first, a stream has one writer.\n"
+        )
         holder.stdin.write("\n")
 
 
@@ -240,7 +296,9 @@ def test_status_says_what_is_public_and_nothing_else(tailrace, released):
     found = json.loads(tailrace("status", "stream.toml", "--json", cwd=released).stdout)
     assert found.pop("guarantee").startswith("Whoever sees everything published over 5 steps")
     flaw = found.pop("sqlite")  # depends on the version that Python came with
-    assert (flaw is not None) == loses_commits() and (flaw or sqlite3.sqlite_version).startswith(sqlite3.sqlite_version)
+    assert (flaw is not None) == loses_commits() and (flaw or sqlite3.sqlite_version).startswith(
+        sqlite3.sqlite_version
+    )
     assert found == {
         "stream": "ward.tail",
         "step": 5,
@@ -267,7 +325,10 @@ def test_private_status_shows_files_that_were_changed_or_went_or_wait(tailrace, 
     assert_documented(status)
     found = status["private"]
     assert found["note"].startswith("PRIVATE")
-    states = {name: (one["since"], one["state"], one["rows"], one["dropped"]) for name, one in found["files"].items()}
+    states = {
+        name: (one["since"], one["state"], one["rows"], one["dropped"])
+        for name, one in found["files"].items()
+    }
     assert states == {
         "a.csv": (1, "used", 7, 4),
         "b.csv": (1, "changed after use: closed steps keep what they had", 7, 4),
@@ -277,11 +338,16 @@ def test_private_status_shows_files_that_were_changed_or_went_or_wait(tailrace, 
     assert "has no column 'sex'" in found["files"]["late[old].csv"]["problem"]
     shown = tailrace("status", "stream.toml", "--private", cwd=ward).stdout
     assert "PRIVATE" in shown and "changed after use" in shown and "late[old].csv" in shown
-    assert "name the stream.toml" in tailrace("status", "ward.tail", "--private", cwd=ward, code=3).stderr
+    assert (
+        "name the stream.toml"
+        in tailrace("status", "ward.tail", "--private", cwd=ward, code=3).stderr
+    )
 
 
 def test_export_writes_a_table_once(tailrace, released):
-    assert "step 5" in tailrace("export", "stream.toml", "--to", "last.parquet", cwd=released).stdout
+    assert (
+        "step 5" in tailrace("export", "stream.toml", "--to", "last.parquet", cwd=released).stdout
+    )
     tailrace("export", "ward.tail", "--to", "first.csv", "--step", "1", cwd=released)
     assert counts(released / "last.parquet") == {"f": 2, "m": 1}
     assert sorted((released / "first.csv").read_text().splitlines()) == ['"f"', '"m"', '"sex"']
@@ -291,18 +357,27 @@ def test_export_writes_a_table_once(tailrace, released):
         (("--to", "a.csv", "--step", "6"), 5, "There is no release of step 6: the last one is 5."),
         (("--to", "a.xlsx"), 3, "a.xlsx must end in .csv or .parquet."),
     ):
-        assert tailrace("export", "stream.toml", *arguments, cwd=released, code=code).stderr == f"{said}\n"
+        assert (
+            tailrace("export", "stream.toml", *arguments, cwd=released, code=code).stderr
+            == f"{said}\n"
+        )
     assert (released / "first.csv").read_text() == "mine"
     assert not [name for name in left(released) if name.startswith(("a.", "."))]
 
 
 def test_a_stream_beyond_the_cap_is_refused_and_leaves_nothing(tailrace, configure, ward):
-    assert "may lose epsilon = 600 for" in tailrace("ledger", "cap", "ward", "--epsilon", "600", cwd=ward).stdout
+    assert (
+        "may lose epsilon = 600 for"
+        in tailrace("ledger", "cap", "ward", "--epsilon", "600", cwd=ward).stdout
+    )
     tailrace("run", "stream.toml", cwd=ward)
     other = 'path = "other.tail"\npopulation = "ward"'
     configure(ward, name="other.toml", stream=other)
     said = tailrace("run", "other.toml", cwd=ward, code=6).stderr
-    assert "a cap of epsilon = 600, of which epsilon = 500 is spent" in said and len(said.splitlines()) == 1
+    assert (
+        "a cap of epsilon = 600, of which epsilon = 500 is spent" in said
+        and len(said.splitlines()) == 1
+    )
     assert left(ward) == ["incoming", "other.toml", "stream.toml", "tailrace.ledger", "ward.tail"]
     lower = tailrace("ledger", "cap", "ward", "--epsilon", "400", cwd=ward, code=6).stderr
     assert "have spent epsilon = 500, which is more than a cap of epsilon = 400" in lower
@@ -311,7 +386,9 @@ def test_a_stream_beyond_the_cap_is_refused_and_leaves_nothing(tailrace, configu
     assert [(cap["population"], cap["cap"], cap["spent"]) for cap in book["caps"]] == [
         ("ward", "epsilon = 600", "epsilon = 500")
     ]
-    assert [(one["stream"], one["step"], one["fork"]) for one in book["streams"]] == [("ward.tail", 5, False)]
+    assert [(one["stream"], one["step"], one["fork"]) for one in book["streams"]] == [
+        ("ward.tail", 5, False)
+    ]
     tailrace("ledger", "cap", "ward", "--epsilon", "1000", cwd=ward)
     tailrace("run", "other.toml", cwd=ward)
     shown = tailrace("ledger", "show", "--ledger", "tailrace.ledger", cwd=ward).stdout
@@ -320,16 +397,29 @@ def test_a_stream_beyond_the_cap_is_refused_and_leaves_nothing(tailrace, configu
 
 def test_a_ledger_may_lie_elsewhere_and_is_missed_when_it_is_gone(tailrace, configure, ward):
     (ward / "books").mkdir()
-    configure(ward, stream='path = "ward.tail"\npopulation = "[red]ward[/red]"\nledger = "books/city.ledger"')
+    configure(
+        ward,
+        stream='path = "ward.tail"\npopulation = "[red]ward[/red]"\nledger = "books/city.ledger"',
+    )
     tailrace("run", "stream.toml", cwd=ward)
-    assert "[red]ward[/red]" in tailrace("status", "stream.toml", cwd=ward).stdout, "a name is no markup"
-    assert "Caps: none." in tailrace("ledger", "show", "--ledger", "books/city.ledger", cwd=ward).stdout
+    assert "[red]ward[/red]" in tailrace("status", "stream.toml", cwd=ward).stdout, (
+        "a name is no markup"
+    )
+    assert (
+        "Caps: none."
+        in tailrace("ledger", "show", "--ledger", "books/city.ledger", cwd=ward).stdout
+    )
     (ward / "books" / "city.ledger").unlink()
     for command in ("run", "status"):
-        assert "has no ledger at city.ledger" in tailrace(command, "stream.toml", cwd=ward, code=5).stderr
+        assert (
+            "has no ledger at city.ledger"
+            in tailrace(command, "stream.toml", cwd=ward, code=5).stderr
+        )
 
 
-def test_a_configuration_that_was_changed_is_refused_until_it_is_changed_back(tailrace, configure, released):
+def test_a_configuration_that_was_changed_is_refused_until_it_is_changed_back(
+    tailrace, configure, released
+):
     for part, change in (
         ("population", {"stream": 'path = "ward.tail"\npopulation = "town"'}),
         ("mechanism", {"schema": 'sex = { kind = "Categorical", values = ["f", "m", "x"] }'}),
@@ -338,7 +428,9 @@ def test_a_configuration_that_was_changed_is_refused_until_it_is_changed_back(ta
     ):
         configure(released, **change)
         said = tailrace("run", "stream.toml", cwd=released, code=5).stderr
-        assert said.startswith(f"stream.toml asks for another {part} than the one that ward.tail was made with")
+        assert said.startswith(
+            f"stream.toml asks for another {part} than the one that ward.tail was made with"
+        )
     configure(released)
     tailrace("run", "stream.toml", cwd=released)
 

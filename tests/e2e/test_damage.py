@@ -1,4 +1,6 @@
-"""A full disk, a read-only folder, a flipped bit, a cut file: detected, refused, named, and nothing is lost."""
+"""A full disk, a read-only folder, a flipped bit, a cut file: detected, refused, named, and nothing
+is lost.
+"""
 
 import os
 import subprocess
@@ -9,7 +11,18 @@ import numpy as np
 import polars as pl
 import pytest
 
-from tailrace import Categorical, Corrupt, Error, Event, HistogramStream, PureDP, Schema, StateError, Stream, User
+from tailrace import (
+    Categorical,
+    Corrupt,
+    Error,
+    Event,
+    HistogramStream,
+    PureDP,
+    Schema,
+    StateError,
+    Stream,
+    User,
+)
 
 WARD = Schema(sex=Categorical(["f", "m"]))
 
@@ -33,16 +46,21 @@ def path(tmp_path):
 
 def in_process(code, path):
     """Run `code` in a process of its own; what it printed."""
-    script = "from tailrace import *\nimport polars as pl, os, resource, sys\npath = sys.argv[1]\n" + textwrap.dedent(
-        code
+    script = (
+        "from tailrace import *\nimport polars as pl, os, resource, sys\npath = sys.argv[1]\n"
+        + textwrap.dedent(code)
     )
-    done = subprocess.run([sys.executable, "-c", script, path], capture_output=True, text=True, timeout=120)
+    done = subprocess.run(
+        [sys.executable, "-c", script, path], capture_output=True, text=True, timeout=120
+    )
     return done.stdout.strip() or done.stderr.strip()[-2000:]
 
 
 @pytest.mark.parametrize("room", [500, 8_000, 40_000, 90_000, 150_000])
 def test_a_full_disk_is_one_sentence_and_the_step_is_finished_later(path, room):
-    """No file may grow beyond `room` bytes: the memory, the database, its log or a release is the first to meet the limit."""
+    """No file may grow beyond `room` bytes: the memory, the database, its log or a release is the
+    first to meet the limit.
+    """
     said = in_process(
         f"""
         stream = Stream.open(path)
@@ -93,7 +111,9 @@ def test_a_read_only_folder_is_one_sentence(path, tmp_path):
     opened = as_nobody(lambda: Stream.open(path))
     assert opened.startswith("ward.tail/private belongs to another user: run as that user")
     made = as_nobody(
-        lambda: Stream.create(tmp_path / "new.tail", ward(), population="ward", ledger=tmp_path / "new.ledger")
+        lambda: Stream.create(
+            tmp_path / "new.tail", ward(), population="ward", ledger=tmp_path / "new.ledger"
+        )
     )
     assert "Traceback" not in made and made.endswith(".") and "new." in made
     assert not (tmp_path / "new.tail").exists()
@@ -120,7 +140,11 @@ def state_of(path):
 def test_a_flipped_bit_is_noticed_or_changes_nothing(path, name):
     truth = state_of(path)
     private = path / "private"
-    files = [private / name] if name != "memory" else [f for f in (private / "memory").rglob("*") if f.is_file()]
+    files = (
+        [private / name]
+        if name != "memory"
+        else [f for f in (private / "memory").rglob("*") if f.is_file()]
+    )
     noticed = 0
     for file in files:
         whole = file.read_bytes()

@@ -1,13 +1,28 @@
-"""The same rows give the same release on every engine and under any partitioning, in the kind of frame that came in."""
+"""The same rows give the same release on every engine and under any partitioning, in the kind of
+frame that came in.
+"""
 
 import numpy as np
 import polars as pl
 import pytest
 
-from tailrace import Categorical, Event, HistogramStream, Integer, Noise, PureDP, Real, Schema, Stream, User
+from tailrace import (
+    Categorical,
+    Event,
+    HistogramStream,
+    Integer,
+    Noise,
+    PureDP,
+    Real,
+    Schema,
+    Stream,
+    User,
+)
 
 WARD = Schema(
-    sex=Categorical(["f", "m"], outside="other"), age=Integer(0, 9, outside="clip"), weight=Real(edges=[0, 40, 80, 160])
+    sex=Categorical(["f", "m"], outside="other"),
+    age=Integer(0, 9, outside="clip"),
+    weight=Real(edges=[0, 40, 80, 160]),
 )
 DAYS = 4
 
@@ -17,9 +32,15 @@ def day(number):
     count = 200
     return {
         "id": rng.integers(0, 60, count).tolist(),
-        "sex": [None if value == "-" else str(value) for value in rng.choice(["f", "m", "?", "-"], count)],
+        "sex": [
+            None if value == "-" else str(value)
+            for value in rng.choice(["f", "m", "?", "-"], count)
+        ],
         "age": rng.integers(-3, 14, count).tolist(),
-        "weight": [float(value) for value in np.where(rng.random(count) < 0.1, np.nan, rng.normal(70, 40, count))],
+        "weight": [
+            float(value)
+            for value in np.where(rng.random(count) < 0.1, np.nan, rng.normal(70, 40, count))
+        ],
     }
 
 
@@ -45,14 +66,23 @@ def of_duckdb(rows):
 
 
 UNITS = {"event": Event(), "user": User(column="id", events=2)}
-ENGINES = {"polars": of_polars, "lazy": of_polars_lazy, "pandas": of_pandas, "pyarrow": of_pyarrow, "duckdb": of_duckdb}
+ENGINES = {
+    "polars": of_polars,
+    "lazy": of_polars_lazy,
+    "pandas": of_pandas,
+    "pyarrow": of_pyarrow,
+    "duckdb": of_duckdb,
+}
 
 
 def releases(unit, frame_of):
     mechanism = HistogramStream(domain=WARD, privacy=PureDP(epsilon=1), unit=unit, horizon=DAYS)
     with Stream(mechanism, noise=Noise.insecure(1)) as stream:
         for number in range(1, DAYS + 1):
-            yield stream.push(frame_of(day(number)), deletes=frame_of(day(number - 1)) if number % 2 == 0 else None)
+            yield stream.push(
+                frame_of(day(number)),
+                deletes=frame_of(day(number - 1)) if number % 2 == 0 else None,
+            )
 
 
 def content(release):
@@ -78,13 +108,21 @@ def test_spark_releases_the_same(unit, spark):
     import pandas as pd
 
     def of_spark(rows):
-        frame = pd.DataFrame({**rows, "weight": [None if np.isnan(w) else w for w in rows["weight"]]})
-        return spark().createDataFrame(frame.astype({"sex": object}).where(frame.notna(), None)).repartition(3)
+        frame = pd.DataFrame(
+            {**rows, "weight": [None if np.isnan(w) else w for w in rows["weight"]]}
+        )
+        return (
+            spark()
+            .createDataFrame(frame.astype({"sex": object}).where(frame.notna(), None))
+            .repartition(3)
+        )
 
     made = list(releases(unit, of_spark))
     assert [content(release) for release in made] == reference(unit)
     table = made[-1].table
-    assert type(table).__module__.startswith("pyspark") and table.count() == len(made[-1].rows.cells)
+    assert type(table).__module__.startswith("pyspark") and table.count() == len(
+        made[-1].rows.cells
+    )
 
 
 @pytest.mark.parametrize("unit", UNITS.values(), ids=UNITS)
@@ -103,6 +141,9 @@ def test_the_kind_of_frame_that_came_in_goes_out(engine):
     if engine is of_duckdb:
         names, count = table.columns, len(table.fetchall())
     else:
-        names, count = list(getattr(table, "column_names", getattr(table, "columns", None))), len(table)
+        names, count = (
+            list(getattr(table, "column_names", getattr(table, "columns", None))),
+            len(table),
+        )
     assert names == ["sex", "age", "weight"] and count == len(release.rows.cells)
     assert type(release.changes.added) is type(table)

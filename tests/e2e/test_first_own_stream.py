@@ -41,7 +41,9 @@ def blocks(language):
 
 
 def command_and_output(block):
-    """What is typed, with the lines that a backslash continues, and what the page says is printed."""
+    """What is typed, with the lines that a backslash continues, and what the page says is
+    printed.
+    """
     typed, printed = re.fullmatch(r"\$ ((?:.*\\\n)*.*)\n((?:.*\n)*)", block).groups()
     return typed, printed.splitlines()
 
@@ -55,11 +57,23 @@ def folder(tmp_path):
 
 
 def terminal(command, folder):
-    variables = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "LANG": "C.UTF-8"}
+    variables = {
+        **os.environ,
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "LANG": "C.UTF-8",
+    }
     variables |= {"TERM": "xterm", "PYTHONIOENCODING": "utf-8"}
     variables.pop("COLUMNS", None)  # the terminal says how wide it is
-    options = {"cwd": str(folder), "env": variables, "dimensions": (50, 100), "encoding": "utf-8", "timeout": 120}
-    interruptible = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)  # whatever started the tests
+    options = {
+        "cwd": str(folder),
+        "env": variables,
+        "dimensions": (50, 100),
+        "encoding": "utf-8",
+        "timeout": 120,
+    }
+    interruptible = partial(
+        signal.signal, signal.SIGINT, signal.SIG_DFL
+    )  # whatever started the tests
     return pexpect.spawn("/bin/sh", ["-c", command], preexec_fn=interruptible, **options)
 
 
@@ -99,7 +113,9 @@ def test_the_commands_of_the_page_lead_from_the_csv_to_releases(folder):
         *("incoming", "january.csv", "stream.toml", "tailrace.ledger", "ward.tail")
     ]
     releases = folder / "ward.tail" / "releases"
-    assert sorted(path.name for path in releases.iterdir() if path.is_dir()) == [f"{day:06d}" for day in range(1, 32)]
+    assert sorted(path.name for path in releases.iterdir() if path.is_dir()) == [
+        f"{day:06d}" for day in range(1, 32)
+    ]
     assert stat.S_IMODE((folder / "ward.tail" / "private").stat().st_mode) == 0o700
     exported, released = (
         pl.read_csv(folder / "january.csv", schema={"sex": pl.String, "age": pl.Float64}),
@@ -120,8 +136,12 @@ def test_init_asks_for_what_is_not_said_and_writes_the_same_file(folder):
     child.expect(pexpect.EOF)
     child.close()
     assert child.exitstatus == 0
-    asked, flagged = ((folder / name).read_text().splitlines() for name in ("asked.toml", "stream.toml"))
-    assert sorted(asked) == sorted(flagged), "the order of columns is that of the file, or that of the flags"
+    asked, flagged = (
+        (folder / name).read_text().splitlines() for name in ("asked.toml", "stream.toml")
+    )
+    assert sorted(asked) == sorted(flagged), (
+        "the order of columns is that of the file, or that of the flags"
+    )
 
 
 def test_a_question_that_is_not_answered_leaves_nothing(folder):

@@ -1,4 +1,6 @@
-"""Killed at every durable write and at random moments, and resumed each time: exactly one release per step."""
+"""Killed at every durable write and at random moments, and resumed each time: exactly one release
+per step.
+"""
 
 import json
 import subprocess
@@ -18,13 +20,17 @@ STEPS = 60
 
 def killing(mode, folder, unit):
     folder.mkdir(exist_ok=True)
-    done = subprocess.run([sys.executable, KILLING, mode, folder, unit], capture_output=True, text=True, timeout=500)
+    done = subprocess.run(
+        [sys.executable, KILLING, mode, folder, unit], capture_output=True, text=True, timeout=500
+    )
     assert done.returncode == 0, done.stderr[-3000:]
     return json.loads(done.stdout)
 
 
 def everything(folder):
-    """Tables, changes, views, state arrays, memory, marks and charges: all but clock times and random names."""
+    """Tables, changes, views, state arrays, memory, marks and charges: all but clock times and
+    random names.
+    """
     with Stream.open(folder / "ward.tail") as stream:
         seen = []
         for step in range(1, stream.step + 1):
@@ -37,8 +43,13 @@ def everything(folder):
         state = stream._standing.state
         seen += [pack(state.public), pack(state.private)]
     segments = sorted((folder / "ward.tail" / "private" / "memory").rglob("*"))
-    memory = [(file.parent.name, file.name, file.read_bytes()) for file in segments if file.is_file()]
-    entries = [(e.population, e.guarantee, e.mark, e.fingerprint) for e in Ledger(folder / "tailrace.ledger").entries()]
+    memory = [
+        (file.parent.name, file.name, file.read_bytes()) for file in segments if file.is_file()
+    ]
+    entries = [
+        (e.population, e.guarantee, e.mark, e.fingerprint)
+        for e in Ledger(folder / "tailrace.ledger").entries()
+    ]
     return {"releases": seen, "memory": memory, "ledger": entries}
 
 
@@ -58,7 +69,9 @@ def test_killed_at_durable_writes_and_resumed_nothing_differs(tmp_path, unit):
 @pytest.mark.slow
 def test_killed_at_random_moments_no_release_that_was_held_changes(tmp_path):
     done = killing("at_moments", tmp_path / "moments", "event")
-    assert done["steps"] == [f"{step:06d}" for step in range(1, STEPS + 1)], "none lost, none doubled"
+    assert done["steps"] == [f"{step:06d}" for step in range(1, STEPS + 1)], (
+        "none lost, none doubled"
+    )
     assert done["kills"] >= 3, "how many there are depends on the machine"
 
 
@@ -85,7 +98,9 @@ def test_two_copies_that_race_for_a_step_one_gets_it_and_the_other_draws_nothing
 
 
 def test_every_durable_write_has_a_point():
-    """Elsewhere nothing is committed, renamed or synced, so nothing durable escapes the kills; a SQL sink has its own points."""
+    """Elsewhere nothing is committed, renamed or synced, so nothing durable escapes the kills; a
+    SQL sink has its own points.
+    """
     source = Path(durable.__file__).parent
     for path in source.rglob("*.py"):
         name = str(path.relative_to(source))

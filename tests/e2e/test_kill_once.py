@@ -1,4 +1,6 @@
-"""One release of trajectories, killed at every durable write and between rounds, and resumed: the same release, charged once."""
+"""One release of trajectories, killed at every durable write and between rounds, and resumed: the
+same release, charged once.
+"""
 
 import json
 import subprocess
@@ -19,14 +21,24 @@ def everything(folder):
     with Stream.open(folder / "ward.tail") as stream:
         release, state = stream.release(1), stream._standing.state
         seen = [release.table.to_dict(as_series=False), pack(state.public), str(release.guarantee)]
-        left = [name for name in ("intent", "intent/counts", "intent/adds") if stream._store.find(name) is not None]
-    entries = [(e.population, e.guarantee, e.mark) for e in Ledger(folder / "tailrace.ledger").entries()]
+        left = [
+            name
+            for name in ("intent", "intent/counts", "intent/adds")
+            if stream._store.find(name) is not None
+        ]
+    entries = [
+        (e.population, e.guarantee, e.mark) for e in Ledger(folder / "tailrace.ledger").entries()
+    ]
     return {"release": seen, "left": left, "ledger": entries}
 
 
 @pytest.mark.parametrize(("unit", "make"), [("user", "default"), ("event", "paper")])
-def test_killed_at_each_point_and_in_each_round_it_is_released_and_charged_once(tmp_path, unit, make):
-    done = subprocess.run([sys.executable, KILLING, tmp_path, unit, make], capture_output=True, text=True, timeout=500)
+def test_killed_at_each_point_and_in_each_round_it_is_released_and_charged_once(
+    tmp_path, unit, make
+):
+    done = subprocess.run(
+        [sys.executable, KILLING, tmp_path, unit, make], capture_output=True, text=True, timeout=500
+    )
     assert done.returncode == 0, done.stderr[-3000:]
     found = json.loads(done.stdout)
     assert len(found["points"]) > 8 and found["kills"] == len(found["points"]) + found["rounds"] + 1

@@ -1,4 +1,6 @@
-"""A tabular stream, killed at durable writes and resumed each time, releases the same tables, models and counts to the last bit."""
+"""A tabular stream, killed at durable writes and resumed each time, releases the same tables,
+models and counts to the last bit.
+"""
 
 import json
 import subprocess
@@ -16,7 +18,9 @@ KILLING = Path(__file__).with_name("killing_tabular.py")
 
 def killing(mode, folder, unit):
     folder.mkdir()
-    done = subprocess.run([sys.executable, KILLING, mode, folder, unit], capture_output=True, text=True, timeout=500)
+    done = subprocess.run(
+        [sys.executable, KILLING, mode, folder, unit], capture_output=True, text=True, timeout=500
+    )
     assert done.returncode == 0, done.stderr[-3000:]
     return json.loads(done.stdout)
 

@@ -1,4 +1,6 @@
-"""The ledger among processes: races have one winner, and a killed process leaves a change whole or not at all."""
+"""The ledger among processes: races have one winner, and a killed process leaves a change whole or
+not at all.
+"""
 
 import functools
 import multiprocessing
@@ -17,7 +19,9 @@ PROMISE = Guarantee(PureDP(epsilon=0.6), Event(), AddRemove, 10)
 
 
 def race(attempt, rounds=ROUNDS, racers=2):
-    """What `attempt(racer, round)` gave each racer, round by round; all start each round together."""
+    """What `attempt(racer, round)` gave each racer, round by round; all start each round
+    together.
+    """
     start, answers = FORK.Barrier(racers), FORK.SimpleQueue()
 
     def run(racer):
@@ -47,14 +51,21 @@ def test_of_two_creators_racing_for_the_last_of_a_budget_exactly_one_wins(tmp_pa
 
     def attempt(racer, number):
         try:
-            own().charge(population=f"city {number}", path=f"/data/{racer}", fingerprint="f", guarantee=PROMISE)
+            own().charge(
+                population=f"city {number}",
+                path=f"/data/{racer}",
+                fingerprint="f",
+                guarantee=PROMISE,
+            )
         except BudgetExceeded:
             return "refused"
         return "won"
 
     rounds = race(attempt)
     assert [sorted(results) for results in rounds] == [["refused", "won"]] * ROUNDS
-    winners = {(f"city {number}", f"/data/{results.index('won')}") for number, results in enumerate(rounds)}
+    winners = {
+        (f"city {number}", f"/data/{results.index('won')}") for number, results in enumerate(rounds)
+    }
     assert {(entry.population, entry.path) for entry in ledger.entries()} == winners
     assert len(ledger.entries()) == ROUNDS
 
@@ -62,7 +73,9 @@ def test_of_two_creators_racing_for_the_last_of_a_budget_exactly_one_wins(tmp_pa
 def test_of_two_copies_racing_for_a_step_exactly_one_wins(tmp_path):
     ledger = Ledger(tmp_path / "l")
     entries = [
-        ledger.charge(population=f"city {number}", path="/data/a", fingerprint="f", guarantee=PROMISE).id
+        ledger.charge(
+            population=f"city {number}", path="/data/a", fingerprint="f", guarantee=PROMISE
+        ).id
         for number in range(ROUNDS)
     ]
     own = functools.cache(lambda: Ledger(ledger.path))
@@ -95,17 +108,23 @@ def test_the_same_claim_made_twice_at_once_is_fine_for_both(tmp_path):
 def test_of_ledgers_made_at_the_same_moment_no_charge_is_lost(tmp_path):
     def attempt(racer, number):
         own = Ledger(tmp_path / f"{number}.ledger")
-        return own.charge(population="city", path=f"/data/{racer}", fingerprint="f", guarantee=PROMISE).id
+        return own.charge(
+            population="city", path=f"/data/{racer}", fingerprint="f", guarantee=PROMISE
+        ).id
 
     for number, ids in enumerate(race(attempt, rounds=40, racers=3)):
         assert {entry.id for entry in Ledger(tmp_path / f"{number}.ledger").entries()} == set(ids)
-    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(f"{number}.ledger" for number in range(40))
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(
+        f"{number}.ledger" for number in range(40)
+    )
 
 
 def test_two_creators_of_one_path_share_one_charge(tmp_path):
     def attempt(racer, number):
         own = Ledger(tmp_path / "l")
-        return own.charge(population="city", path=f"/data/{number}", fingerprint="f", guarantee=PROMISE).id
+        return own.charge(
+            population="city", path=f"/data/{number}", fingerprint="f", guarantee=PROMISE
+        ).id
 
     rounds = race(attempt, rounds=40)
     assert all(one == two for one, two in rounds)
@@ -122,7 +141,11 @@ def story(path, point):
         else held[0]
     )
     for step in range(ledger.mark(entry.id).step, 3):
-        ledger.claim(entry.id, before=Mark(step, f"{step}" if step else ""), after=Mark(step + 1, f"{step + 1}"))
+        ledger.claim(
+            entry.id,
+            before=Mark(step, f"{step}" if step else ""),
+            after=Mark(step + 1, f"{step + 1}"),
+        )
 
 
 def in_child(work):
@@ -168,7 +191,9 @@ def test_a_full_disk_is_refused_and_what_was_written_stays(tmp_path):
             resource.setrlimit(resource.RLIMIT_FSIZE, (room, resource.RLIM_INFINITY))
             for path in ("l", "new"):
                 with pytest.raises(StateError, match="cannot be opened or written"):
-                    Ledger(tmp_path / path).charge(population="b", path="/data/b", fingerprint="f", guarantee=PROMISE)
+                    Ledger(tmp_path / path).charge(
+                        population="b", path="/data/b", fingerprint="f", guarantee=PROMISE
+                    )
         assert not (tmp_path / "new").exists()
 
     assert in_child(work) == 0

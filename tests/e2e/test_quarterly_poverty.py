@@ -9,7 +9,9 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "quarterly_poverty.py"
 
 
 def test_the_four_questions_of_four_quarters(tmp_path):
-    done = subprocess.run([sys.executable, EXAMPLE], capture_output=True, text=True, cwd=tmp_path, timeout=300)
+    done = subprocess.run(
+        [sys.executable, EXAMPLE], capture_output=True, text=True, cwd=tmp_path, timeout=300
+    )
     assert done.returncode == 0, done.stderr[-2000:]
     answers = re.findall(r"([\d.]+) \+- ([\d.]+) +\(true: ([\d.]+)\)", done.stdout)
     assert len(answers) == 16

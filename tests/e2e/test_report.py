@@ -8,9 +8,12 @@ import subprocess
 import numpy as np
 import pytest
 
-BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+BROWSER = (
+    shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+)
 needs_browser = pytest.mark.skipif(BROWSER is None, reason="Chromium is not installed")
-# Moves the slider, plays, and hides the partition; what the page then shows is left in the page for the test to read.
+# Moves the slider, plays, and hides the partition; what the page then shows is left in the page for
+# the test to read.
 MOVES = """<script>
 const told = {}, slider = document.getElementById("step");
 const ink = (id) => { const c = document.getElementById(id); const d = c.getContext("2d").getImageData(0, 0, c.width, c.height).data;
@@ -44,7 +47,9 @@ def test_the_demo_says_what_it_did_and_where(demo):
 
 def test_the_public_report_needs_no_network_and_shows_no_truth(demo):
     report = (demo[0] / "out" / "report.html").read_text()
-    assert not re.findall(r"(?:src|href)\s*=|@import|url\(", report), "nothing is loaded from elsewhere"
+    assert not re.findall(r"(?:src|href)\s*=|@import|url\(", report), (
+        "nothing is loaded from elsewhere"
+    )
     assert set(re.findall(r"https?://[^\"\s]+", report)) == {"http://www.w3.org/2000/svg"}
     data = json.loads(re.search(r'<script id="map-data"[^>]*>(.*?)</script>', report, re.S)[1])
     assert [layer["name"] for layer in data["layers"]] == ["synthetic"] and "PRIVATE" not in report
@@ -67,17 +72,34 @@ def test_a_second_demo_takes_the_place_of_the_first(demo, tailrace):
 def test_a_browser_moves_the_slider_and_plays(demo):
     page = (demo[0] / "out" / "report.html").read_text()
     (demo[0] / "moved.html").write_text(page.replace("</body>", MOVES + "</body>"))
-    command = [BROWSER, "--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=6000", "--dump-dom"]
-    shown = subprocess.run([*command, f"file://{demo[0] / 'moved.html'}"], capture_output=True, text=True, timeout=120)
+    command = [
+        BROWSER,
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--virtual-time-budget=6000",
+        "--dump-dom",
+    ]
+    shown = subprocess.run(
+        [*command, f"file://{demo[0] / 'moved.html'}"], capture_output=True, text=True, timeout=120
+    )
     told = json.loads(re.search(r'data-told="([^"]*)"', shown.stdout)[1].replace("&quot;", '"'))
     points = {name: int(state["points"].replace(",", "")) for name, state in told.items()}
-    assert told["last"]["label"] == "step 60, 2026-04-29" and told["fifth"]["label"] == "step 5, 2026-03-05"
+    assert (
+        told["last"]["label"] == "step 60, 2026-04-29"
+        and told["fifth"]["label"] == "step 5, 2026-03-05"
+    )
     assert points["last"] > 5 * points["fifth"] > 5000
-    assert told["bare"]["points"] == told["fifth"]["points"] and told["bare"]["ink"] < told["fifth"]["ink"]
+    assert (
+        told["bare"]["points"] == told["fifth"]["points"]
+        and told["bare"]["ink"] < told["fifth"]["ink"]
+    )
     assert int(re.search(r"step (\d+)", told["played"]["label"])[1]) > 8
 
 
-def test_a_report_of_a_kept_stream_shows_the_truth_only_to_the_curator(tailrace, configure, tmp_path):
+def test_a_report_of_a_kept_stream_shows_the_truth_only_to_the_curator(
+    tailrace, configure, tmp_path
+):
     configure(
         tmp_path,
         mechanism='kind = "SpatialStream"\nhorizon = 3\nprivacy = { kind = "PureDP", epsilon = 2 }\nunit = { kind = "Event" }',
@@ -85,14 +107,18 @@ def test_a_report_of_a_kept_stream_shows_the_truth_only_to_the_curator(tailrace,
         box='low = [0, 0]\nhigh = [1, 1]\ncolumns = ["x", "y"]\ncells = 64',
     )
     rng = np.random.default_rng(1)
-    rows = "".join(f"2026-01-0{day},{x:.3f},{y:.3f}\n" for day in (1, 2, 3) for x, y in rng.random((40, 2)))
+    rows = "".join(
+        f"2026-01-0{day},{x:.3f},{y:.3f}\n" for day in (1, 2, 3) for x, y in rng.random((40, 2))
+    )
     (tmp_path / "incoming" / "all.csv").write_text(f"day,x,y\n{rows}")
     tailrace("run", "stream.toml", cwd=tmp_path)
     tailrace("report", "stream.toml", cwd=tmp_path)
     assert "map-synthetic" in (tmp_path / "report.html").read_text()
     tailrace("report", "stream.toml", "--private", cwd=tmp_path)
     private = tmp_path / "ward.tail" / "private" / "PRIVATE-report.html"
-    data = json.loads(re.search(r'<script id="map-data"[^>]*>(.*?)</script>', private.read_text(), re.S)[1])
+    data = json.loads(
+        re.search(r'<script id="map-data"[^>]*>(.*?)</script>', private.read_text(), re.S)[1]
+    )
     assert [layer["name"] for layer in data["layers"]] == ["synthetic", "true"]
     assert private.stat().st_mode & 0o077 == 0
     tailrace("report", "ward.tail", "--private", cwd=tmp_path, code=3)
@@ -110,12 +136,19 @@ def test_the_demo_leaves_alone_what_it_did_not_make(tailrace, configure, tmp_pat
     (tmp_path / "city.tail").mkdir()
     (tmp_path / "city.tail" / "mine.txt").write_text("mine")
     wrong = tailrace("demo", "--to", ".", cwd=tmp_path, code=3)
-    assert "did not make" in wrong.stderr and (tmp_path / "city.tail" / "mine.txt").read_text() == "mine"
+    assert (
+        "did not make" in wrong.stderr
+        and (tmp_path / "city.tail" / "mine.txt").read_text() == "mine"
+    )
 
 
-def test_a_report_overwrites_reports_only_and_tells_of_no_other_stream(tailrace, configure, tmp_path):
+def test_a_report_overwrites_reports_only_and_tells_of_no_other_stream(
+    tailrace, configure, tmp_path
+):
     configure(tmp_path)
-    configure(tmp_path, name="other.toml", stream='path = "other.tail"\npopulation = "another study"')
+    configure(
+        tmp_path, name="other.toml", stream='path = "other.tail"\npopulation = "another study"'
+    )
     (tmp_path / "incoming" / "all.csv").write_text("day,sex\n2026-01-01,f\n")
     tailrace("run", "stream.toml", cwd=tmp_path)
     tailrace("run", "other.toml", cwd=tmp_path)
@@ -129,8 +162,19 @@ def test_a_report_overwrites_reports_only_and_tells_of_no_other_stream(tailrace,
         tailrace("report", "stream.toml", "--to", "page.html", cwd=tmp_path)
     page = (tmp_path / "page.html").read_text()
     assert "another study" not in page and "ward.tail" in page
-    public = tailrace("report", "stream.toml", "--private", "--to", "ward.tail/releases/x.html", cwd=tmp_path, code=3)
-    assert "private folder" in public.stderr and not (tmp_path / "ward.tail" / "releases" / "x.html").exists()
+    public = tailrace(
+        "report",
+        "stream.toml",
+        "--private",
+        "--to",
+        "ward.tail/releases/x.html",
+        cwd=tmp_path,
+        code=3,
+    )
+    assert (
+        "private folder" in public.stderr
+        and not (tmp_path / "ward.tail" / "releases" / "x.html").exists()
+    )
 
 
 @pytest.mark.parametrize("begin", [1, 5])
@@ -139,7 +183,9 @@ def test_a_stream_without_anything_to_show_yet_has_a_report(begin):
     from tailrace.report.of_stream import stream_report
 
     square = Box(low=(0, 0), high=(1, 1), columns=("x", "y"), cells=8)
-    spatial = SpatialStream(domain=square, privacy=PureDP(epsilon=1), unit=Event(), horizon=90, begin=begin)
+    spatial = SpatialStream(
+        domain=square, privacy=PureDP(epsilon=1), unit=Event(), horizon=90, begin=begin
+    )
     with Stream(spatial) as stream:
         stream.push(None)
         assert "Whoever sees" in stream_report(stream, [])

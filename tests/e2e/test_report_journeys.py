@@ -1,4 +1,6 @@
-"""The report of journeys, as a person meets it: what it shows, what it does not, and how a browser draws it."""
+"""The report of journeys, as a person meets it: what it shows, what it does not, and how a browser
+draws it.
+"""
 
 import base64
 import json
@@ -16,11 +18,15 @@ from tailrace.metrics import Tracks
 from tailrace.report import journeys
 from tailrace.report.page import rendered
 
-BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+BROWSER = (
+    shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+)
 needs_browser = pytest.mark.skipif(BROWSER is None, reason="Chromium is not installed")
 SQUARE = Box(low=(0, 0), high=(10, 5), columns=("x", "y"), cells=64)
 STREETS = Roads(
-    shapely.MultiLineString([[(i, 0), (i, 5)] for i in range(11)] + [[(0, i), (10, i)] for i in range(6)]),
+    shapely.MultiLineString(
+        [[(i, 0), (i, 5)] for i in range(11)] + [[(0, i), (10, i)] for i in range(6)]
+    ),
     columns=("x", "y"),
     cells=64,
 )
@@ -29,7 +35,8 @@ PARK = Region(
     columns=("x", "y"),
     cells=64,
 )
-# Draws fewer, hides the roads and shows the ends; what the page then shows is left in the page for the test to read.
+# Draws fewer, hides the roads and shows the ends; what the page then shows is left in the page for
+# the test to read.
 MOVES = """<script>
 const told = {}, slider = document.getElementById("many");
 const ink = (id) => { const c = document.getElementById(id); const d = c.getContext("2d").getImageData(0, 0, c.width, c.height).data;
@@ -56,7 +63,9 @@ def walks(number, seed, size=12):
 
 
 def report(domain, synthetic, truth=None):
-    promise = SpatialStream(domain=SQUARE, privacy=PureDP(epsilon=1), unit=Event(), horizon=1).guarantee
+    promise = SpatialStream(
+        domain=SQUARE, privacy=PureDP(epsilon=1), unit=Event(), horizon=1
+    ).guarantee
     return rendered(journeys.journeys_page(domain, synthetic, truth), promise, [])
 
 
@@ -70,25 +79,39 @@ def numbers(text):
 
 def test_the_public_report_needs_no_network_and_shows_no_truth():
     html = report(STREETS, walks(40, 1))
-    assert not re.findall(r"(?:src|href)\s*=|@import|url\(|https?://", html), "nothing is loaded from elsewhere"
+    assert not re.findall(r"(?:src|href)\s*=|@import|url\(|https?://", html), (
+        "nothing is loaded from elsewhere"
+    )
     assert [layer["name"] for layer in data_of(html)["layers"]] == ["synthetic"]
     assert "PRIVATE" not in html and "Whoever sees everything" in html and "SE_JSD" not in html
 
 
 def test_the_private_report_says_so_wherever_it_is_read():
     html = report(STREETS, walks(40, 1), walks(50, 2))
-    assert re.search(r"<title>PRIVATE", html) and re.search(r'class="lead">PRIVATE', html) and "true: PRIVATE" in html
+    assert (
+        re.search(r"<title>PRIVATE", html)
+        and re.search(r'class="lead">PRIVATE', html)
+        and "true: PRIVATE" in html
+    )
     assert [layer["drawn"] for layer in data_of(html)["layers"]] == [40, 50]
     measured = dict(re.findall(r"<td>[^<]*\(([^)<]+)\)</td><td>([^<]+)</td>", html))
     assert len(measured) == 11 and 0 < float(measured["SE_JSD"]) <= 0.833
-    copy = dict(re.findall(r"<td>[^<]*\(([^)<]+)\)</td><td>([^<]+)</td>", report(STREETS, walks(50, 2), walks(50, 2))))
+    copy = dict(
+        re.findall(
+            r"<td>[^<]*\(([^)<]+)\)</td><td>([^<]+)</td>",
+            report(STREETS, walks(50, 2), walks(50, 2)),
+        )
+    )
     assert copy["SE_JSD"] == copy["QE"] == "0.000" and copy["Kendall&#x27;s tau"] == "1.000"
 
 
 def test_a_map_draws_some_of_many_and_a_page_stays_small():
     many = walks(5_000, 3)
     layer = data_of(report(SQUARE, many))["layers"][0]
-    assert layer["drawn"] == journeys.JOURNEYS and max(layer["lines"]["owners"]) == journeys.JOURNEYS - 1
+    assert (
+        layer["drawn"] == journeys.JOURNEYS
+        and max(layer["lines"]["owners"]) == journeys.JOURNEYS - 1
+    )
     rng = np.random.default_rng(4)
     long = Tracks(np.arange(41) * 20_000, *rng.random((2, 800_000)))
     layer = data_of(html := report(SQUARE, long))["layers"][0]
@@ -100,26 +123,40 @@ def test_a_map_draws_some_of_many_and_a_page_stays_small():
 def test_a_line_keeps_its_corners_and_breaks_outside_of_the_map():
     tracks = Tracks([0, 5, 7], [0, 5, 5, 5, 10, 1, 1], [0, 5, 5, 99, 5, 1, 1])
     lines = journeys.drawn(tracks, (0, 0), (10, 5))
-    assert lines["sizes"] == [2, 1, 1] and lines["owners"] == [0, 0, 1], "points that repeat are drawn once"
-    assert numbers(lines["x"]).tolist() == [0, 32768, 65535, 6554] and numbers(lines["y"]).tolist()[:2] == [0, 65535]
+    assert lines["sizes"] == [2, 1, 1] and lines["owners"] == [0, 0, 1], (
+        "points that repeat are drawn once"
+    )
+    assert numbers(lines["x"]).tolist() == [0, 32768, 65535, 6554] and numbers(lines["y"]).tolist()[
+        :2
+    ] == [0, 65535]
 
 
-@pytest.mark.parametrize(("domain", "lines", "name"), [(STREETS, 17, "roads"), (PARK, 2, "borders"), (SQUARE, 0, None)])
+@pytest.mark.parametrize(
+    ("domain", "lines", "name"), [(STREETS, 17, "roads"), (PARK, 2, "borders"), (SQUARE, 0, None)]
+)
 def test_below_the_journeys_lie_the_roads_or_borders(domain, lines, name):
     html = report(domain, walks(5, 5))
     assert len(data_of(html)["ground"]["sizes"]) == lines
-    assert (f"checked> {name}</label>" in html and "hidden" not in html) if name else "<label hidden>" in html
+    assert (
+        (f"checked> {name}</label>" in html and "hidden" not in html)
+        if name
+        else "<label hidden>" in html
+    )
 
 
 def test_a_release_of_nothing_has_a_report():
     nothing = Tracks([0], [], [])
     assert data_of(report(SQUARE, nothing))["layers"][0]["drawn"] == 0
-    assert "PRIVATE" in report(SQUARE, nothing, walks(9, 6)) and "PRIVATE" in report(SQUARE, walks(9, 6), nothing)
+    assert "PRIVATE" in report(SQUARE, nothing, walks(9, 6)) and "PRIVATE" in report(
+        SQUARE, walks(9, 6), nothing
+    )
 
 
 def test_degrees_are_drawn_as_on_the_ground():
     beijing = Box(low=(116.15, 39.75), high=(116.60, 40.10), columns=("lon", "lat"))
-    width, height = map(int, re.search(r'width="(\d+)" height="(\d+)"', report(beijing, walks(1, 7))).groups())
+    width, height = map(
+        int, re.search(r'width="(\d+)" height="(\d+)"', report(beijing, walks(1, 7))).groups()
+    )
     assert height / width == pytest.approx(0.35 / (0.45 * 0.767), abs=0.002)
 
 
@@ -132,8 +169,17 @@ def test_a_table_is_no_map():
 def test_a_browser_draws_fewer_hides_the_roads_and_shows_ends(tmp_path):
     html = report(STREETS, walks(20, 9), walks(10, 10))
     (tmp_path / "moved.html").write_text(html.replace("</body>", MOVES + "</body>"))
-    command = [BROWSER, "--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=6000", "--dump-dom"]
-    shown = subprocess.run([*command, f"file://{tmp_path / 'moved.html'}"], capture_output=True, text=True, timeout=120)
+    command = [
+        BROWSER,
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--virtual-time-budget=6000",
+        "--dump-dom",
+    ]
+    shown = subprocess.run(
+        [*command, f"file://{tmp_path / 'moved.html'}"], capture_output=True, text=True, timeout=120
+    )
     told = json.loads(re.search(r'data-told="([^"]*)"', shown.stdout)[1].replace("&quot;", '"'))
     assert told["all"]["label"] == "20 journeys" and told["few"]["label"] == "3 journeys"
     assert told["few"]["journeys"] == "3" and told["all"]["truth"] > 0

@@ -25,7 +25,8 @@ TABLE = (
 STREAMS = {
     "HistogramStream": (f"{EVENT}\nhorizon = 6", {"schema": TABLE}, "table", "The largest cells"),
     "SnapshotHistogram": (
-        'horizon = 6\nprivacy = { kind = "PureDP", epsilon = 4 }\nunit = { kind = "User", column = "id", records = 1 }',
+        'horizon = 6\nprivacy = { kind = "PureDP", epsilon = 4 }\nunit = { kind = "User", column = '
+        '"id", records = 1 }',
         {"schema": TABLE},
         "table",
         "Histograms over time",

@@ -1,4 +1,6 @@
-"""`tailrace run` killed and started again, over a folder that grows: every row counts once, every step is released once."""
+"""`tailrace run` killed and started again, over a folder that grows: every row counts once, every
+step is released once.
+"""
 
 import json
 import subprocess
@@ -17,7 +19,9 @@ KILLING = Path(__file__).with_name("killing_runs.py")
 
 def killing(mode, folder):
     folder.mkdir()
-    done = subprocess.run([sys.executable, KILLING, mode, folder], capture_output=True, text=True, timeout=500)
+    done = subprocess.run(
+        [sys.executable, KILLING, mode, folder], capture_output=True, text=True, timeout=500
+    )
     assert done.returncode == 0, done.stderr[-3000:]
     return json.loads(done.stdout)
 
@@ -34,17 +38,27 @@ def assert_one_release_a_step(folder, steps):
     for name in names:
         table = pl.read_parquet(folder / "ward.tail" / "releases" / name / "table.parquet")
         assert table.equals(pl.read_parquet(folder / "parquet" / name / "table.parquet"))
-        assert table.equals(pl.read_csv(folder / "csv" / name / "table.csv", schema={"sex": pl.String}))
-    assert [entry.mark.step for entry in Ledger(folder / "tailrace.ledger").entries()] == [steps], "charged once"
+        assert table.equals(
+            pl.read_csv(folder / "csv" / name / "table.csv", schema={"sex": pl.String})
+        )
+    assert [entry.mark.step for entry in Ledger(folder / "tailrace.ledger").entries()] == [steps], (
+        "charged once"
+    )
 
 
-def test_watching_a_growing_folder_and_killed_again_and_again_no_row_is_lost_or_counted_twice(tmp_path):
+def test_watching_a_growing_folder_and_killed_again_and_again_no_row_is_lost_or_counted_twice(
+    tmp_path,
+):
     folder = tmp_path / "watched"
     done = killing("watch", folder)
-    assert sum(done["kills"].values()) >= 15 and all(done["kills"].values()), "how many depends on the machine"
+    assert sum(done["kills"].values()) >= 15 and all(done["kills"].values()), (
+        "how many depends on the machine"
+    )
     assert_one_release_a_step(folder, done["steps"])
     assert sum(done["written"].values()) > 50
-    last = pl.read_parquet(folder / "ward.tail" / "releases" / f"{done['steps']:06d}" / "table.parquet")
+    last = pl.read_parquet(
+        folder / "ward.tail" / "releases" / f"{done['steps']:06d}" / "table.parquet"
+    )
     assert counts(last) == done["written"]
 
 

@@ -1,6 +1,7 @@
 """Every mechanism and published method on small data, and the digest of its releases.
 
-`python tests/golden/cases.py` writes `releases.json` anew: do so only in a commit that says which release changed and why.
+`python tests/golden/cases.py` writes `releases.json` anew: do so only in a commit that says which
+release changed and why.
 """
 
 import hashlib
@@ -42,7 +43,9 @@ def rows(step):
 def people(step):
     """A panel of 100 who report 0 or 1."""
     rng = np.random.default_rng(100 + step)
-    return pl.DataFrame({"id": rng.permutation(100), "status": (rng.random(100) < 0.3).astype(np.int64)})
+    return pl.DataFrame(
+        {"id": rng.permutation(100), "status": (rng.random(100) < 0.3).astype(np.int64)}
+    )
 
 
 def bins(step):
@@ -54,7 +57,9 @@ def bins(step):
 def points(step):
     """Points that crowd in a corner."""
     rng = np.random.default_rng(300 + step)
-    return pl.DataFrame({"id": rng.integers(0, 80, 300), "x": rng.beta(2, 8, 300), "y": rng.beta(3, 3, 300)})
+    return pl.DataFrame(
+        {"id": rng.integers(0, 80, 300), "x": rng.beta(2, 8, 300), "y": rng.beta(3, 3, 300)}
+    )
 
 
 def journeys(_):
@@ -63,7 +68,13 @@ def journeys(_):
     walk = np.repeat(np.arange(60), rng.integers(2, 15, 60))
     place = rng.normal(0, 0.05, (len(walk), 2)).cumsum(axis=0) % 1
     return pl.DataFrame(
-        {"trip": walk, "time": np.arange(len(walk)), "x": place[:, 0], "y": place[:, 1], "id": walk % 12}
+        {
+            "trip": walk,
+            "time": np.arange(len(walk)),
+            "x": place[:, 0],
+            "y": place[:, 1],
+            "id": walk % 12,
+        }
     )
 
 
@@ -87,11 +98,23 @@ def mechanisms():
         panel = {"domain": STATUS, "privacy": privacy, "unit": tr.User(column="id"), "horizon": 6}
         if privacy is not PURE:
             for near in (tr.AddRemove, tr.Replace):
-                common = {**panel, "neighbours": near, "people": None if near is tr.AddRemove else 100}
+                common = {
+                    **panel,
+                    "neighbours": near,
+                    "people": None if near is tr.AddRemove else 100,
+                }
                 cases[f"panel window {name} {near}"] = tr.PanelWindow(**common, window=2), people, 3
                 cases[f"panel cumulative {name} {near}"] = tr.PanelCumulative(**common), people, 3
-                cases[f"paper window {name} {near}"] = papers.panel_window(**common, window=2), people, 3
-                cases[f"paper cumulative {name} {near}"] = papers.panel_cumulative(**common), people, 3
+                cases[f"paper window {name} {near}"] = (
+                    papers.panel_window(**common, window=2),
+                    people,
+                    3,
+                )
+                cases[f"paper cumulative {name} {near}"] = (
+                    papers.panel_cumulative(**common),
+                    people,
+                    3,
+                )
         for unit in (person, window):
             whole = {"domain": BINS, "privacy": privacy, "unit": unit, "horizon": 100}
             whose = f"{name} {type(unit).__name__.lower()}"
@@ -101,7 +124,13 @@ def mechanisms():
             cases[f"budget_distribution {whose}"] = papers.budget_distribution(**whole), bins, 3
             cases[f"budget_absorption {whose}"] = papers.budget_absorption(**whole), bins, 3
         for unit in (event, tr.User(column="id")):
-            once = {"domain": SQUARE, "privacy": privacy, "unit": unit, "trajectory": "trip", "order": "time"}
+            once = {
+                "domain": SQUARE,
+                "privacy": privacy,
+                "unit": unit,
+                "trajectory": "trip",
+                "order": "time",
+            }
             whose = f"{name} {type(unit).__name__.lower()}"
             cases[f"trajectories {whose}"] = tr.Trajectories(**once), journeys, 1
             cases[f"paper trajectories {whose}"] = papers.trajectories(**once), journeys, 1
@@ -135,13 +164,27 @@ def _flat(found, part):
 
 def _add(found, values):
     found.update(str(values.shape).encode())
-    found.update(repr(values.tolist()).encode() if values.dtype == object else np.ascontiguousarray(values).tobytes())
+    found.update(
+        repr(values.tolist()).encode()
+        if values.dtype == object
+        else np.ascontiguousarray(values).tobytes()
+    )
 
 
 def processor():
-    """A digest of this machine's floating point: vector instructions differ in the last bit of exp, log and sums."""
+    """A digest of this machine's floating point: vector instructions differ in the last bit of exp,
+    log and sums.
+    """
     x = np.random.default_rng(0).random((64, 64)) + 0.5
-    parts = (np.exp(x), np.log(x), np.power(x, 1.7), np.sin(x), x @ x, x.sum(axis=0), np.linalg.solve(x, x[0]))
+    parts = (
+        np.exp(x),
+        np.log(x),
+        np.power(x, 1.7),
+        np.sin(x),
+        x @ x,
+        x.sum(axis=0),
+        np.linalg.solve(x, x[0]),
+    )
     return hashlib.blake2b(b"".join(part.tobytes() for part in parts), digest_size=8).hexdigest()
 
 

@@ -31,4 +31,7 @@ def test_a_release_is_as_it_was(name):
 @ELSEWHERE
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_a_release_is_the_same_from_pandas(name):
-    assert cases.digest(*MECHANISMS[name], engine=lambda frame: frame.to_pandas()) == GOLDEN["releases"][name]
+    assert (
+        cases.digest(*MECHANISMS[name], engine=lambda frame: frame.to_pandas())
+        == GOLDEN["releases"][name]
+    )

@@ -1,4 +1,6 @@
-"""Whatever the zone and the period: steps divide time, every question about them agrees, and so does reading times."""
+"""Whatever the zone and the period: steps divide time, every question about them agrees, and so
+does reading times.
+"""
 
 import calendar as months
 from contextlib import suppress
@@ -14,11 +16,23 @@ from tailrace import ConfigError
 from tailrace.calendar import Calendar
 from tailrace.domain.times import instants
 
-ZONES = ("UTC", "America/New_York", "Europe/Berlin", "Australia/Lord_Howe", "Pacific/Apia", "Asia/Kathmandu")
+ZONES = (
+    "UTC",
+    "America/New_York",
+    "Europe/Berlin",
+    "Australia/Lord_Howe",
+    "Pacific/Apia",
+    "Asia/Kathmandu",
+)
 UNITS = ("second", "minute", "hour", "day", "week", "month", "year")
 CHANGES = {  # wall clocks near which each zone changes its offset
     "UTC": ["2016-12-31T23:59:59"],
-    "America/New_York": ["2026-03-08T02:00", "2026-11-01T01:00", "2101-03-13T02:00", "1883-11-18T12:03:58"],
+    "America/New_York": [
+        "2026-03-08T02:00",
+        "2026-11-01T01:00",
+        "2101-03-13T02:00",
+        "1883-11-18T12:03:58",
+    ],
     "Europe/Berlin": ["2026-03-29T02:00", "2026-10-25T02:00", "1893-04-01T00:00"],
     "Australia/Lord_Howe": ["2026-04-05T01:30", "2026-10-04T02:00"],
     "Pacific/Apia": ["2011-12-30T00:00", "2011-12-30T23:00", "2012-04-01T03:00"],
@@ -33,7 +47,9 @@ def walls(zone, first=datetime(1, 1, 1), last=datetime(9999, 12, 31)):
     near = st.sampled_from(CHANGES[zone]).map(datetime.fromisoformat)
     shift = st.timedeltas(timedelta(hours=-30), timedelta(hours=30))
     coarse = shift.map(lambda shift: timedelta(minutes=shift // timedelta(minutes=1)))
-    return st.datetimes(first, last) | st.builds(lambda wall, shift: wall + shift, near, coarse | shift)
+    return st.datetimes(first, last) | st.builds(
+        lambda wall, shift: wall + shift, near, coarse | shift
+    )
 
 
 @st.composite
@@ -51,7 +67,9 @@ def calendars(draw):
 
 def us(moments):
     """Aware datetimes as datetime64[us]."""
-    return np.array([(moment - EPOCH) // timedelta(microseconds=1) for moment in moments], dtype="M8[us]")
+    return np.array(
+        [(moment - EPOCH) // timedelta(microseconds=1) for moment in moments], dtype="M8[us]"
+    )
 
 
 @st.composite
@@ -80,7 +98,9 @@ def expected_begin(calendar, step):
     if unit in ("month", "year"):
         month = start.year * 12 + start.month - 1 + passed * (12 if unit == "year" else 1)
         year, month = month // 12, month % 12 + 1
-        wall = start.replace(year=year, month=month, day=min(start.day, months.monthrange(year, month)[1]))
+        wall = start.replace(
+            year=year, month=month, day=min(start.day, months.monthrange(year, month)[1])
+        )
         return wall.replace(tzinfo=zone).astimezone(UTC)
     if unit in ("day", "week"):
         return (start + timedelta(**{f"{unit}s": passed})).replace(tzinfo=zone).astimezone(UTC)
@@ -96,7 +116,9 @@ def test_steps_begin_where_python_says(calendar, step):
 def test_steps_divide_time(calendar, step):
     assert calendar.begin(step) <= calendar.end(step) == calendar.begin(step + 1)
     count, unit = calendar.grace.split()
-    assert calendar.closes(step) - calendar.end(step) == timedelta(**{unit.removesuffix("s") + "s": int(count)})
+    assert calendar.closes(step) - calendar.end(step) == timedelta(
+        **{unit.removesuffix("s") + "s": int(count)}
+    )
 
 
 @settings(max_examples=300)
@@ -143,12 +165,23 @@ def stamps(draw):
     timezone = draw(zones)
 
     def write(wall, separator, digits, offset, blanks):
-        text = wall.isoformat(sep=separator, timespec=digits) + offset if digits else wall.date().isoformat()
+        text = (
+            wall.isoformat(sep=separator, timespec=digits) + offset
+            if digits
+            else wall.date().isoformat()
+        )
         return blanks + text + blanks
 
     offsets = st.sampled_from(["", "", "", "Z", "+02:00", "-0930", "+14", "-00:00", "+23:59"])
     digits = st.sampled_from(["", "hours", "minutes", "seconds", "milliseconds", "microseconds"])
-    texts = st.builds(write, walls(timezone), st.sampled_from("T "), digits, offsets, st.sampled_from(["", " ", "\t "]))
+    texts = st.builds(
+        write,
+        walls(timezone),
+        st.sampled_from("T "),
+        digits,
+        offsets,
+        st.sampled_from(["", " ", "\t "]),
+    )
     return timezone, draw(st.lists(texts, min_size=1, max_size=20))
 
 
@@ -188,7 +221,9 @@ def test_numbers_out_of_range_are_not_read_and_no_others(texts, timezone):
 
 @settings(max_examples=300)
 @given(
-    st.lists(st.text(st.characters(exclude_categories=["Cs"])) | digits | st.none(), max_size=20), zones, st.booleans()
+    st.lists(st.text(st.characters(exclude_categories=["Cs"])) | digits | st.none(), max_size=20),
+    zones,
+    st.booleans(),
 )
 def test_any_text_is_a_time_or_none(texts, timezone, german):
     series = pl.Series(texts, dtype=pl.String)
@@ -209,15 +244,25 @@ FORMATS = [
 
 
 @settings(max_examples=300)
-@given(zones, st.sampled_from(FORMATS), st.datetimes(datetime(1970, 1, 1), datetime(2068, 12, 31)), st.booleans())
+@given(
+    zones,
+    st.sampled_from(FORMATS),
+    st.datetimes(datetime(1970, 1, 1), datetime(2068, 12, 31)),
+    st.booleans(),
+)
 def test_a_format_reads_what_python_reads(timezone, form, wall, zoned):
-    form, text = (f"{form} %z", f"{wall.strftime(form)} -0330") if zoned else (form, wall.strftime(form))
+    form, text = (
+        (f"{form} %z", f"{wall.strftime(form)} -0330") if zoned else (form, wall.strftime(form))
+    )
     moment = datetime.strptime(text, form)
     found = instants(pl.Series([text]), timezone=timezone, format=form)
     assert found.view(np.int64).tolist() == [expected_instant(moment.isoformat(), timezone)]
 
 
-@given(st.text(st.characters(exclude_categories=["Cs"])).map(lambda rest: "%Y %m %d" + rest), st.text("0123456789 :%"))
+@given(
+    st.text(st.characters(exclude_categories=["Cs"])).map(lambda rest: "%Y %m %d" + rest),
+    st.text("0123456789 :%"),
+)
 def test_any_format_is_used_or_refused(form, text):
     with suppress(ConfigError):
         assert len(instants(pl.Series([text]), timezone="UTC", format=form)) == 1

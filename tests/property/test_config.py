@@ -1,4 +1,6 @@
-"""Configurations that nobody meant to write: each loads, or is refused in one sentence that says where."""
+"""Configurations that nobody meant to write: each loads, or is refused in one sentence that says
+where.
+"""
 
 import json
 import re
@@ -9,7 +11,18 @@ from pathlib import Path
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tailrace import ApproxDP, Categorical, ConfigError, Event, HistogramStream, Integer, PureDP, Real, Schema, User
+from tailrace import (
+    ApproxDP,
+    Categorical,
+    ConfigError,
+    Event,
+    HistogramStream,
+    Integer,
+    PureDP,
+    Real,
+    Schema,
+    User,
+)
 from tailrace.calendar import Calendar
 from tailrace.config import load
 from tailrace.config.lines import locate
@@ -72,9 +85,25 @@ values = st.one_of(
     letters.map(lambda text: json.dumps(text, ensure_ascii=False).replace("\x7f", "")),
     st.integers(-(2**70), 2**70).map(str),
     st.floats().map(str),
-    st.sampled_from(["true", "[]", "{}", '""', "[[1]]", '["a", 1]', "[[], {}]", "[nan, inf]", "1e400", "0x7f"]),
-    st.sampled_from(["2026-01-01", "07:30:00", "1979-05-27T00:32:00-07:00", '{ kind = "Event" }', '{ kind = "Best" }']),
-    st.sampled_from(['{ kind = "KaryTree" }', '{ kind = "Simple", privacy = 1 }', '{ kind = "User", column = "a" }']),
+    st.sampled_from(
+        ["true", "[]", "{}", '""', "[[1]]", '["a", 1]', "[[], {}]", "[nan, inf]", "1e400", "0x7f"]
+    ),
+    st.sampled_from(
+        [
+            "2026-01-01",
+            "07:30:00",
+            "1979-05-27T00:32:00-07:00",
+            '{ kind = "Event" }',
+            '{ kind = "Best" }',
+        ]
+    ),
+    st.sampled_from(
+        [
+            '{ kind = "KaryTree" }',
+            '{ kind = "Simple", privacy = 1 }',
+            '{ kind = "User", column = "a" }',
+        ]
+    ),
 )
 
 
@@ -84,7 +113,9 @@ def attempt(text):
         file = Path(folder) / "stream.toml"
         file.write_bytes(text if isinstance(text, bytes) else text.encode())
         found = _result(file)
-        assert isinstance(found, Config) or (SENTENCE.fullmatch(found) and folder not in found), found
+        assert isinstance(found, Config) or (SENTENCE.fullmatch(found) and folder not in found), (
+            found
+        )
         return found
 
 
@@ -103,7 +134,13 @@ def cut_up(draw):
         start = draw(st.integers(0, len(text)))
         end = min(len(text), start + draw(st.integers(0, 12)))
         piece = draw(
-            st.one_of(st.just(""), letters, words, st.sampled_from("[]{}=\"'.,#\n\\\r"), st.just(text[start:end] * 2))
+            st.one_of(
+                st.just(""),
+                letters,
+                words,
+                st.sampled_from("[]{}=\"'.,#\n\\\r"),
+                st.just(text[start:end] * 2),
+            )
         )
         text = text[:start] + piece + text[end:]
     return text
@@ -138,7 +175,12 @@ KEYS = sorted((path for path in locate(WARD) if isinstance(path[-1], str)), key=
 
 
 @settings(max_examples=200)
-@given(st.sampled_from([line for line, text in enumerate(LINES) if re.match(r'[\w"]+ = .*[^[]$', text)]), values)
+@given(
+    st.sampled_from(
+        [line for line, text in enumerate(LINES) if re.match(r'[\w"]+ = .*[^[]$', text)]
+    ),
+    values,
+)
 def test_a_value_that_does_not_fit_has_a_line(line, value):
     key = LINES[line].split(" = ")[0]
     found = attempt("\n".join([*LINES[:line], f"{key} = {value}", *LINES[line + 1 :]]))
@@ -148,7 +190,9 @@ def test_a_value_that_does_not_fit_has_a_line(line, value):
 @settings(max_examples=150)
 @given(st.data())
 def test_a_value_inside_a_table_that_does_not_fit_has_a_line(data):
-    line = data.draw(st.sampled_from([line for line, text in enumerate(LINES) if "{" in text and "}" in text]))
+    line = data.draw(
+        st.sampled_from([line for line, text in enumerate(LINES) if "{" in text and "}" in text])
+    )
     pairs = re.findall(r'\w+ = (?:\[[^]]*\]|"[^"]*"|[^,}\s]+)', LINES[line].partition("{")[2])
     pair = data.draw(st.sampled_from(pairs))
     changed = LINES[line].replace(pair, f"{pair.split(' = ')[0]} = {data.draw(values)}")
@@ -157,7 +201,10 @@ def test_a_value_inside_a_table_that_does_not_fit_has_a_line(data):
 
 
 @settings(max_examples=200)
-@given(st.sampled_from([line for line, text in enumerate(LINES) if re.match(r"\w+ = .*[^[]$", text)]), names)
+@given(
+    st.sampled_from([line for line, text in enumerate(LINES) if re.match(r"\w+ = .*[^[]$", text)]),
+    names,
+)
 def test_a_key_that_is_unknown_has_its_line(line, name):
     written = json.dumps(name, ensure_ascii=False).replace("\x7f", "\\u007f")
     value = LINES[line].partition(" = ")[2]
@@ -165,7 +212,10 @@ def test_a_key_that_is_unknown_has_its_line(line, name):
     table = next(text for text in reversed(LINES[:line]) if text.startswith("["))
     known = {path[-1] for path in KEYS}
     if table != "[schema]" and name not in known:
-        assert f"stream.toml, line {line + 1}: {table} has no key '" in found or "needs the key 'kind'" in found
+        assert (
+            f"stream.toml, line {line + 1}: {table} has no key '" in found
+            or "needs the key 'kind'" in found
+        )
 
 
 @st.composite
@@ -174,14 +224,26 @@ def documents(draw):
     bare = st.sampled_from("abcd")
     key = st.one_of(bare, st.sampled_from(['"x.y"', "'#z'", '"]"', '"\\u00e9\\""', "' '"]))
     text = st.sampled_from(
-        ['"#"', "'\"'", '"""\n[a]\n"" b = 1"""', "'''\n'']\n'''", '"""q"""""', '""', "''", '"\\\\"', '"\\"]"']
+        [
+            '"#"',
+            "'\"'",
+            '"""\n[a]\n"" b = 1"""',
+            "'''\n'']\n'''",
+            '"""q"""""',
+            '""',
+            "''",
+            '"\\\\"',
+            '"\\"]"',
+        ]
     )
     plain = st.one_of(text, st.sampled_from(["1", "-2.5e3", "true", "2026-01-01 10:00:00", "inf"]))
     gap = st.sampled_from(["", " ", "\n", "\n  # ], }\n", "\t"])
 
     def listed(inner):
         return st.builds(
-            lambda items, g, comma: f"[{g}" + f"{g},{g}".join(items) + (f"{g},{g}" if items and comma else "") + "]",
+            lambda items, g, comma: (
+                f"[{g}" + f"{g},{g}".join(items) + (f"{g},{g}" if items and comma else "") + "]"
+            ),
             st.lists(inner, max_size=3),
             gap,
             st.booleans(),
@@ -193,13 +255,23 @@ def documents(draw):
 
     value = st.recursive(plain, lambda inner: st.one_of(listed(inner), inline(inner)), max_leaves=8)
     dotted = st.lists(key, min_size=1, max_size=3).map(draw(st.sampled_from([".", " . "])).join)
-    header = st.builds(lambda path, twice: f"[[{path}]]" if twice else f"[ {path} ]", dotted, st.booleans())
+    header = st.builds(
+        lambda path, twice: f"[[{path}]]" if twice else f"[ {path} ]", dotted, st.booleans()
+    )
     pair = st.builds(lambda path, written: f"{path} = {written}", dotted, value)
-    return draw(st.sampled_from(["\n", "\n\n", " # [a]\n"])).join(draw(st.lists(st.one_of(pair, header), max_size=10)))
+    return draw(st.sampled_from(["\n", "\n\n", " # [a]\n"])).join(
+        draw(st.lists(st.one_of(pair, header), max_size=10))
+    )
 
 
 def paths(value, above=()):
-    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    items = (
+        value.items()
+        if isinstance(value, dict)
+        else enumerate(value)
+        if isinstance(value, list)
+        else ()
+    )
     for key, part in items:
         yield (*above, key)
         yield from paths(part, (*above, key))
@@ -219,7 +291,9 @@ def test_every_path_of_a_document_has_its_line(text):
             assert path[-1] in lines[line - 1]
 
 
-epsilons = st.one_of(st.fractions("1/1000", 20), st.decimals("0.001", 20, places=3), st.floats(0.001, 20))
+epsilons = st.one_of(
+    st.fractions("1/1000", 20), st.decimals("0.001", 20, places=3), st.floats(0.001, 20)
+)
 sets = st.lists(letters, min_size=1, max_size=4, unique=True)
 policies = st.sampled_from(["drop", "clip", "other"])
 numbers = st.floats(-1e300, 1e300)
@@ -238,10 +312,16 @@ calendars = st.builds(
     grace=st.sampled_from(["0 hours", "1 day"]),
     late=st.sampled_from([None, "next", "drop"]),
 )
-timed = st.fixed_dictionaries({"time": names}, optional={"format": names.map(lambda name: f"%d {name}")})
+timed = st.fixed_dictionaries(
+    {"time": names}, optional={"format": names.map(lambda name: f"%d {name}")}
+)
 sources = st.one_of(
-    st.tuples(st.just({"kind": "Folder", "files": "*.csv"}), st.fixed_dictionaries({"path": names}), timed),
-    st.tuples(st.just({"kind": "Folder", "name": "%Y-%m-%d.csv"}), st.fixed_dictionaries({"path": names})),
+    st.tuples(
+        st.just({"kind": "Folder", "files": "*.csv"}), st.fixed_dictionaries({"path": names}), timed
+    ),
+    st.tuples(
+        st.just({"kind": "Folder", "name": "%Y-%m-%d.csv"}), st.fixed_dictionaries({"path": names})
+    ),
     st.tuples(st.just({"kind": "Lines"}), timed),
     st.tuples(
         st.just({"kind": "SqlTable", "url": "postgresql://host/ward"}),
@@ -267,7 +347,9 @@ sources = st.one_of(
 def test_what_is_written_is_read_back(
     population, epsilon, delta, unit, horizon, deletes, columns, calendar, source, sinks
 ):
-    repeated = source["kind"] == "Lines" or (source["kind"] == "SqlTable" and "arrived" not in source)
+    repeated = source["kind"] == "Lines" or (
+        source["kind"] == "SqlTable" and "arrived" not in source
+    )
     if repeated and calendar.late == "next":
         calendar = Calendar(**{**vars(calendar), "late": None})
     answers = Answers(
@@ -281,13 +363,17 @@ def test_what_is_written_is_read_back(
         attributes=tuple(columns.items()),
         calendar=calendar,
         source=source,
-        sinks=tuple({"kind": "SqlTable", "url": "sqlite:////out.db", "table": table} for table in sinks),
+        sinks=tuple(
+            {"kind": "SqlTable", "url": "sqlite:////out.db", "table": table} for table in sinks
+        ),
     )
     config = attempt(write(answers))
     assert isinstance(config, Config), config
     assert config.mechanism == HistogramStream(
         domain=Schema(**columns),
-        privacy=PureDP(epsilon=epsilon) if delta is None else ApproxDP(epsilon=epsilon, delta=delta),
+        privacy=PureDP(epsilon=epsilon)
+        if delta is None
+        else ApproxDP(epsilon=epsilon, delta=delta),
         unit=unit,
         horizon=horizon,
         deletes=deletes,

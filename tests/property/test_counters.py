@@ -1,4 +1,6 @@
-"""What holds for every stream: sums without noise, order of rows, splitting of rows, restarts of the process."""
+"""What holds for every stream: sums without noise, order of rows, splitting of rows, restarts of
+the process.
+"""
 
 import numpy as np
 from hypothesis import given, settings
@@ -6,7 +8,16 @@ from hypothesis import strategies as st
 
 from tailrace import ZCDP, Noise, PureDP
 from tailrace.checks import Spy
-from tailrace.counters import BinaryTree, Block, Hybrid, KaryTree, Simple, SqrtToeplitz, Unbounded, UnboundedBlock
+from tailrace.counters import (
+    BinaryTree,
+    Block,
+    Hybrid,
+    KaryTree,
+    Simple,
+    SqrtToeplitz,
+    Unbounded,
+    UnboundedBlock,
+)
 from tailrace.storage.codec import pack, unpack
 
 PURE, ZERO = PureDP(epsilon=1), ZCDP(rho=0.5)
@@ -27,7 +38,9 @@ def counters(draw):
                     privacy=PURE,
                     horizon=horizon,
                 ),
-                KaryTree(arity=draw(st.integers(2, 6)), subtract=False, privacy=ZERO, horizon=horizon),
+                KaryTree(
+                    arity=draw(st.integers(2, 6)), subtract=False, privacy=ZERO, horizon=horizon
+                ),
                 UnboundedBlock(privacy=PURE, squares=draw(st.booleans()), horizon=horizon),
                 Hybrid(privacy=PURE, first=draw(st.integers(1, 5)), horizon=horizon),
                 SqrtToeplitz(privacy=ZERO, horizon=horizon),
@@ -43,7 +56,9 @@ def runs(draw):
     counter, rows = draw(counters()), draw(st.integers(1, 5))
     count = st.integers(-(10**6), 10**6)
     some = st.sets(st.integers(0, rows - 1)).map(sorted)
-    feed = some.flatmap(lambda fed: st.tuples(st.just(fed), st.lists(count, min_size=len(fed), max_size=len(fed))))
+    feed = some.flatmap(
+        lambda fed: st.tuples(st.just(fed), st.lists(count, min_size=len(fed), max_size=len(fed)))
+    )
     return counter, rows, draw(st.lists(feed, max_size=counter.horizon))
 
 
@@ -75,7 +90,11 @@ def test_saving_and_loading_between_steps_changes_nothing(run):
     counter, rows, steps = run
     _, straight = play(counter, rows, steps, Noise.insecure(1))
     _, resumed = play(
-        counter, rows, steps, Noise.insecure(1), between=lambda state: unpack(pack(state), like=counter.init(0))
+        counter,
+        rows,
+        steps,
+        Noise.insecure(1),
+        between=lambda state: unpack(pack(state), like=counter.init(0)),
     )
     assert all(np.array_equal(a, b) for a, b in zip(straight, resumed, strict=True))
 
@@ -92,7 +111,9 @@ def test_the_order_of_rows_does_not_matter_without_noise(run):
 @settings(max_examples=100, deadline=None)
 @given(counters(), st.data())
 def test_variance_is_symmetric_zero_on_the_diagonal_and_obeys_the_triangle(counter, data):
-    """Standard deviations of differences are a metric: the noise of t - s is that of t - r and r - s together."""
+    """Standard deviations of differences are a metric: the noise of t - s is that of t - r and r -
+    s together.
+    """
     r, s, t = (data.draw(st.integers(0, counter.horizon)) for _ in range(3))
     deviation = lambda a, b: float(np.sqrt(counter.variance(a, b)))  # noqa: E731
     assert deviation(s, t) == deviation(t, s)

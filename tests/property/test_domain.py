@@ -1,4 +1,6 @@
-"""Whatever the content, both ways of counting agree, counts add up, and decoding leads back to the cell."""
+"""Whatever the content, both ways of counting agree, counts add up, and decoding leads back to the
+cell.
+"""
 
 import math
 
@@ -20,20 +22,28 @@ outside = st.sampled_from(["drop", "clip", "other"])
 known = st.sampled_from(["drop", "other"])
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=3)
 
-integers = st.builds(lambda a, b, out: Integer(min(a, b), max(a, b), outside=out), small, small, outside)
+integers = st.builds(
+    lambda a, b, out: Integer(min(a, b), max(a, b), outside=out), small, small, outside
+)
 edges = st.one_of(
     st.lists(st.one_of(small.map(float), finite), min_size=2, max_size=9, unique=True),
     st.lists(st.sampled_from([-0.5, 0.1, 0.2, 0.3, 1.0, 7.5]), min_size=2, max_size=6, unique=True),
 )
 reals = st.builds(lambda e, out: Real(edges=sorted(e), outside=out), edges, outside)
 words = st.builds(
-    lambda v, out: Categorical(v, outside=out), st.lists(texts, min_size=1, max_size=5, unique=True), known
+    lambda v, out: Categorical(v, outside=out),
+    st.lists(texts, min_size=1, max_size=5, unique=True),
+    known,
 )
 members = st.builds(
-    lambda v, out: Categorical(v, outside=out), st.lists(small, min_size=1, max_size=5, unique=True), known
+    lambda v, out: Categorical(v, outside=out),
+    st.lists(small, min_size=1, max_size=5, unique=True),
+    known,
 )
 flags = st.builds(
-    lambda v, out: Categorical(v, outside=out), st.sampled_from([[True], [False, True], [True, False]]), known
+    lambda v, out: Categorical(v, outside=out),
+    st.sampled_from([[True], [False, True], [True, False]]),
+    known,
 )
 schemas = st.lists(st.one_of(integers, reals, words, members, flags), min_size=1, max_size=4).map(
     lambda attributes: Schema(**{f"c{i}": attribute for i, attribute in enumerate(attributes)})
@@ -47,7 +57,9 @@ def boxes(draw):
     high = [a + draw(st.floats(1e-3, 1e6)) for a in low]
     cells, out = draw(st.sampled_from([1, 2, 7, 64, 1024])), draw(st.sampled_from(["drop", "clip"]))
     try:
-        return Box(low=low, high=high, columns=[f"c{i}" for i in range(sides)], cells=cells, outside=out)
+        return Box(
+            low=low, high=high, columns=[f"c{i}" for i in range(sides)], cells=cells, outside=out
+        )
     except ConfigError:
         assume(False)
 
@@ -66,10 +78,19 @@ def columns(codes, draw, rows):
         else:
             near = attribute.edges if isinstance(attribute, Real) else (0.0, -0.5, 1.0)
             if attribute is None:
-                near = (codes.low[number], codes.high[number], math.nextafter(codes.high[number], math.inf))
-            values = st.one_of(small.map(float), st.sampled_from(near), st.floats(-20, 20), st.floats())
+                near = (
+                    codes.low[number],
+                    codes.high[number],
+                    math.nextafter(codes.high[number], math.inf),
+                )
+            values = st.one_of(
+                small.map(float), st.sampled_from(near), st.floats(-20, 20), st.floats()
+            )
             kind = pa.float64()
-        yield column, pa.array(draw(st.lists(st.none() | values, min_size=rows, max_size=rows)), kind)
+        yield (
+            column,
+            pa.array(draw(st.lists(st.none() | values, min_size=rows, max_size=rows)), kind),
+        )
 
 
 @st.composite
@@ -83,7 +104,11 @@ def frames(table):
     pd, pl, duckdb = (pytest.importorskip(name) for name in ("pandas", "polars", "duckdb"))
     frame = pl.DataFrame({name: pl.from_arrow(table[name]) for name in table.column_names})
     yield from (table, frame, frame.lazy(), duckdb.from_arrow(table))
-    yield from (table.to_pandas(), table.to_pandas(types_mapper=pd.ArrowDtype), table.to_pandas().astype(object))
+    yield from (
+        table.to_pandas(),
+        table.to_pandas(types_mapper=pd.ArrowDtype),
+        table.to_pandas().astype(object),
+    )
 
 
 @settings(max_examples=150, deadline=None)
@@ -97,7 +122,9 @@ def test_expression_and_kernel_agree_on_every_engine(batch):
         if isinstance(rows, nw.DataFrame):
             assert codes.cells(rows).tolist() == expected
         if not rows.implementation.is_pandas() or "object" not in map(str, frame.dtypes):
-            cells = rows.select(codes.cell(rows).fill_null(-1).alias("cell")).lazy().collect()["cell"]
+            cells = (
+                rows.select(codes.cell(rows).fill_null(-1).alias("cell")).lazy().collect()["cell"]
+            )
             assert cells.to_numpy().tolist() == expected
 
 
@@ -106,7 +133,9 @@ def test_expression_and_kernel_agree_on_every_engine(batch):
 def test_counting_adds_up_over_any_partition(batch, data):
     codes, table = batch
     plan = Plan(codes)
-    parts = np.array(data.draw(st.lists(st.integers(0, 2), min_size=len(table), max_size=len(table))), int)
+    parts = np.array(
+        data.draw(st.lists(st.integers(0, 2), min_size=len(table), max_size=len(table))), int
+    )
     split = sum(plan.count(table.filter(pa.array(parts == part, pa.bool_()))) for part in range(3))
     assert split.tolist() == plan.count(table).tolist()
     assert plan.count(table).sum() == (codes.cells(nw.from_native(table)) >= 0).sum()
@@ -120,8 +149,15 @@ def test_what_is_decoded_lies_in_its_cell(codes, seed):
     decoded = codes.decode(cells, rng)
     assert list(decoded) == list(codes.columns)
     pl = pytest.importorskip("polars")
-    types = {nw.String(): pl.String, nw.Int64(): pl.Int64, nw.Boolean(): pl.Boolean, nw.Float64(): pl.Float64}
-    frame = pl.DataFrame({name: pl.Series(v.tolist(), dtype=types[codes.types[name]]) for name, v in decoded.items()})
+    types = {
+        nw.String(): pl.String,
+        nw.Int64(): pl.Int64,
+        nw.Boolean(): pl.Boolean,
+        nw.Float64(): pl.Float64,
+    }
+    frame = pl.DataFrame(
+        {name: pl.Series(v.tolist(), dtype=types[codes.types[name]]) for name, v in decoded.items()}
+    )
     assert codes.cells(nw.from_native(frame)).tolist() == cells.tolist()
 
 

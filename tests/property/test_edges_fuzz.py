@@ -1,7 +1,9 @@
-"""Fuzzed input through the real edges: content follows the declared policy, a wrong shape is one sentence, nothing else is seen.
+"""Fuzzed input through the real edges: content follows the declared policy, a wrong shape is one
+sentence, nothing else is seen.
 
-The policy is written down once more here, in plain Python, cell by cell. More than 2,000 cases: most through the sources and the
-plan, 300 through the whole command line with so little noise that the releases show what was counted.
+The policy is written down once more here, in plain Python, cell by cell. More than 2,000 cases:
+most through the sources and the plan, 300 through the whole command line with so little noise that
+the releases show what was counted.
 """
 
 import contextlib
@@ -38,7 +40,9 @@ COLUMNS = ("sex", "age", "height", "smokes")
 EVERY = (*COLUMNS, "day", "op", "note")
 SEXES, AGES, EDGES = ["f", "m"], 6, [0.0, 1.0, 2.5]
 TRUE, FALSE = {"true", "t", "yes", "y"}, {"false", "f", "no", "n"}
-BLANKS = " \t\n\v\f\r\x85\u00a0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
+BLANKS = " \t\n\v\f\r\x85\u00a0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(
+    map(chr, range(0x2000, 0x200B))
+)
 POLICIES = [
     dict(zip(COLUMNS, outside, strict=True))
     for outside in (
@@ -59,7 +63,9 @@ def number(text):
     if text.lower() in ("true", "false"):
         return float(text.lower() == "true")
     try:
-        return float(text) if text.isascii() and not set(text) & set("_\x1c\x1d\x1e\x1f") else math.nan
+        return (
+            float(text) if text.isascii() and not set(text) & set("_\x1c\x1d\x1e\x1f") else math.nan
+        )
     except ValueError:
         return math.nan
 
@@ -71,7 +77,10 @@ def code(column, text, policy):
         bare = "f" if bare in ("false", "False", "FALSE") else bare  # a reader may make false of f
         return SEXES.index(bare) if bare in SEXES else 2 if other else None
     if column == "smokes":
-        true, false = bare.lower() in TRUE or number(bare) == 1, bare.lower() in FALSE or number(bare) == 0
+        true, false = (
+            bare.lower() in TRUE or number(bare) == 1,
+            bare.lower() in FALSE or number(bare) == 0,
+        )
         return 0 if true else 1 if false else 2 if other else None
     value, high = number(bare), AGES - 1 if column == "age" else EDGES[-1]
     if policy[column] == "clip" and not math.isnan(value):
@@ -79,14 +88,20 @@ def code(column, text, policy):
         value = math.floor(value) if column == "age" else value
     if not 0 <= value <= high or (column == "age" and value % 1):
         return (AGES if column == "age" else len(EDGES) - 1) if other else None
-    return int(value) if column == "age" else min(sum(value >= edge for edge in EDGES), len(EDGES) - 1) - 1
+    return (
+        int(value)
+        if column == "age"
+        else min(sum(value >= edge for edge in EDGES), len(EDGES) - 1) - 1
+    )
 
 
 def step(text):
     """The step that a time lies in; 0 where there is none."""
     bare = (text or "").strip(BLANKS)
     try:
-        moment = datetime.fromisoformat(bare if bare.isascii() and re.match(r"\d{4}-\d\d-\d\d", bare) else "")
+        moment = datetime.fromisoformat(
+            bare if bare.isascii() and re.match(r"\d{4}-\d\d-\d\d", bare) else ""
+        )
         moment = moment.replace(tzinfo=ZONE) if moment.tzinfo is None else moment
         return max((moment.astimezone(UTC).astimezone(ZONE).date() - date(2025, 12, 31)).days, 0)
     except (ValueError, OverflowError):
@@ -134,7 +149,15 @@ signs = [
     "\\",
     "=1+1",
 ]
-marks = [MARK, f" {MARK}", f'"{MARK}', f"{MARK}," * 3, f"{MARK};{MARK}", f"{MARK}\t1", MARK * 20_000]
+marks = [
+    MARK,
+    f" {MARK}",
+    f'"{MARK}',
+    f"{MARK}," * 3,
+    f"{MARK};{MARK}",
+    f"{MARK}\t1",
+    MARK * 20_000,
+]
 odd = st.sampled_from(signs + marks) | st.text(st.characters(codec="utf-8"), max_size=5)
 extremes = [
     "nan",
@@ -153,7 +176,10 @@ extremes = [
     "2.50",
 ]
 amounts = st.one_of(
-    st.sampled_from(extremes), st.floats().map(repr), st.integers(-(2**70), 2**70).map(str), st.integers(0, 6).map(str)
+    st.sampled_from(extremes),
+    st.floats().map(repr),
+    st.integers(-(2**70), 2**70).map(str),
+    st.integers(0, 6).map(str),
 )
 offsets = st.integers(-56, 56).map(lambda quarters: timezone(timedelta(minutes=15 * quarters)))
 moments = st.builds(
@@ -171,14 +197,22 @@ strange = [
     "0001-01-01",
 ]
 strange += ["20260101", "1.1.2026", "2026-01-01T24:00", "soon", "2026-1-1", "1767225600", ""]
-times = st.one_of(moments, st.dates(date(2025, 12, 31), date(2026, 1, 4)).map(str), st.sampled_from(strange))
+times = st.one_of(
+    moments, st.dates(date(2025, 12, 31), date(2026, 1, 4)).map(str), st.sampled_from(strange)
+)
 READABLE = {
     "sex": st.sampled_from(["f", "m", " f", "m\t"]),
     "age": st.sampled_from(["0", "3", "5.0", " 2", "1e0", "05"]),
     "height": st.sampled_from(["0", "0.5", "1", "2.50", "1e-3", "-0", "+1.7"]),
     "smokes": st.sampled_from(["true", "No", "1", "0.0", "Y", "F"]),
     "day": st.sampled_from(
-        ["2026-01-01", "2026-01-02 12:30", "2026-01-01T23:30Z", "2025-12-31T23:00:00Z", "2026-01-03"]
+        [
+            "2026-01-01",
+            "2026-01-02 12:30",
+            "2026-01-01T23:30Z",
+            "2025-12-31T23:00:00Z",
+            "2026-01-03",
+        ]
     ),
     "op": st.sampled_from(["insert", "Insert ", "delete"]),
     "note": st.sampled_from(marks),
@@ -205,11 +239,15 @@ def tables(draw):
 @st.composite
 def csv_files(draw):
     """Rows as programs write them, and as they are to be read."""
-    rows = [{name: re.sub("[\r\n]", " ", text) for name, text in row.items()} for row in draw(tables())]
+    rows = [
+        {name: re.sub("[\r\n]", " ", text) for name, text in row.items()} for row in draw(tables())
+    ]
     names, out = draw(st.permutations(EVERY)), io.StringIO()
     quoting = draw(st.sampled_from([csv.QUOTE_MINIMAL, csv.QUOTE_ALL]))
     end = draw(st.sampled_from(["\n", "\r\n", "\n\n"]))
-    writer = csv.writer(out, delimiter=draw(st.sampled_from(",;\t")), quoting=quoting, lineterminator=end)
+    writer = csv.writer(
+        out, delimiter=draw(st.sampled_from(",;\t")), quoting=quoting, lineterminator=end
+    )
     writer.writerows([names, *([row[name] for name in names] for row in rows)])
     start, text = draw(st.sampled_from(["", "\ufeff"])), out.getvalue()
     return rows, (start + (text if draw(st.booleans()) else text.rstrip("\r\n"))).encode()
@@ -220,7 +258,11 @@ def parquet_files(draw):
     """The same with columns of any type that may hold what is wanted."""
     rows = draw(tables())
     columns = {name: pl.Series([row[name] for row in rows], dtype=pl.String) for name in EVERY}
-    kind = draw(st.sampled_from([pl.Float64, pl.Float32, pl.Int64, pl.Int8, pl.UInt16, pl.Decimal(20, 2), pl.Null]))
+    kind = draw(
+        st.sampled_from(
+            [pl.Float64, pl.Float32, pl.Int64, pl.Int8, pl.UInt16, pl.Decimal(20, 2), pl.Null]
+        )
+    )
     for name in draw(st.sets(st.sampled_from(["age", "height"]))):
         columns[name] = columns[name].str.strip_chars().cast(kind, strict=False)
     if draw(st.booleans()):
@@ -229,25 +271,38 @@ def parquet_files(draw):
         columns["day"] = columns["day"].str.to_datetime("%Y-%m-%dT%H:%M:%S%.f", strict=False)
     frame, buffer = pl.DataFrame(columns), io.BytesIO()
     frame.write_parquet(buffer)
-    held = [{name: None if cell is None else str(cell) for name, cell in row.items()} for row in frame.to_dicts()]
+    held = [
+        {name: None if cell is None else str(cell) for name, cell in row.items()}
+        for row in frame.to_dicts()
+    ]
     return held, buffer.getvalue()
 
 
 values = st.one_of(
-    st.none(), st.booleans(), st.integers(), st.floats(), odd, st.sampled_from(["\ud800", [MARK], {"a": MARK}])
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.floats(),
+    odd,
+    st.sampled_from(["\ud800", [MARK], {"a": MARK}]),
 )
 
 
 @st.composite
 def json_lines(draw):
-    """Objects of any values, with lines between them that are none, and the texts that they stand for."""
+    """Objects of any values, with lines between them that are none, and the texts that they stand
+    for.
+    """
     rows = [{name: _valued(text) for name, text in row.items()} for row in draw(tables())]
     rows = [row | {name: draw(values) for name in draw(spoiled)} for row in rows]
     for row in rows:
         for name in draw(spoiled)[:1]:
             del row[name]
     junk = draw(
-        st.lists(st.sampled_from(["", " ", "[]", "{", "7", MARK, '"f"', "{}x", "\x00", "[" * 5000]), max_size=2)
+        st.lists(
+            st.sampled_from(["", " ", "[]", "{", "7", MARK, '"f"', "{}x", "\x00", "[" * 5000]),
+            max_size=2,
+        )
     )
     read = [{name: _written(row.get(name)) for name in (*COLUMNS, "day")} for row in rows]
     return read, "\n".join(draw(st.permutations([*map(json.dumps, rows), *junk]))).encode()
@@ -273,7 +328,9 @@ def _written(value):
 def place():
     """A folder in memory where there is one: every case writes durably."""
     memory = Path("/dev/shm")
-    with tempfile.TemporaryDirectory(prefix="tailrace-fuzz-", dir=memory if memory.is_dir() else None) as folder:
+    with tempfile.TemporaryDirectory(
+        prefix="tailrace-fuzz-", dir=memory if memory.is_dir() else None
+    ) as folder:
         yield Path(folder)
 
 
@@ -285,12 +342,18 @@ def fresh(place):
 
 def timed(place, reader):
     shelf = Shelf(path=place / "in", files="*")
-    return TimedFiles(shelf=shelf, reader=reader, calendar=DAYS, used=Used(place / "used.json"), late="next")
+    return TimedFiles(
+        shelf=shelf, reader=reader, calendar=DAYS, used=Used(place / "used.json"), late="next"
+    )
 
 
 def check_counts(source, rows, policy):
     for which in (1, 2, 3):
-        batch = source.batch(which) if source.ready(which) else pytest.fail("The calendar says that it is time.")
+        batch = (
+            source.batch(which)
+            if source.ready(which)
+            else pytest.fail("The calendar says that it is time.")
+        )
         found = Plan(domain(policy)).counts(batch.adds, batch.deletes)
         assert found.adds.tolist() == counts(rows, policy, {which})
         assert found.deletes.tolist() == counts(rows, policy, {which}, "delete")
@@ -302,7 +365,9 @@ def check_counts(source, rows, policy):
 def test_csv_content_follows_the_policy(place, file, policy):
     (fresh(place) / "a.csv").write_bytes(file[1])
     check_counts(
-        timed(place, Reader(domain=domain(policy), time="day", op="op", timezone="Europe/Berlin")), file[0], policy
+        timed(place, Reader(domain=domain(policy), time="day", op="op", timezone="Europe/Berlin")),
+        file[0],
+        policy,
     )
 
 
@@ -311,7 +376,9 @@ def test_csv_content_follows_the_policy(place, file, policy):
 def test_parquet_content_follows_the_policy(place, file, policy):
     (fresh(place) / "a.parquet").write_bytes(file[1])
     check_counts(
-        timed(place, Reader(domain=domain(policy), time="day", op="op", timezone="Europe/Berlin")), file[0], policy
+        timed(place, Reader(domain=domain(policy), time="day", op="op", timezone="Europe/Berlin")),
+        file[0],
+        policy,
     )
 
 
@@ -331,7 +398,14 @@ WRONG = {
     "day": ([20260101], [0.5], [True], [MARK.encode()], *nested),
     "op": ([1], [True], [MARK.encode()], *nested),
 }
-FINE = {"sex": ["f"], "age": [1], "height": [1.5], "smokes": [True], "day": ["2026-01-01"], "op": ["insert"]}
+FINE = {
+    "sex": ["f"],
+    "age": [1],
+    "height": [1.5],
+    "smokes": [True],
+    "day": ["2026-01-01"],
+    "op": ["insert"],
+}
 
 
 def parquet(columns):
@@ -356,7 +430,11 @@ def misshapen(draw):
                 ("z.csv", f"\n{','.join(EVERY)}\n{row}\n".encode(), "first line"),
                 ("z.csv", parquet(whole), "column"),
                 ("z.parquet", parquet({name: whole[name] for name in names}), f"'{column}'"),
-                ("z.parquet", parquet(whole | {column: draw(st.sampled_from(WRONG[column]))}), f"'{column}'"),
+                (
+                    "z.parquet",
+                    parquet(whole | {column: draw(st.sampled_from(WRONG[column]))}),
+                    f"'{column}'",
+                ),
                 ("z.parquet", parquet(whole)[: draw(st.integers(0, 200))], "damaged"),
                 ("z.parquet", f"{','.join(EVERY)}\n{row}\n".encode(), "damaged"),
                 ("z.parquet", MARK.encode() + draw(st.binary()), "damaged"),
@@ -385,10 +463,17 @@ def test_a_wrong_shape_is_one_sentence_that_names_file_and_column(place, file, p
 
 
 heads = st.sampled_from(
-    [b"", b"\n", b"sex,age,height,smokes,day,op\n", b"\xef\xbb\xbfsex;age;height;smokes;day;op\r\n", b"PAR1"]
+    [
+        b"",
+        b"\n",
+        b"sex,age,height,smokes,day,op\n",
+        b"\xef\xbb\xbfsex;age;height;smokes;day;op\r\n",
+        b"PAR1",
+    ]
 )
 scraps = st.lists(
-    st.binary(max_size=8) | st.sampled_from([b",", b";", b"\n", b"\r", b'"', b"\x00", b"f", b"2026-01-01"])
+    st.binary(max_size=8)
+    | st.sampled_from([b",", b";", b"\n", b"\r", b'"', b"\x00", b"f", b"2026-01-01"])
 )
 
 
@@ -459,7 +544,9 @@ def tailrace(place, command, *arguments, given=b""):
         ended = CliRunner().invoke(app, [command, str(place / "stream.toml"), *map(str, arguments)])
     (place / "piped").unlink()
     assert ended.exception is None or isinstance(ended.exception, SystemExit)
-    assert MARK not in ended.stdout + ended.stderr and "Traceback" not in ended.stdout + ended.stderr
+    assert (
+        MARK not in ended.stdout + ended.stderr and "Traceback" not in ended.stdout + ended.stderr
+    )
     return ended.exit_code, ended.stdout, ended.stderr
 
 
@@ -469,7 +556,9 @@ def check_released(place, rows, policy, said):
     assert (code, err) == (0, "") and out == SAID.setdefault(tuple(policy.values()), out)
     for which in (1, 2):
         table = pl.read_parquet(place / "ward.tail" / "releases" / f"{which:06d}" / "table.parquet")
-        assert Plan(domain(policy)).count(table).tolist() == counts(rows, policy, range(1, which + 1))
+        assert Plan(domain(policy)).count(table).tolist() == counts(
+            rows, policy, range(1, which + 1)
+        )
     assert not [path for path in place.rglob("*") if "partial" in path.name]
 
 
@@ -488,9 +577,14 @@ def test_files_through_the_command_line(place, file, policy):
     code, out, err = tailrace(place, "check", path, "--json")
     found = json.loads(out)["files"][str(path)]
     assert (code, err) == (0, "")
-    assert (found["rows"], found["counted"]) == (len(rows), sum(counts(rows, policy, range(1, 4_000_000))))
+    assert (found["rows"], found["counted"]) == (
+        len(rows),
+        sum(counts(rows, policy, range(1, 4_000_000))),
+    )
     check_released(place, rows, policy, tailrace(place, "run"))
-    assert tailrace(place, "run")[1].startswith("Nothing to release: ward.tail stands at step 2 of 2")
+    assert tailrace(place, "run")[1].startswith(
+        "Nothing to release: ward.tail stands at step 2 of 2"
+    )
 
 
 @pytest.mark.slow

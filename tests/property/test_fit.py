@@ -1,4 +1,6 @@
-"""Junction trees against full tables: every sum, mean and marginal of a small model can be found by brute force."""
+"""Junction trees against full tables: every sum, mean and marginal of a small model can be found by
+brute force.
+"""
 
 from itertools import combinations
 from math import prod
@@ -20,9 +22,13 @@ sides = st.lists(st.integers(1, 4), min_size=1, max_size=6).map(tuple)
 
 @st.composite
 def graphs(draw):
-    """(shape, cliques): up to six attributes, some of a single value, and cliques of up to three of them in any order."""
+    """(shape, cliques): up to six attributes, some of a single value, and cliques of up to three of
+    them in any order.
+    """
     shape = draw(sides)
-    clique = st.permutations(range(len(shape))).flatmap(lambda order: st.integers(0, 3).map(lambda n: tuple(order[:n])))
+    clique = st.permutations(range(len(shape))).flatmap(
+        lambda order: st.integers(0, 3).map(lambda n: tuple(order[:n]))
+    )
     cliques = draw(st.lists(clique, max_size=6, unique_by=frozenset))
     return shape, cliques
 
@@ -34,7 +40,9 @@ def models(draw):
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
     tree = tree_of(shape, tree_cliques(shape, cliques), cliques)
     scale = draw(st.sampled_from([0.0, 1.0, 30.0, 1000.0]))
-    potentials = [(clique, scale * rng.normal(size=tree.sizes(clique))) for clique in tree.potentials]
+    potentials = [
+        (clique, scale * rng.normal(size=tree.sizes(clique))) for clique in tree.potentials
+    ]
     return TreeModel(tree, absorbed(tree, potentials), draw(st.sampled_from([1.0, 250.0])))
 
 
@@ -67,14 +75,18 @@ def test_a_tree_holds_every_clique_and_what_two_share_lies_between_them(graph):
     assert sorted(ordered) == sorted(held)
     for place in range(1, len(ordered)):
         before = {one for clique in ordered[:place] for one in clique}
-        assert parents[place] < place and set(ordered[place]) & before <= set(ordered[parents[place]])
+        assert parents[place] < place and set(ordered[place]) & before <= set(
+            ordered[parents[place]]
+        )
 
 
 @given(graphs(), st.randoms(use_true_random=False))
 def test_cells_are_those_of_the_tree_in_whatever_order_cliques_come(graph, random):
     shape, cliques = graph
     cells = tree_cells(shape, cliques)
-    assert cells == sum(prod(shape[one] for one in clique) for clique in tree_cliques(shape, cliques))
+    assert cells == sum(
+        prod(shape[one] for one in clique) for clique in tree_cliques(shape, cliques)
+    )
     random.shuffle(cliques)
     assert JunctionTree().cells(shape, [clique[::-1] for clique in cliques]) == cells
 
@@ -82,17 +94,27 @@ def test_cells_are_those_of_the_tree_in_whatever_order_cliques_come(graph, rando
 @given(models(), st.randoms(use_true_random=False))
 def test_marginals_and_partition_are_those_of_the_full_table(model, random):
     counts, partition = full(model)
-    assert calibrated(model.tree, model.values, model.total)[2] == pytest.approx(partition, rel=1e-9, abs=1e-9)
-    cliques = [clique for size in range(3) for clique in combinations(range(len(model.shape)), size)]
-    cliques += [tuple(random.sample(range(len(model.shape)), size)) for size in range(len(model.shape) + 1)]
+    assert calibrated(model.tree, model.values, model.total)[2] == pytest.approx(
+        partition, rel=1e-9, abs=1e-9
+    )
+    cliques = [
+        clique for size in range(3) for clique in combinations(range(len(model.shape)), size)
+    ]
+    cliques += [
+        tuple(random.sample(range(len(model.shape)), size)) for size in range(len(model.shape) + 1)
+    ]
     for clique, found in zip(cliques, model.marginals(cliques), strict=True):
         assert found.min() >= 0 and found.sum() == pytest.approx(model.total)
-        np.testing.assert_allclose(found, projected(counts, clique), rtol=1e-6, atol=1e-9 * model.total)
+        np.testing.assert_allclose(
+            found, projected(counts, clique), rtol=1e-6, atol=1e-9 * model.total
+        )
 
 
 @pytest.mark.parametrize("clique", [(3, 4, 5), (5, 0, 3, 4), (4, 5, 6), (6, 3)])
 def test_attributes_of_several_branches_are_joined(clique):
-    """A clique in the middle, a branch at each of its three attributes, and one attribute beside them all."""
+    """A clique in the middle, a branch at each of its three attributes, and one attribute beside
+    them all.
+    """
     shape, cliques = (3, 2, 4, 2, 3, 2, 2), [(0, 1, 2), (0, 3), (1, 4), (2, 5)]
     tree, rng = tree_of(shape, tree_cliques(shape, cliques), cliques), np.random.default_rng(1)
     potentials = [(one, rng.normal(size=tree.sizes(one))) for one in tree.potentials]
@@ -127,9 +149,13 @@ def test_conditionals_multiply_to_the_table(model):
         assert set(conditional.given) <= seen and conditional.attribute not in seen
         seen.add(conditional.attribute)
         axes = (*conditional.given, conditional.attribute)
-        table = conditional.table.reshape([model.shape[one] for one in axes]).transpose(np.argsort(axes))
+        table = conditional.table.reshape([model.shape[one] for one in axes]).transpose(
+            np.argsort(axes)
+        )
         np.testing.assert_allclose(conditional.table.sum(axis=1), 1.0)
-        product = product * table.reshape([side if axis in axes else 1 for axis, side in enumerate(model.shape)])
+        product = product * table.reshape(
+            [side if axis in axes else 1 for axis, side in enumerate(model.shape)]
+        )
     assert seen == set(range(len(model.shape)))
     np.testing.assert_allclose(product, counts, rtol=1e-6, atol=1e-9 * model.total)
 
@@ -149,7 +175,11 @@ def loss(model, measured, smoothing):
     """What JunctionTree says it lowers, from the full table."""
     found = model.marginals([one.clique for one in measured])
     away = (
-        sum(float(((mu - one.counts) ** 2 / one.variance).sum()) for mu, one in zip(found, measured, strict=True)) / 2
+        sum(
+            float(((mu - one.counts) ** 2 / one.variance).sum())
+            for mu, one in zip(found, measured, strict=True)
+        )
+        / 2
     )
     weights = [np.broadcast_to(one.variance, one.counts.shape).ravel() ** -0.5 for one in measured]
     shares = full(model)[0] / model.total
@@ -159,7 +189,9 @@ def loss(model, measured, smoothing):
 
 @given(graphs(), st.integers(0, 2**32), st.booleans())
 def test_a_fit_is_where_no_potential_helps(graph, seed, each_cell):
-    """At the best potentials, the loss's gradient is orthogonal to every way to move; a start elsewhere leads to the same place."""
+    """At the best potentials, the loss's gradient is orthogonal to every way to move; a start
+    elsewhere leads to the same place.
+    """
     shape, cliques = graph
     rng, total = np.random.default_rng(seed), 500.0
     cliques = [clique for clique in cliques if clique]
@@ -169,7 +201,10 @@ def test_a_fit_is_where_no_potential_helps(graph, seed, each_cell):
         variance = rng.uniform(5, 50, sides) if each_cell else 20.0
         measured.append(
             Measured(
-                clique, rng.dirichlet(np.ones(prod(sides))).reshape(sides) * total + rng.normal(0, 5, sides), variance
+                clique,
+                rng.dirichlet(np.ones(prod(sides))).reshape(sides) * total
+                + rng.normal(0, 5, sides),
+                variance,
             )
         )
     fit = JunctionTree(smoothing=0.5, tolerance=1e-12, rounds=300)
@@ -183,7 +218,9 @@ def test_a_fit_is_where_no_potential_helps(graph, seed, each_cell):
             nudged.values[part] += rng.normal(0, 0.02, part.stop - part.start)
         assert loss(nudged, measured, fit.smoothing) >= best - 1e-6 if measured else True
     tree = tree_of(shape, tree_cliques(shape, cliques[:2]), cliques[:2])
-    other = TreeModel(tree, absorbed(tree, [(c, rng.normal(size=tree.sizes(c))) for c in tree.potentials]), 1.0)
+    other = TreeModel(
+        tree, absorbed(tree, [(c, rng.normal(size=tree.sizes(c))) for c in tree.potentials]), 1.0
+    )
     again = fit.fit(shape, measured, total=total, start=other)
     for found, expected in zip(again.marginals(cliques), model.marginals(cliques), strict=True):
         np.testing.assert_allclose(found, expected, atol=0.05)
@@ -193,7 +230,10 @@ def test_a_fit_is_where_no_potential_helps(graph, seed, each_cell):
 def test_multiplicative_weights_keep_the_total_and_never_go_below_nothing(graph, seed):
     shape, cliques = graph
     rng = np.random.default_rng(seed)
-    measured = [Measured(clique, rng.normal(0, 100, [shape[one] for one in clique]), 3.0) for clique in cliques]
+    measured = [
+        Measured(clique, rng.normal(0, 100, [shape[one] for one in clique]), 3.0)
+        for clique in cliques
+    ]
     model = MultiplicativeWeights(rounds=5).fit(shape, measured, total=40.0)
     for clique, found in zip(cliques, model.marginals(cliques), strict=True):
         assert found.shape == tuple(shape[one] for one in clique)

@@ -1,4 +1,6 @@
-"""Whatever the geometry, its cells hold what shapely finds in them, and what is decoded lies on it and in its cell."""
+"""Whatever the geometry, its cells hold what shapely finds in them, and what is decoded lies on it
+and in its cell.
+"""
 
 import json
 import math
@@ -17,7 +19,9 @@ shapely = pytest.importorskip("shapely", reason="geometry needs shapely")
 pl = pytest.importorskip("polars")
 
 sides = st.sampled_from([1, 2, 3, 7, 32])
-places = st.sampled_from([(0.0, 0.0, 1.0), (-74.0, 40.5, 0.01), (1e6, -2e6, 300.0), (-180.0, -60.0, 30.0)])
+places = st.sampled_from(
+    [(0.0, 0.0, 1.0), (-74.0, 40.5, 0.01), (1e6, -2e6, 300.0), (-180.0, -60.0, 30.0)]
+)
 grids = st.integers(0, 8).map(float)  # many borders on the edges of cells
 anywhere = st.floats(0, 8, allow_subnormal=False)
 
@@ -29,7 +33,10 @@ def stars(draw):
     assume(max(np.diff([*turns, turns[0] + 72])) < 36)
     radii = [draw(st.sampled_from([0.02, 0.5, 1.0, 2.0]) | st.floats(0.05, 3)) for _ in turns]
     ring = np.array(
-        [(r * math.cos(t * math.pi / 36), r * math.sin(t * math.pi / 36)) for r, t in zip(radii, turns, strict=True)]
+        [
+            (r * math.cos(t * math.pi / 36), r * math.sin(t * math.pi / 36))
+            for r, t in zip(radii, turns, strict=True)
+        ]
     )
     hole = [ring * draw(st.floats(0.1, 0.9))] if draw(st.booleans()) else []
     return shapely.Polygon(ring, hole)
@@ -46,7 +53,9 @@ def blocks(draw):
 @st.composite
 def networks(draw):
     points = st.tuples(grids | anywhere, grids | anywhere)
-    return shapely.MultiLineString(draw(st.lists(st.lists(points, min_size=2, max_size=5), min_size=1, max_size=5)))
+    return shapely.MultiLineString(
+        draw(st.lists(st.lists(points, min_size=2, max_size=5), min_size=1, max_size=5))
+    )
 
 
 @st.composite
@@ -64,9 +73,14 @@ def domains(draw):
 
 
 def parts(domain):
-    """What shapely finds in each cell; the edges are as near to those of the grid as doubles are."""
+    """What shapely finds in each cell; the edges are as near to those of the grid as doubles
+    are.
+    """
     shape = domain.polygons if isinstance(domain, Region) else domain.lines
-    x, y = (np.linspace(low, high, domain.side + 1) for low, high in zip(domain.low, domain.high, strict=True))
+    x, y = (
+        np.linspace(low, high, domain.side + 1)
+        for low, high in zip(domain.low, domain.high, strict=True)
+    )
     i, j = np.divmod(np.arange(domain.size), domain.side)
     return shapely.intersection(shape, shapely.box(x[i], y[j], x[i + 1], y[j + 1]))
 
@@ -79,14 +93,19 @@ def test_cells_hold_what_shapely_finds(domain):
     if isinstance(domain, Region):
         cell = math.prod(np.subtract(domain.high, domain.low)) / domain.size
         assert np.allclose(measure, shapely.area(parts(domain)), rtol=1e-8, atol=1e-8 * cell)
-        assert math.isclose(measure.sum(), domain.polygons.area, rel_tol=1e-6, abs_tol=1e-8 * cell * domain.size)
+        assert math.isclose(
+            measure.sum(), domain.polygons.area, rel_tol=1e-6, abs_tol=1e-8 * cell * domain.size
+        )
     else:
         step = min(np.subtract(domain.high, domain.low)) / domain.side
         once = shapely.union_all(domain.lines)  # stretches that overlap, once
         lengths = shapely.length(shapely.intersection(once, shapely.box(*domain.low, *domain.high)))
         assert measure.sum() >= lengths - 1e-6 * step * domain.size
         assert measure.sum() <= domain.lines.length * (1 + 1e-6)
-        x, y = (np.linspace(low, high, domain.side + 1) for low, high in zip(domain.low, domain.high, strict=True))
+        x, y = (
+            np.linspace(low, high, domain.side + 1)
+            for low, high in zip(domain.low, domain.high, strict=True)
+        )
         i, j = np.divmod(np.flatnonzero(measure), domain.side)
         cells = shapely.box(x[i], y[j], x[i + 1], y[j + 1])
         assert shapely.distance(domain.lines, cells).max() <= 1e-6 * step
@@ -108,7 +127,9 @@ def test_what_is_decoded_lies_on_the_geometry_in_its_cell(domain, seed):
 
 @settings(max_examples=100)
 @given(domains(), st.lists(st.tuples(st.floats(), st.floats()), max_size=20), st.integers(0, 2**32))
-def test_a_row_counts_in_its_own_cell_or_not_at_all_and_nearest_moves_only_the_others(domain, wild, seed):
+def test_a_row_counts_in_its_own_cell_or_not_at_all_and_nearest_moves_only_the_others(
+    domain, wild, seed
+):
     rng = np.random.default_rng(seed)
     near = rng.uniform(domain.low, domain.high, (50, 2))
     points = np.concatenate([near, np.array(wild, float).reshape(-1, 2)])
@@ -117,7 +138,10 @@ def test_a_row_counts_in_its_own_cell_or_not_at_all_and_nearest_moves_only_the_o
     held = domain.measure_of_cells().reshape(-1) > 0
     assert cells.tolist() == np.where((own >= 0) & held[own], own, -1).tolist()
     options = {"outside": "nearest"} | ({} if isinstance(domain, Region) else {"reach": 1e12})
-    shape, box = domain.polygons if isinstance(domain, Region) else domain.lines, (*domain.low, *domain.high)
+    shape, box = (
+        domain.polygons if isinstance(domain, Region) else domain.lines,
+        (*domain.low, *domain.high),
+    )
     moved = type(domain)(shape, cells=domain.side, box=box, **options).cells(frame)
     assert (moved[cells >= 0] == cells[cells >= 0]).all()
     assert (moved[:50] >= 0).all() and held[moved[moved >= 0]].all()

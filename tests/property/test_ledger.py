@@ -50,7 +50,11 @@ def limits_and_streams(draw):
     """A cap, and streams it can hold."""
     kind = draw(st.sampled_from(["pure", "zcdp", "approx"]))
     unit = draw(units)
-    losses = {"pure": pure, "zcdp": pure | concentrated | proved, "approx": pure | concentrated | proved | loose}[kind]
+    losses = {
+        "pure": pure,
+        "zcdp": pure | concentrated | proved,
+        "approx": pure | concentrated | proved | loose,
+    }[kind]
     limit = {"pure": pure, "zcdp": concentrated, "approx": loose}[kind]
     # under a cap for persons, streams for persons with another bound would be refused
     return cap(draw(limit), unit), draw(st.lists(promises(losses), min_size=1, max_size=6))
@@ -73,7 +77,9 @@ def test_spending_does_not_depend_on_the_order_and_no_stream_is_free(case, order
 @settings(max_examples=150, deadline=None)
 @given(st.lists(pure | concentrated | proved, min_size=1, max_size=5), loose)
 def test_an_admitted_sum_is_proved_by_the_losses_own_composition(losses, limit):
-    """Against `loss & loss`: what a cap admits, composing the losses one by one also proves, and nothing else is admitted."""
+    """Against `loss & loss`: what a cap admits, composing the losses one by one also proves, and
+    nothing else is admitted.
+    """
     total = losses[0].as_zcdp()
     for loss in losses[1:]:
         total = ZCDP(rho=total.rho + loss.as_zcdp().rho)
@@ -81,7 +87,9 @@ def test_an_admitted_sum_is_proved_by_the_losses_own_composition(losses, limit):
     pure_sum = sum(getattr(loss, "epsilon", 0) for loss in losses)
     all_pure = all(isinstance(loss, PureDP) for loss in losses)
     expected = through_rho or (all_pure and pure_sum <= limit.epsilon)
-    assert admits(cap(limit), [Guarantee(loss, Event(), AddRemove, 9) for loss in losses]) == expected
+    assert (
+        admits(cap(limit), [Guarantee(loss, Event(), AddRemove, 9) for loss in losses]) == expected
+    )
 
 
 @settings(max_examples=100, deadline=None)
@@ -134,15 +142,24 @@ class Book(RuleBasedStateMachine):
         except BudgetExceeded:
             assert self.spent(population) > epsilon
 
-    @rule(target=ids, population=st.sampled_from("ab"), path=st.sampled_from("xy"), epsilon=st.integers(1, 3))
+    @rule(
+        target=ids,
+        population=st.sampled_from("ab"),
+        path=st.sampled_from("xy"),
+        epsilon=st.integers(1, 3),
+    )
     def charge(self, population, path, epsilon):
         asked = {"population": population, "path": path, "epsilon": epsilon, "mark": Mark(0, "")}
         waiting = [name for name, entry in self.entries.items() if entry == asked]
         promise = Guarantee(PureDP(epsilon=epsilon), Event(), AddRemove, 9)
         try:
-            entry = self.ledger.charge(population=population, path=path, fingerprint="f", guarantee=promise)
+            entry = self.ledger.charge(
+                population=population, path=path, fingerprint="f", guarantee=promise
+            )
         except BehindLedger:
-            assert any(entry["path"] == path and entry["mark"].step for entry in self.entries.values())
+            assert any(
+                entry["path"] == path and entry["mark"].step for entry in self.entries.values()
+            )
             return multiple()
         except BudgetExceeded:
             assert not waiting and self.spent(population) + epsilon > self.caps[population]
@@ -150,7 +167,9 @@ class Book(RuleBasedStateMachine):
         if waiting:
             assert [entry.id] == waiting
         else:
-            assert not any(entry["path"] == path and entry["mark"].step for entry in self.entries.values())
+            assert not any(
+                entry["path"] == path and entry["mark"].step for entry in self.entries.values()
+            )
             assert self.spent(population) + epsilon <= self.caps.get(population, 10**9)
             self.entries[entry.id] = asked
         return entry.id
@@ -173,8 +192,12 @@ class Book(RuleBasedStateMachine):
 
     @invariant()
     def the_same(self):
-        held = {entry.id: (entry.population, entry.path, entry.mark) for entry in self.ledger.entries()}
-        assert held == {name: (e["population"], e["path"], e["mark"]) for name, e in self.entries.items()}
+        held = {
+            entry.id: (entry.population, entry.path, entry.mark) for entry in self.ledger.entries()
+        }
+        assert held == {
+            name: (e["population"], e["path"], e["mark"]) for name, e in self.entries.items()
+        }
         assert {limit.population: limit.loss.epsilon for limit in self.ledger.caps()} == self.caps
 
 
@@ -185,7 +208,9 @@ TestBook.settings = settings(max_examples=25, stateful_step_count=20, deadline=N
 @settings(max_examples=50, deadline=None)
 @given(promises(pure | concentrated | proved | loose), st.integers(1, 4))
 def test_a_person_costs_at_least_an_event(promise, m):
-    """Conversions round up: under a cap for persons an event stream is never cheaper than for one event."""
+    """Conversions round up: under a cap for persons an event stream is never cheaper than for one
+    event.
+    """
     event = Guarantee(promise.loss, Event(), AddRemove, 9)
     limit = ApproxDP(epsilon=10**9, delta="1e-3")
     try:

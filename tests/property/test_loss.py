@@ -12,7 +12,10 @@ deltas = st.fractions(min_value=Fraction(1, 10**15), max_value=Fraction(1, 100))
 @settings(max_examples=200, deadline=None)
 @given(amounts, deltas)
 def test_a_budget_holds_what_it_was_calibrated_to(epsilon, delta):
-    assert ApproxDP(epsilon=epsilon, delta=delta).zcdp_within().as_approx(delta=delta).epsilon <= epsilon
+    assert (
+        ApproxDP(epsilon=epsilon, delta=delta).zcdp_within().as_approx(delta=delta).epsilon
+        <= epsilon
+    )
 
 
 @settings(max_examples=200, deadline=None)
@@ -23,7 +26,10 @@ def test_conversion_is_monotone_and_never_worse_than_the_textbook(rho, more, del
     assume(rho < more)
     small, large = ZCDP(rho=rho).as_approx(delta=delta), ZCDP(rho=more).as_approx(delta=delta)
     assert small.epsilon <= large.epsilon
-    assert float(small.epsilon) <= float(rho) + 2 * math.sqrt(float(rho) * math.log(1 / float(delta))) + 1e-9
+    assert (
+        float(small.epsilon)
+        <= float(rho) + 2 * math.sqrt(float(rho) * math.log(1 / float(delta))) + 1e-9
+    )
 
 
 @given(amounts, amounts, st.integers(1, 50))

@@ -1,4 +1,6 @@
-"""Whatever the table: marginals are what a brute count says, add up over parts, agree with one another, and so do their blocks."""
+"""Whatever the table: marginals are what a brute count says, add up over parts, agree with one
+another, and so do their blocks.
+"""
 
 import math
 
@@ -16,7 +18,9 @@ shapes = st.lists(st.integers(1, 5), min_size=1, max_size=6).map(tuple)
 def tables(draw):
     """Marginals of a shape, and some rows with a few dropped ones and what they stand for."""
     shape = draw(shapes)
-    every = st.sets(st.integers(0, len(shape) - 1), min_size=1, max_size=3).map(lambda chosen: tuple(sorted(chosen)))
+    every = st.sets(st.integers(0, len(shape) - 1), min_size=1, max_size=3).map(
+        lambda chosen: tuple(sorted(chosen))
+    )
     cliques = draw(st.lists(every, min_size=1, max_size=8, unique=True))
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
     rows = draw(st.integers(0, 2500))  # more than the compiled loop takes at a time
@@ -40,14 +44,18 @@ def test_the_tally_is_what_a_brute_count_says(table):
     assert flat.tolist() == np.concatenate(list(brute(marginals, digits, rows))).tolist()
     ones = np.ones(len(digits), np.int64)
     assert marginals.tally(digits).tolist() == marginals.tally(digits, ones).tolist()
-    assert marginals.tally(np.asfortranarray(digits.astype(np.int64)), rows).tolist() == flat.tolist()
+    assert (
+        marginals.tally(np.asfortranarray(digits.astype(np.int64)), rows).tolist() == flat.tolist()
+    )
 
 
 @given(tables(), st.integers(1, 4))
 def test_tallies_add_up_over_any_partition(table, parts):
     marginals, digits, rows = table
     which = np.arange(len(digits)) % parts
-    split = sum(marginals.tally(digits[which == part], rows[which == part]) for part in range(parts))
+    split = sum(
+        marginals.tally(digits[which == part], rows[which == part]) for part in range(parts)
+    )
     assert np.array_equal(split, marginals.tally(digits, rows))
 
 
@@ -60,7 +68,9 @@ def test_marginals_agree_with_one_another(table):
         for j, other in enumerate(marginals.cliques):
             shared = set(one) & set(other)
             left, right = (
-                marginals.part(flat, k).sum(axis=tuple(axis for axis, a in enumerate(clique) if a not in shared))
+                marginals.part(flat, k).sum(
+                    axis=tuple(axis for axis, a in enumerate(clique) if a not in shared)
+                )
                 for k, clique in ((i, one), (j, other))
             )
             assert np.array_equal(left, right)

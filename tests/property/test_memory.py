@@ -1,4 +1,6 @@
-"""The unit memory against its rules written out: dictionaries, loops, and SipHash in plain Python."""
+"""The unit memory against its rules written out: dictionaries, loops, and SipHash in plain
+Python.
+"""
 
 import random
 import re
@@ -24,7 +26,9 @@ ids = st.one_of(st.integers(0, 5), st.sampled_from(["b", "a", None]))
 table = st.lists(st.tuples(ids, st.integers(-1, 3)), max_size=25)
 steps = st.lists(st.tuples(table, table), min_size=1, max_size=4)
 units = st.builds(
-    lambda kind, m: User(column="id", **{kind: m}), st.sampled_from(["events", "records"]), st.integers(1, 4)
+    lambda kind, m: User(column="id", **{kind: m}),
+    st.sampled_from(["events", "records"]),
+    st.integers(1, 4),
 )
 whole = pytest.mark.parametrize("pieces", [False, True], ids=["whole", "in pieces"])
 
@@ -32,7 +36,12 @@ whole = pytest.mark.parametrize("pieces", [False, True], ids=["whole", "in piece
 def siphash(message, key=KEY):
     """SipHash-2-4 with 128 bits, from its paper, as bytes."""
     k0, k1 = (int.from_bytes(key[i : i + 8], "little") for i in (0, 8))
-    v = [k0 ^ 0x736F6D6570736575, k1 ^ 0x646F72616E646F6D ^ 0xEE, k0 ^ 0x6C7967656E657261, k1 ^ 0x7465646279746573]
+    v = [
+        k0 ^ 0x736F6D6570736575,
+        k1 ^ 0x646F72616E646F6D ^ 0xEE,
+        k0 ^ 0x6C7967656E657261,
+        k1 ^ 0x7465646279746573,
+    ]
 
     def turn(a, b, by):
         v[a] = (v[a] + v[b]) & MASK
@@ -61,7 +70,11 @@ def siphash(message, key=KEY):
 
 def name(unit):
     """The hash of an integer or text."""
-    return siphash(unit.encode() + b"s" if isinstance(unit, str) else unit.to_bytes(8, "little", signed=True) + b"i")
+    return siphash(
+        unit.encode() + b"s"
+        if isinstance(unit, str)
+        else unit.to_bytes(8, "little", signed=True) + b"i"
+    )
 
 
 class Reference:
@@ -75,12 +88,18 @@ class Reference:
         for who in {w for w, _ in adds + deletes} - {None}:
             live = self.live.setdefault(who, [])
             inserts = [cell for w, cell in adds if w == who and cell >= 0]
-            inserts.sort(key=lambda cell: siphash(name(who) + cell.to_bytes(8, "little") + b"o")[7::-1])
+            inserts.sort(
+                key=lambda cell: siphash(name(who) + cell.to_bytes(8, "little") + b"o")[7::-1]
+            )
             waiting = [cell for w, cell in deletes if w == who and cell >= 0]
             if self.unit.records is not None:
                 waiting = self.remove(live, waiting, removed)
             for cell in inserts:
-                if (len(live) < self.unit.records) if self.unit.records else (self.used[who] < self.unit.events):
+                if (
+                    (len(live) < self.unit.records)
+                    if self.unit.records
+                    else (self.used[who] < self.unit.events)
+                ):
                     live.append(cell)
                     accepted.append(cell)
                     self.used[who] += 1
@@ -114,22 +133,29 @@ class Memory:
         old = self.path if self.count else None
         self.count += 1
         sides = [
-            (np.array([w for w, _ in side], object), np.array([c for _, c in side], int)) for side in (adds, deletes)
+            (np.array([w for w, _ in side], object), np.array([c for _, c in side], int))
+            for side in (adds, deletes)
         ]
         slices, piece, small = self.sizes
         with (
             mock.patch.object(tailrace.counting.memory, "_SLICE_BITS", slices),
             mock.patch.multiple(tailrace.counting.memory.batch, _PIECE=piece, _SMALL=small),
-            mock.patch("os.fsync"),  # most of the time of a small step, and nothing here needs a disk
+            mock.patch(
+                "os.fsync"
+            ),  # most of the time of a small step, and nothing here needs a disk
         ):
-            return bound(old=old, new=self.path, unit=self.unit, key=KEY, adds=sides[0], deletes=sides[1])
+            return bound(
+                old=old, new=self.path, unit=self.unit, key=KEY, adds=sides[0], deletes=sides[1]
+            )
 
     def content(self):
         check(self.path)
         return {file.name: file.read_bytes() for file in self.path.iterdir()}
 
 
-BLANKS = " \t\n\v\f\r\x85\u00a0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
+BLANKS = " \t\n\v\f\r\x85\u00a0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(
+    map(chr, range(0x2000, 0x200B))
+)
 spellings = st.one_of(
     st.integers(-(2**63), 2**63 - 1),
     st.text(max_size=20),
@@ -138,17 +164,25 @@ spellings = st.one_of(
 
 
 def message(value):
-    """What is hashed of an id, by one regular expression: a whole number within 64 bits as a number, else the text."""
+    """What is hashed of an id, by one regular expression: a whole number within 64 bits as a
+    number, else the text.
+    """
     text = str(value).strip(BLANKS)
     if not text:
         return None
     spelt = re.fullmatch(r"([+-]?[0-9]+)(\.0*)?", text, flags=re.ASCII)
-    return text.encode() + b"s" if spelt is None else int(spelt[1]).to_bytes(8, "little", signed=True) + b"i"
+    return (
+        text.encode() + b"s"
+        if spelt is None
+        else int(spelt[1]).to_bytes(8, "little", signed=True) + b"i"
+    )
 
 
 @given(st.lists(spellings), st.binary(min_size=16, max_size=16))
 def test_the_hash_is_siphash_of_the_number_or_of_the_text(values, key):
-    wanted = [bytes(16) if message(value) is None else siphash(message(value), key) for value in values]
+    wanted = [
+        bytes(16) if message(value) is None else siphash(message(value), key) for value in values
+    ]
     mixed = hash_units(np.array([*values, None], object)[:-1], key)
     assert [unit.tobytes() for unit in mixed] == wanted
     texts = hash_units(pa.array([str(value) for value in values], pa.string()), key)
@@ -162,7 +196,9 @@ def test_the_memory_does_what_the_rules_say(pieces, unit, batches):
     reference, memory = Reference(unit), Memory(unit, pieces=pieces)
     for adds, deletes in batches:
         result = memory.step(adds, deletes)
-        assert (sorted(result.adds.tolist()), sorted(result.deletes.tolist())) == reference.step(adds, deletes)
+        assert (sorted(result.adds.tolist()), sorted(result.deletes.tolist())) == reference.step(
+            adds, deletes
+        )
     used, live = sum(reference.used.values()), sum(map(len, reference.live.values()))
     counts = np.frombuffer(memory.content()["count"], np.uint32)
     assert counts.sum() == (used if unit.events else live)
@@ -176,14 +212,18 @@ def test_the_order_of_rows_does_not_matter(pieces, unit, batches, shuffler: rand
     for adds, deletes in batches:
         result = one.step(adds, deletes)
         again = other.step(*(shuffler.sample(side, len(side)) for side in (adds, deletes)))
-        assert np.array_equal(result.adds, again.adds) and np.array_equal(result.deletes, again.deletes)
+        assert np.array_equal(result.adds, again.adds) and np.array_equal(
+            result.deletes, again.deletes
+        )
         assert one.content() == other.content()
 
 
 @settings(max_examples=50, deadline=None)
 @given(units, steps, ids)
 def test_a_unit_that_comes_or_goes_changes_only_its_own_rows(unit, batches, who):
-    """All together is everybody else plus the unit alone, step by step; and the unit alone keeps its bound."""
+    """All together is everybody else plus the unit alone, step by step; and the unit alone keeps
+    its bound.
+    """
     everyone, others, alone = Memory(unit), Memory(unit), Memory(unit)
     inserted = live = 0
     for sides in batches:

@@ -8,12 +8,16 @@ from tailrace import Noise
 from tailrace.noise import tables
 from tailrace.noise.words import encode
 
-paths = st.lists(st.one_of(st.text(max_size=5), st.integers(-(10**20), 10**20)), max_size=4).map(tuple)
+paths = st.lists(st.one_of(st.text(max_size=5), st.integers(-(10**20), 10**20)), max_size=4).map(
+    tuple
+)
 
 
 @given(paths, paths)
 def test_paths_are_one_to_one(a, b):
-    same = len(a) == len(b) and all(type(x) is type(y) and x == y for x, y in zip(a, b, strict=True))
+    same = len(a) == len(b) and all(
+        type(x) is type(y) and x == y for x, y in zip(a, b, strict=True)
+    )
     assert (encode(a) == encode(b)) == same
 
 
@@ -33,7 +37,8 @@ def test_any_rational_scale_can_be_drawn_and_stays_in_reach(scale, seed):
 
 @settings(max_examples=200, deadline=None)
 @given(
-    st.fractions(min_value=Fraction(1, 50), max_value=20), st.lists(st.integers(0, 2**64 - 1), min_size=5, max_size=5)
+    st.fractions(min_value=Fraction(1, 50), max_value=20),
+    st.lists(st.integers(0, 2**64 - 1), min_size=5, max_size=5),
 )
 def test_the_table_and_the_endless_comparison_agree(rate, words):
     """The fast path decides as the exact one would with all the bits."""

@@ -1,6 +1,8 @@
-"""One cell changes the reading of its own row and of no other, whatever types a reader guesses from it.
+"""One cell changes the reading of its own row and of no other, whatever types a reader guesses from
+it.
 
-Each engine's own reader reads a CSV file, and the same file with one cell replaced: all other rows must mean the same.
+Each engine's own reader reads a CSV file, and the same file with one cell replaced: all other rows
+must mean the same.
 """
 
 import io
@@ -57,7 +59,9 @@ CELLS = st.sampled_from(
         "1e1",
     ]
 )
-IDS = st.sampled_from(["7", "8", "12", "007", "1152921504606846977", "1152921504606846976", "x", "q7", "-3"])
+IDS = st.sampled_from(
+    ["7", "8", "12", "007", "1152921504606846977", "1152921504606846976", "x", "q7", "-3"]
+)
 
 
 def of_pandas(text):
@@ -65,10 +69,16 @@ def of_pandas(text):
 
 
 def of_pandas_by_chunk(text):
-    """As pandas reads a file of more than a million rows: the type of each chunk is guessed by itself."""
+    """As pandas reads a file of more than a million rows: the type of each chunk is guessed by
+    itself.
+    """
     head, *lines = text.splitlines()
     half = len(lines) // 2 or 1
-    chunks = [pd.read_csv(io.StringIO("\n".join([head, *part]))) for part in (lines[:half], lines[half:]) if part]
+    chunks = [
+        pd.read_csv(io.StringIO("\n".join([head, *part])))
+        for part in (lines[:half], lines[half:])
+        if part
+    ]
     return pd.concat([chunk.astype(object) for chunk in chunks], ignore_index=True)
 
 
@@ -97,7 +107,16 @@ def of_source(text):
     return pl.read_csv(io.StringIO(text), infer_schema=False)
 
 
-ENGINES = [of_pandas, of_pandas_by_chunk, of_polars, of_polars_lazy, of_pyarrow, of_pandas_arrow, of_duckdb, of_source]
+ENGINES = [
+    of_pandas,
+    of_pandas_by_chunk,
+    of_polars,
+    of_polars_lazy,
+    of_pyarrow,
+    of_pandas_arrow,
+    of_duckdb,
+    of_source,
+]
 
 
 def file(cells, column="x"):
@@ -148,15 +167,23 @@ def test_one_id_changes_nobody_else_on_any_engine(cells, other, data):
             continue  # a chunk of integers with a missing one is float: such cells are tried below
         before, after = units(engine, cells), units(engine, replaced)
         assert before in (wanted, None), engine.__name__
-        assert after is None or after[:at] + after[at + 1 :] == wanted[:at] + wanted[at + 1 :], engine.__name__
+        assert after is None or after[:at] + after[at + 1 :] == wanted[:at] + wanted[at + 1 :], (
+            engine.__name__
+        )
 
 
 def test_objects_are_ids_one_by_one():
-    """Integers, floats, text and nothing in one column, as pandas makes of its chunks; one float stands for many large ids."""
+    """Integers, floats, text and nothing in one column, as pandas makes of its chunks; one float
+    stands for many large ids.
+    """
     ids = [7, "7", 7.0, " 007", None, float("nan"), 2**60 + 1, str(2**60 + 1), 2.0**60, "x"]
     frame = pd.DataFrame({"id": pd.Series(ids, dtype=object), "row": 0})
     found = hash_units(Plan(Schema(row=Integer(0, 99)), key="id").rows(frame)[0], KEY).tolist()
-    assert len(set(found[:4])) == 1 and found[6] == found[7] != found[9] and found[4] == found[5] == found[8] == (0, 0)
+    assert (
+        len(set(found[:4])) == 1
+        and found[6] == found[7] != found[9]
+        and found[4] == found[5] == found[8] == (0, 0)
+    )
 
 
 SEX = Schema(sex=Categorical(["f", "m"]))
@@ -180,13 +207,22 @@ def test_one_text_id_gives_nobody_a_second_identity():
     more = pd.concat([numbers.astype({"id": str}), pd.DataFrame({"id": ["A17"], "sex": ["f"]})])
     mixed = pd.concat([numbers.astype({"id": object}), pd.DataFrame({"id": ["A17"], "sex": ["f"]})])
     texts = pl.from_pandas(more)
-    for second in (more, mixed, texts, texts.lazy(), texts.to_arrow(), duckdb.from_arrow(texts.to_arrow())):
+    for second in (
+        more,
+        mixed,
+        texts,
+        texts.lazy(),
+        texts.to_arrow(),
+        duckdb.from_arrow(texts.to_arrow()),
+    ):
         assert bounded([numbers, second], User(column="id", events=1)) == [1000, 1]
 
 
 @pytest.mark.parametrize("kind", ["Int64", "string", object])
 def test_a_missing_id_touches_nobody_else(kind):
-    """Ids above 2**53 beside a missing one: floats would make one person of two, and are refused by their type."""
+    """Ids above 2**53 beside a missing one: floats would make one person of two, and are refused by
+    their type.
+    """
     ids = [2**60, 2**60 + 1, None, 2**60 + 1]
     whole = pd.Series(ids, dtype="Int64")
     frame = pd.DataFrame({"id": whole.astype(kind), "sex": "f"})
@@ -199,12 +235,20 @@ def test_a_missing_id_touches_nobody_else(kind):
 
 def test_one_word_among_numbers_is_one_row_that_is_not_counted():
     """As pandas reads 1,200,000 rows with one word: chunks of integers, and one of text."""
-    ages = pd.concat([pd.Series(np.arange(1000) % 10, dtype=object), pd.Series([*map(str, range(10)), "word"])])
+    ages = pd.concat(
+        [pd.Series(np.arange(1000) % 10, dtype=object), pd.Series([*map(str, range(10)), "word"])]
+    )
     plan = Plan(Schema(age=Integer(0, 9)))
     for values in (ages, ages.astype(str), ages.astype("category")):
         frame = pd.DataFrame({"age": values})
         texts = pl.DataFrame({"age": list(map(str, values))})
-        for rows in (frame, texts, texts.lazy(), texts.to_arrow(), duckdb.from_arrow(texts.to_arrow())):
+        for rows in (
+            frame,
+            texts,
+            texts.lazy(),
+            texts.to_arrow(),
+            duckdb.from_arrow(texts.to_arrow()),
+        ):
             assert plan.count(rows).tolist() == [101] * 10
 
 
@@ -215,7 +259,10 @@ TRIPS = Reading(Box(low=(0, 0), high=(4, 4), columns=("x", "y"), cells=4), "trip
 @given(
     st.lists(
         st.tuples(
-            *(st.sampled_from(pool) for pool in (["7", "8"], ["1", "2"], ["3", "1", "2"], ["0", "1", "3"], ["0", "2"]))
+            *(
+                st.sampled_from(pool)
+                for pool in (["7", "8"], ["1", "2"], ["3", "1", "2"], ["0", "1", "3"], ["0", "2"])
+            )
         ),
         min_size=1,
         max_size=5,
@@ -239,12 +286,16 @@ def test_one_cell_changes_no_other_trajectory(rows, column, word):
     for engine in ENGINES:
         if engine is of_pandas_by_chunk:
             continue
-        assert journeys(engine, [*text, ",".join(alone)]) == sorted(journeys(of_source, text) + own), engine.__name__
+        assert journeys(engine, [*text, ",".join(alone)]) == sorted(
+            journeys(of_source, text) + own
+        ), engine.__name__
 
 
 def test_spark_reads_every_cell_by_itself(spark):
     cells = ["7", " 007 ", "7.0", "word", "", "true", "1e1", None, "-Infinity", "99"]
-    rows = spark().createDataFrame(pd.DataFrame({"row": range(len(cells)), "x": pd.Series(cells, dtype=object)}))
+    rows = spark().createDataFrame(
+        pd.DataFrame({"row": range(len(cells)), "x": pd.Series(cells, dtype=object)})
+    )
     text = pa.table({"row": list(range(len(cells))), "x": pa.array(cells)})
     for attribute in ATTRIBUTES:
         assert codes(Schema(x=attribute), rows) == codes(Schema(x=attribute), text)

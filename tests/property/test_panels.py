@@ -7,7 +7,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tailrace import ZCDP, AddRemove, Integer, Noise, Null, PanelCumulative, PanelWindow, Replace, Schema, User
+from tailrace import (
+    ZCDP,
+    AddRemove,
+    Integer,
+    Noise,
+    Null,
+    PanelCumulative,
+    PanelWindow,
+    Replace,
+    Schema,
+    User,
+)
 from tailrace.counting.plan import Counts
 
 THOUSAND = settings(max_examples=1000)
@@ -67,16 +78,21 @@ def test_the_columns_of_a_window_panel_never_change(stream):
     assert all(view is None for view in shown[: window - 1])
     shown = shown[window - 1 :]
     for step, view in enumerate(shown, window):
-        assert view.codes.shape == (step, shown[0].histograms[0].sum()) and (view.codes < size).all()
+        assert (
+            view.codes.shape == (step, shown[0].histograms[0].sum()) and (view.codes < size).all()
+        )
         ends = sum(
-            view.codes[step - window + place].astype(int) * size ** (window - 1 - place) for place in range(window)
+            view.codes[step - window + place].astype(int) * size ** (window - 1 - place)
+            for place in range(window)
         )
         assert np.bincount(ends, minlength=size**window).tolist() == view.histograms[-1].tolist()
     for before, after in itertools.pairwise(shown):
         assert (after.codes[:-1] == before.codes).all()
         assert (after.histograms[:-1] == before.histograms).all() and (after.histograms >= 0).all()
         going = before.histograms[-1].reshape(size, -1).sum(axis=0)
-        assert (after.histograms[-1].reshape(-1, size).sum(axis=1) == going).all(), "people neither come nor go"
+        assert (after.histograms[-1].reshape(-1, size).sum(axis=1) == going).all(), (
+            "people neither come nor go"
+        )
 
 
 @pytest.mark.slow

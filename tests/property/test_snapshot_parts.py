@@ -1,4 +1,6 @@
-"""The halving tree, least squares on it, combined releases, windows of units, and range counts, against plain references."""
+"""The halving tree, least squares on it, combined releases, windows of units, and range counts,
+against plain references.
+"""
 
 import numpy as np
 import pytest
@@ -14,7 +16,13 @@ from tailrace.mechanisms.snapshot.fold import fold
 from tailrace.mechanisms.snapshot.levels import Quadtree
 from tailrace.mechanisms.snapshot.tracking import Tracking
 from tailrace.metrics.snapshots import Ranges, answers, random_ranges, ranges_of_size
-from tailrace.papers.snapshot_policies import DSFT, BudgetAbsorption, BudgetDistribution, EveryStep, FixedSampling
+from tailrace.papers.snapshot_policies import (
+    DSFT,
+    BudgetAbsorption,
+    BudgetDistribution,
+    EveryStep,
+    FixedSampling,
+)
 from tailrace.papers.snapshot_policies.static import Hierarchy, LaplaceBins
 from tailrace.privacy.loss import ZCDP
 
@@ -55,31 +63,44 @@ def matrix(tree, depths):
 
 
 @settings(max_examples=40)
-@given(SHAPES, SEEDS, st.sampled_from([Quadtree(), Hierarchy(fan_out=2), Hierarchy(fan_out=4), LaplaceBins()]))
+@given(
+    SHAPES,
+    SEEDS,
+    st.sampled_from([Quadtree(), Hierarchy(fan_out=2), Hierarchy(fan_out=4), LaplaceBins()]),
+)
 def test_consistency_is_weighted_least_squares(shape, seed, static):
     tree, rng = halving(shape), np.random.default_rng(seed)
     depths = list(static.levels(tree))
     assert sum(static.levels(tree).values()) == 1
     rows = matrix(tree, depths)
-    variance = {depth: float(v) for depth, v in zip(depths, rng.uniform(0.5, 4, len(depths)), strict=True)}
+    variance = {
+        depth: float(v) for depth, v in zip(depths, rng.uniform(0.5, 4, len(depths)), strict=True)
+    }
     noisy = {depth: rng.normal(0, 5, len(rows[depth])) for depth in depths}
     stacked = np.concatenate([rows[d] / variance[d] ** 0.5 for d in depths])
-    wanted = np.linalg.lstsq(stacked, np.concatenate([noisy[d] / variance[d] ** 0.5 for d in depths]), rcond=None)[0]
+    wanted = np.linalg.lstsq(
+        stacked, np.concatenate([noisy[d] / variance[d] ** 0.5 for d in depths]), rcond=None
+    )[0]
     assert np.allclose(levels.consistent(tree, noisy, variance), wanted, atol=1e-6)
 
 
 @given(
-    st.sampled_from([(8,), (4, 4), (16,), (2, 8)]), st.sampled_from([Quadtree(), Hierarchy(fan_out=2), LaplaceBins()])
+    st.sampled_from([(8,), (4, 4), (16,), (2, 8)]),
+    st.sampled_from([Quadtree(), Hierarchy(fan_out=2), LaplaceBins()]),
 )
 def test_variances_of_details_are_exact_where_nodes_are_of_one_size(shape, static):
     tree, loss = halving(shape), ZCDP(rho=0.01)
     each = levels.noise_variance(static, tree, loss, 3)
     precision = sum(rows.T @ rows / each[depth] for depth, rows in matrix(tree, each).items())
     covariance = np.linalg.inv(precision)
-    basis = np.stack([np.concatenate(tree.details(row)) for row in np.eye(len(tree.order))])  # (cells, details)
+    basis = np.stack(
+        [np.concatenate(tree.details(row)) for row in np.eye(len(tree.order))]
+    )  # (cells, details)
     found = levels.variances(static, tree, loss, 3)
     many = [1, *(len(tree.whose(depth)) for depth in range(tree.depth))]
-    assert np.allclose(basis.T @ covariance @ basis, np.diag(np.repeat(found, many)), atol=1e-6 * covariance.max())
+    assert np.allclose(
+        basis.T @ covariance @ basis, np.diag(np.repeat(found, many)), atol=1e-6 * covariance.max()
+    )
 
 
 @given(SHAPES, SEEDS)
@@ -133,7 +154,12 @@ def test_no_window_spends_more_than_its_units(policy, width, seed):
         policy=policy,
         population=100,
     )
-    units, noise, state, spent = policy.split(mechanism.series).units, Noise.insecure(seed % 1000), mechanism.init(), []
+    units, noise, state, spent = (
+        policy.split(mechanism.series).units,
+        Noise.insecure(seed % 1000),
+        mechanism.init(),
+        [],
+    )
     for t in range(40):
         counts = rng.integers(0, 10 ** int(rng.integers(1, 7)), 4)
         state = mechanism.measure(state, Counts(counts, np.zeros(4, np.int64)), noise.at(t)).state
@@ -146,17 +172,23 @@ def test_no_window_spends_more_than_its_units(policy, width, seed):
     st.integers(1, 4),
     st.integers(0, 5),
 )
-def test_a_person_changes_a_snapshot_by_that_persons_rows_and_by_so_many_at_most(rows, records, person):
+def test_a_person_changes_a_snapshot_by_that_persons_rows_and_by_so_many_at_most(
+    rows, records, person
+):
     import tempfile
     from pathlib import Path
 
     import polars as pl
 
-    plan, unit = Plan(Schema(x=Integer(0, 4)), key="id"), Window(steps=3, column="id", records=records)
+    plan, unit = (
+        Plan(Schema(x=Integer(0, 4)), key="id"),
+        Window(steps=3, column="id", records=records),
+    )
 
     def counted(some):
         frame = pl.DataFrame(
-            {"id": [i for i, _ in some], "x": [x for _, x in some]}, schema={"id": pl.Int64, "x": pl.Int64}
+            {"id": [i for i, _ in some], "x": [x for _, x in some]},
+            schema={"id": pl.Int64, "x": pl.Int64},
         )
         with tempfile.TemporaryDirectory() as folder:
             return snapshot_counted(plan, unit, frame, folder=Path(folder), key=bytes(16)).adds
@@ -174,5 +206,9 @@ def test_range_counts_are_sums_of_their_cells(shape, seed):
     table = rng.integers(-5, 50, shape)
     for queries in (random_ranges(rng, shape, 20), ranges_of_size(rng, shape, 20, share=0.2)):
         assert isinstance(queries, Ranges)
-        for low, high, found in zip(queries.low, queries.high, answers(table, queries, shape), strict=True):
-            assert found == table[tuple(slice(a, b + 1) for a, b in zip(low, high, strict=True))].sum()
+        for low, high, found in zip(
+            queries.low, queries.high, answers(table, queries, shape), strict=True
+        ):
+            assert (
+                found == table[tuple(slice(a, b + 1) for a, b in zip(low, high, strict=True))].sum()
+            )

@@ -1,4 +1,6 @@
-"""Whatever comes, whenever it comes: the step of a row is written in its own cells and in when its file appeared."""
+"""Whatever comes, whenever it comes: the step of a row is written in its own cells and in when its
+file appeared.
+"""
 
 import json
 import shutil
@@ -23,7 +25,9 @@ def time_of(own):
 
 
 def goes(own, opened, written, late):
-    """The step of a row of its own period `own`, in a file there since `opened`, written at step `written`: 0 for none."""
+    """The step of a row of its own period `own`, in a file there since `opened`, written at step
+    `written`: 0 for none.
+    """
     if own is None or own < 1:
         return 0
     step = max(own, opened) if late == "next" else own if own >= opened else 0
@@ -33,7 +37,9 @@ def goes(own, opened, written, late):
 owns = st.none() | st.integers(-1, LAST + 1)
 # for each file: when it appears, and its rows: (own period, how many steps later they are appended)
 histories = st.lists(
-    st.tuples(st.integers(1, LAST), st.lists(st.tuples(owns, st.integers(0, 2)), max_size=5)), min_size=1, max_size=3
+    st.tuples(st.integers(1, LAST), st.lists(st.tuples(owns, st.integers(0, 2)), max_size=5)),
+    min_size=1,
+    max_size=3,
 )
 
 
@@ -64,18 +70,28 @@ def test_rows_of_growing_files_go_by_their_own_cells(place, history, late, resta
 
     def source():
         shelf = Shelf(path=inbox, files="*.csv")
-        return TimedFiles(shelf=shelf, reader=NUMBERED, calendar=DAYS, used=Used(place / "used.json"), late=late)
+        return TimedFiles(
+            shelf=shelf, reader=NUMBERED, calendar=DAYS, used=Used(place / "used.json"), late=late
+        )
 
     reading = source()
     for step in range(1, LAST + 1):
         for file, (opened, _) in enumerate(history):
-            with (inbox / f"{file}.csv").open("a") if opened <= step else (place / "nothing").open("w") as out:
+            with (
+                (inbox / f"{file}.csv").open("a")
+                if opened <= step
+                else (place / "nothing").open("w") as out
+            ):
                 if opened == step:
                     out.write("number,day\n")
-                out.writelines(f"{n},{time_of(own)}\n" for n, f, _, own, at in rows if (f, at) == (file, step))
+                out.writelines(
+                    f"{n},{time_of(own)}\n" for n, f, _, own, at in rows if (f, at) == (file, step)
+                )
         if restarts[step - 1]:
             reading = source()
-        expected = [n for n, _, opened, own, written in rows if goes(own, opened, written, late) == step]
+        expected = [
+            n for n, _, opened, own, written in rows if goes(own, opened, written, late) == step
+        ]
         assert numbers(reading.batch(step)) == sorted(expected)
         if again:
             assert numbers(source().batch(step)) == sorted(expected)
@@ -84,7 +100,11 @@ def test_rows_of_growing_files_go_by_their_own_cells(place, history, late, resta
 
 @settings(max_examples=100)
 @given(
-    st.lists(st.tuples(st.integers(-1, LAST + 1), st.integers(1, LAST)), max_size=6, unique_by=lambda file: file[0]),
+    st.lists(
+        st.tuples(st.integers(-1, LAST + 1), st.integers(1, LAST)),
+        max_size=6,
+        unique_by=lambda file: file[0],
+    ),
     lateness,
 )
 def test_named_files_go_by_their_names(place, files, late):
@@ -95,7 +115,9 @@ def test_named_files_go_by_their_names(place, files, late):
                 (inbox / f"{time_of(own)}.csv").write_text(f"number,day\n{own + 10},\n")
         used = Used(place / "used.json")
         reader = Reader(domain=NUMBERED.domain)
-        source = NamedFiles(path=inbox, name="%Y-%m-%d.csv", reader=reader, calendar=DAYS, used=used, late=late)
+        source = NamedFiles(
+            path=inbox, name="%Y-%m-%d.csv", reader=reader, calendar=DAYS, used=used, late=late
+        )
         expected = sorted(own + 10 for own, appears in files if goes(own, appears, 0, late) == step)
         assert numbers(source.batch(step)) == numbers(source.batch(step)) == expected
 
@@ -104,11 +126,16 @@ def test_named_files_go_by_their_names(place, files, late):
 @given(st.lists(owns, max_size=8), st.integers(0, LAST), st.randoms(use_true_random=False))
 def test_lines_piped_again_in_any_order_and_number_count_once(rows, released, random):
     """What is released is passed over; what is not comes, whole."""
-    lines = [json.dumps({"number": number, "day": time_of(own)}).encode() for number, own in enumerate(rows)]
+    lines = [
+        json.dumps({"number": number, "day": time_of(own)}).encode()
+        for number, own in enumerate(rows)
+    ]
     random.shuffle(lines)
     clock = datetime(2026, 1, 1, tzinfo=UTC) + timedelta(days=LAST)
     source = Lines(lines=lines, reader=NUMBERED, calendar=DAYS, clock=lambda: clock)
     for step in range(released + 1, LAST + 1):
         assert source.ready(step)
-        assert numbers(source.batch(step)) == [number for number, own in enumerate(rows) if own == step]
+        assert numbers(source.batch(step)) == [
+            number for number, own in enumerate(rows) if own == step
+        ]
     assert not source.ready(LAST + 1)

@@ -1,4 +1,6 @@
-"""Points of a spatial stream: every box of the partition holds its count to within one, whatever was there before."""
+"""Points of a spatial stream: every box of the partition holds its count to within one, whatever
+was there before.
+"""
 
 import numpy as np
 from hypothesis import given
@@ -39,7 +41,9 @@ def test_every_node_holds_its_count_to_within_one(first, then, seed):
         second, depth, start = kernel.lay_out(inner, DEEPEST)
         end = start + (1 << (DEEPEST - depth))
         missing = before[end] - before[start] <= 0
-        held = np.where(missing, 0.0, counts)  # nodes without area hold nothing, and their siblings all
+        held = np.where(
+            missing, 0.0, counts
+        )  # nodes without area hold nothing, and their siblings all
         for i in np.flatnonzero(inner):
             a, b = i + 1, second[i]
             total = held[i]
@@ -65,7 +69,9 @@ def test_released_counts_add_up_and_are_not_negative(tree, seed):
     estimate, variance = kernel.inherited(own, noise, inner, second, area)
     parents = np.flatnonzero(inner)
     assert np.isclose(estimate[0], own.sum())
-    assert np.allclose(estimate[parents], estimate[parents + 1] + estimate[second[parents]], atol=1e-6)
+    assert np.allclose(
+        estimate[parents], estimate[parents + 1] + estimate[second[parents]], atol=1e-6
+    )
     counts = kernel.released(100.0, estimate, variance, inner, ~inner, second, area, 2.0, 4.0)
     assert (counts >= 0).all()
     assert np.allclose(counts[parents], counts[parents + 1] + counts[second[parents]])

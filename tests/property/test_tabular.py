@@ -1,4 +1,6 @@
-"""Tabular streams: whatever the configuration, the draws add up to the loss that was declared; scores and tracks hold for all inputs."""
+"""Tabular streams: whatever the configuration, the draws add up to the loss that was declared;
+scores and tracks hold for all inputs.
+"""
 
 import numpy as np
 from hypothesis import given, settings
@@ -24,7 +26,9 @@ losses = st.one_of(
         st.integers(3, 12),
     ),
 )
-units = st.one_of(st.just(Event()), st.builds(lambda m: User(column="id", events=m), st.integers(1, 6)))
+units = st.one_of(
+    st.just(Event()), st.builds(lambda m: User(column="id", events=m), st.integers(1, 6))
+)
 shares = st.integers(1, 19).map(lambda n: f"{n}/20")
 common = st.fixed_dictionaries(
     {
@@ -44,17 +48,25 @@ def states_the_loss(mechanism):
         return loss == asked
     if isinstance(asked, ZCDP):
         return asked.rho * (1 - 10**-6) <= loss.as_zcdp().rho <= asked.rho
-    return asked.epsilon * (1 - 10**-3) <= loss.epsilon <= asked.epsilon and getattr(loss, "delta", 0) <= asked.delta
+    return (
+        asked.epsilon * (1 - 10**-3) <= loss.epsilon <= asked.epsilon
+        and getattr(loss, "delta", 0) <= asked.delta
+    )
 
 
 @settings(max_examples=30)
 @given(common, st.one_of(st.none(), st.integers(1, 12)), shares, shares)
 def test_a_stream_loses_what_was_declared(about, chosen, clock, choice):
-    mechanism = TabularStream(**about, selection=Selection(chosen=chosen, clock=clock, choice=choice))
+    mechanism = TabularStream(
+        **about, selection=Selection(chosen=chosen, clock=clock, choice=choice)
+    )
     assert states_the_loss(mechanism)
     inserted, deleted = (1, 0) if isinstance(about["unit"], Event) else (about["unit"].events,) * 2
     deleted *= about["deletes"]
-    fixed = [mechanism.clock.loss(inserted, deleted), mechanism.budget.singles.loss(inserted, deleted)]
+    fixed = [
+        mechanism.clock.loss(inserted, deleted),
+        mechanism.budget.singles.loss(inserted, deleted),
+    ]
     shares = [mechanism.budget.share(many) for many in mechanism.budget.allowed if many]
     parts = [*fixed, *(share.loss(inserted, deleted) for share in shares)]
     gaussian = any(isinstance(part, ZCDP) for part in parts)
@@ -73,8 +85,12 @@ def test_steps_lose_what_was_declared(about, chosen, total, selection, apart):
 
 @settings(max_examples=15)
 @given(st.integers(0, 2**32 - 1), st.integers(1, 7), st.sampled_from([1, 2]), st.booleans())
-def test_an_epoch_measures_each_workload_at_most_once_and_at_most_so_many(seed, chosen, ways, deletes):
-    """And with noise or without, with rows or without, releases are finite and no cell of a marginal is negative."""
+def test_an_epoch_measures_each_workload_at_most_once_and_at_most_so_many(
+    seed, chosen, ways, deletes
+):
+    """And with noise or without, with rows or without, releases are finite and no cell of a
+    marginal is negative.
+    """
     rng = np.random.default_rng(seed)
     mechanism = TabularStream(
         domain=TABLE,
@@ -87,10 +103,15 @@ def test_an_epoch_measures_each_workload_at_most_once_and_at_most_so_many(seed, 
     )
     state, spy = mechanism.init(), Spy(Noise.insecure(seed) if seed % 3 else None)
     for step in range(4):
-        rows = [rng.integers(0, TABLE.shape, (int(rng.integers(0, 60)), 5)).astype(np.int32) for _ in range(2)]
+        rows = [
+            rng.integers(0, TABLE.shape, (int(rng.integers(0, 60)), 5)).astype(np.int32)
+            for _ in range(2)
+        ]
         adds, gone = (mechanism.marginals.tally(part) for part in rows)
         before = state.public
-        state = mechanism.measure(state, Counts(adds, gone if deletes else 0 * gone), spy.at("step", step)).state
+        state = mechanism.measure(
+            state, Counts(adds, gone if deletes else 0 * gone), spy.at("step", step)
+        ).state
         cells = sum(one.path[1] == step and "cells" in one.path for one in spy.record)
         pairs = 0 if ways == 1 else min(chosen, 6)
         assert cells == (4 + pairs if state.public.epoch > before.epoch else 0)
@@ -109,9 +130,12 @@ def test_scores_move_by_no_more_than_a_units_events(seed, inserted, deleted):
     marginals = Marginals((3, 2, 4), ((0,), (0, 1), (1, 2), (0, 1, 2)))
     exact, expected = rng.integers(-50, 50, marginals.size), rng.normal(0, 30, marginals.size)
     adds, gone = (
-        marginals.tally(rng.integers(0, (3, 2, 4), (many, 3)).astype(np.int32)) for many in (inserted, deleted)
+        marginals.tally(rng.integers(0, (3, 2, 4), (many, 3)).astype(np.int32))
+        for many in (inserted, deleted)
     )
-    first, then = (scores(marginals, counts, expected, 2.3) for counts in (exact, exact + adds - gone))
+    first, then = (
+        scores(marginals, counts, expected, 2.3) for counts in (exact, exact + adds - gone)
+    )
     assert np.abs(first - then).max() <= inserted + deleted
 
 
@@ -124,7 +148,9 @@ numbers = st.floats(-1e6, 1e6)
     st.integers(0, 2**32 - 1),
 )
 def test_a_track_stays_finite_and_its_errors_are_errors(epochs, noise, seed):
-    """Whatever the clock says: variances are not negative, and no covariance is larger than they allow."""
+    """Whatever the clock says: variances are not negative, and no covariance is larger than they
+    allow.
+    """
     rng = np.random.default_rng(seed)
     marginals = Marginals((7, 3), ((0,), (0, 1)))
     track = untracked(marginals)

@@ -1,4 +1,6 @@
-"""Whatever trajectories are like, one unit changes every level of counts by one whole at most, and upwards only."""
+"""Whatever trajectories are like, one unit changes every level of counts by one whole at most, and
+upwards only.
+"""
 
 import numpy as np
 import polars as pl
@@ -26,13 +28,25 @@ rows = st.lists(
 
 
 def frame(found):
-    columns = dict(zip(("id", "trip", "at", "x", "y"), zip(*found, strict=True), strict=True)) if found else {}
+    columns = (
+        dict(zip(("id", "trip", "at", "x", "y"), zip(*found, strict=True), strict=True))
+        if found
+        else {}
+    )
     types = {"id": pl.Int64, "trip": pl.Int64, "at": pl.Int64, "x": pl.Float64, "y": pl.Float64}
-    return pl.DataFrame({name: list(columns.get(name, [])) for name in types}, schema=types, strict=False)
+    return pl.DataFrame(
+        {name: list(columns.get(name, [])) for name in types}, schema=types, strict=False
+    )
 
 
 def mechanisms(unit):
-    common = {"domain": SQUARE, "privacy": PureDP(epsilon=5), "unit": unit, "trajectory": "trip", "order": "at"}
+    common = {
+        "domain": SQUARE,
+        "privacy": PureDP(epsilon=5),
+        "unit": unit,
+        "trajectory": "trip",
+        "order": "at",
+    }
     yield Trajectories(**common, number=Bins(share="0.1", most=3))
     yield Trajectories(**{**common, "privacy": PureDP(epsilon="0.001")})  # a unit in fewer parts
     yield papers.trajectories(**common, weighting=Even())
@@ -61,7 +75,11 @@ def test_one_unit_adds_one_whole_at_most(data, who, key):
         for turn in range(mechanism.rounds):
             plan = mechanism.plan(state.public)
             whole = mechanism.queries[0].whole if isinstance(mechanism, Trajectories) else WHOLE
-            levels = zip(every_level(mechanism, plan, data), every_level(mechanism, plan, without), strict=True)
+            levels = zip(
+                every_level(mechanism, plan, data),
+                every_level(mechanism, plan, without),
+                strict=True,
+            )
             for (name, one), (_, other) in levels:
                 change = one - other
                 assert (change >= 0).all() and change.sum() <= whole, name
@@ -87,4 +105,6 @@ def test_whatever_comes_in_a_table_goes_out(data, key):
         assert ((x >= 0) & (x <= 16) & (y >= 0) & (y <= 16)).all()
         trip, at = table.columns["trip"], table.columns["at"]
         assert np.array_equal(np.unique(trip), np.arange(1, len(np.unique(trip)) + 1))
-        assert (np.diff(at)[np.diff(trip) == 0] == 1).all() and (at[np.diff(trip, prepend=0) == 1] == 1).all()
+        assert (np.diff(at)[np.diff(trip) == 0] == 1).all() and (
+            at[np.diff(trip, prepend=0) == 1] == 1
+        ).all()

@@ -1,4 +1,6 @@
-"""Every walk steps along edges, from its first cell to its last, in the number of moves that it was given or the next there is."""
+"""Every walk steps along edges, from its first cell to its last, in the number of moves that it was
+given or the next there is.
+"""
 
 import numpy as np
 from hypothesis import given
@@ -18,7 +20,9 @@ def questions(draw):
     dense = rng.random((cells, cells)) < draw(st.sampled_from([0.1, 0.3, 0.8]))
     if draw(st.booleans()):
         dense |= dense.T
-    dense |= np.roll(np.eye(cells, dtype=bool), 1, axis=1)  # so that every cell leads to every other
+    dense |= np.roll(
+        np.eye(cells, dtype=bool), 1, axis=1
+    )  # so that every cell leads to every other
     np.fill_diagonal(dense, False)
     sources, targets = np.nonzero(dense)
     graph = Graph(starts=np.searchsorted(sources, np.arange(cells + 1)), targets=targets)
@@ -27,7 +31,13 @@ def questions(draw):
     )
     probability[rng.random(len(targets)) < draw(st.sampled_from([0, 0.3, 1]))] = 0
     many = draw(st.integers(0, 12))
-    return graph, probability, rng.integers(0, cells, many), rng.integers(0, cells, many), rng.integers(-1, 25, many)
+    return (
+        graph,
+        probability,
+        rng.integers(0, cells, many),
+        rng.integers(0, cells, many),
+        rng.integers(-1, 25, many),
+    )
 
 
 def reachable(graph, allowed, moves):
@@ -62,12 +72,17 @@ def test_walks_step_along_edges_between_their_ends_in_their_moves(question, seed
         assert len(path) - 1 == (above[0] if len(above) else numbers[-1])
 
 
-@given(question=questions(), seed=st.integers(0, 2**32), forbidden=st.sampled_from([0, 0.2, 0.7, 1]))
+@given(
+    question=questions(), seed=st.integers(0, 2**32), forbidden=st.sampled_from([0, 0.2, 0.7, 1])
+)
 def test_walks_that_turn_step_along_edges_and_turns_that_have_a_chance(question, seed, forbidden):
     """Whatever the directions of edges; numbers of moves by powers of the graph of edges."""
     graph, attraction, first, last, moves = question
     rng = np.random.default_rng(seed)
-    directions, factors = rng.integers(0, 8, len(attraction)), rng.gamma(0.5, size=8) * (rng.random(8) >= forbidden)
+    directions, factors = (
+        rng.integers(0, 8, len(attraction)),
+        rng.gamma(0.5, size=8) * (rng.random(8) >= forbidden),
+    )
     offsets, cells = turning_walks(graph, directions, attraction, factors, first, last, moves, rng)
     edges, over = len(attraction), edge_graph(graph)
     onward, before, after = over.targets < edges, over.sources, over.targets % max(edges, 1)
@@ -83,7 +98,9 @@ def test_walks_that_turn_step_along_edges_and_turns_that_have_a_chance(question,
         ends = edges + first[i], edges + graph.cells + last[i]
         ways = likely[1:, *ends]
         if ways.any():
-            assert (attraction[taken] > 0).all() and (factors[np.diff(directions[taken]) % 8] > 0).all()
+            assert (attraction[taken] > 0).all() and (
+                factors[np.diff(directions[taken]) % 8] > 0
+            ).all()
         else:
             ways = possible[1:, *ends]
         numbers = np.flatnonzero(ways)

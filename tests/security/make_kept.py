@@ -1,4 +1,5 @@
-"""Makes kept.tar.gz, the streams that later versions must open: `python make_kept.py`, with the version that is to be kept.
+"""Makes kept.tar.gz, the streams that later versions must open: `python make_kept.py`, with the
+version that is to be kept.
 
 Made with 0.1.0 at 25baf71: ledgers with a write-ahead log, intents without a time.
 """
@@ -22,7 +23,10 @@ class Cut(BaseException):
 def main() -> None:
     person = User(column="id", events=3)
     ward = HistogramStream(
-        domain=Schema(sex=Categorical(["f", "m"])), privacy=PureDP(epsilon=1), unit=person, horizon=9
+        domain=Schema(sex=Categorical(["f", "m"])),
+        privacy=PureDP(epsilon=1),
+        unit=person,
+        horizon=9,
     )
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

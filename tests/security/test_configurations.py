@@ -1,4 +1,6 @@
-"""Configurations written to do harm: each gives a stream, or is refused in one sentence; and none costs more than its length."""
+"""Configurations written to do harm: each gives a stream, or is refused in one sentence; and none
+costs more than its length.
+"""
 
 import random
 import re
@@ -22,9 +24,7 @@ CALENDAR = '[calendar]\nstart = 2026-01-01\nperiod = "1 day"\ntimezone = "Europe
 FOLDER = '[source]\nkind = "Folder"\npath = "incoming"\nfiles = "*.csv"\ntime = "day"\nformat = "%d.%m.%Y"\n'
 LINES = '[source]\nkind = "Lines"\n'
 TABLE = '[source]\nkind = "SqlTable"\nurl = "sqlite:///ward.db"\ntable = "visits"\ntime = "day"\narrived = "came"\n'
-SINKS = (
-    '[[sink]]\nkind = "CsvFolder"\npath = "public"\n[[sink]]\nkind = "SqlTable"\nurl = "sqlite:///o.db"\ntable = "t"\n'
-)
+SINKS = '[[sink]]\nkind = "CsvFolder"\npath = "public"\n[[sink]]\nkind = "SqlTable"\nurl = "sqlite:///o.db"\ntable = "t"\n'
 PURE = 'privacy = { kind = "PureDP", epsilon = 1 }\n'
 GAUSSIAN = 'privacy = { kind = "ZCDP", rho = 0.1 }\n'
 EVENT = 'unit = { kind = "Event" }\n'
@@ -43,13 +43,23 @@ BASES = [
     + BOX
     + CALENDAR
     + TABLE,
-    HEAD + f'[mechanism]\nkind = "TabularStream"\nhorizon = 30\n{PURE}{EVENT}' + SCHEMA + CALENDAR + FOLDER,
+    HEAD
+    + f'[mechanism]\nkind = "TabularStream"\nhorizon = 30\n{PURE}{EVENT}'
+    + SCHEMA
+    + CALENDAR
+    + FOLDER,
     HEAD
     + f'[mechanism]\nkind = "PanelWindow"\nhorizon = 12\nwindow = 3\n{GAUSSIAN}{PANEL}'
     + '[schema]\npoor = { kind = "Categorical", values = [false, true] }\n'
     + LINES,
-    HEAD + f'[mechanism]\nkind = "SnapshotHistogram"\nhorizon = 12\n{PURE}{RECORD}' + SCHEMA + LINES,
-    HEAD + f'[mechanism]\nkind = "Trajectories"\ntrajectory = "trip"\norder = "at"\n{PURE}{EVENT}' + BOX + LINES,
+    HEAD
+    + f'[mechanism]\nkind = "SnapshotHistogram"\nhorizon = 12\n{PURE}{RECORD}'
+    + SCHEMA
+    + LINES,
+    HEAD
+    + f'[mechanism]\nkind = "Trajectories"\ntrajectory = "trip"\norder = "at"\n{PURE}{EVENT}'
+    + BOX
+    + LINES,
 ]
 VALUES = [
     *(
@@ -81,8 +91,22 @@ VALUES = [
         "[[[[]]]]",
         '["a"]',
     ),
-    *('{ kind = "Block" }', '{ kind = "PureDP", epsilon = -1 }', '{ kind = "Schema" }', '{ kind = "Box", cells = 3 }'),
-    *('{ kind = "ApproxDP", epsilon = 1, delta = 2 }', "{ kind = 7 }", '"1/3"', '"1/0"', '"%Y"', "'\\'", '"%"', '"**"'),
+    *(
+        '{ kind = "Block" }',
+        '{ kind = "PureDP", epsilon = -1 }',
+        '{ kind = "Schema" }',
+        '{ kind = "Box", cells = 3 }',
+    ),
+    *(
+        '{ kind = "ApproxDP", epsilon = 1, delta = 2 }',
+        "{ kind = 7 }",
+        '"1/3"',
+        '"1/0"',
+        '"%Y"',
+        "'\\'",
+        '"%"',
+        '"**"',
+    ),
     *(
         '{ kind = "User", column = "id" }',
         '{ kind = "Window", steps = 3, column = "id", records = 1 }',
@@ -106,7 +130,10 @@ def mutated(text, generator):
             rows[place] = f"{rows[place].split('=')[0]}= {generator.choice(VALUES)}"
         elif way == 3:
             rows[place] = re.sub(
-                r"[\d.]+|\"[^\"]*\"|true|false", lambda _: generator.choice(VALUES), rows[place], count=1
+                r"[\d.]+|\"[^\"]*\"|true|false",
+                lambda _: generator.choice(VALUES),
+                rows[place],
+                count=1,
             )
         elif way == 4:
             rows[place] = rows[place].replace("=", f"{generator.choice(LETTERS)}=", 1)
@@ -128,7 +155,9 @@ def test_the_configurations_that_are_mutated_are_in_order(tmp_path, base):
     Stream(load(tmp_path / "stream.toml").mechanism, noise=Noise.insecure(1)).close()
 
 
-@pytest.mark.parametrize("part", [0, *(pytest.param(part, marks=pytest.mark.slow) for part in range(1, 10))])
+@pytest.mark.parametrize(
+    "part", [0, *(pytest.param(part, marks=pytest.mark.slow) for part in range(1, 10))]
+)
 def test_mutated_configurations_give_a_stream_or_one_sentence(tmp_path, part):
     generator, outcomes = random.Random(15 + part), {"stream": 0, "sentence": 0}
     file = tmp_path / "stream.toml"
@@ -150,7 +179,10 @@ def test_mutated_configurations_give_a_stream_or_one_sentence(tmp_path, part):
 def work(folder, sinks):
     """How many calls it takes to load a configuration."""
     sink = '[[sink]]\nkind = "{}"\n{}\n'
-    kinds = (("CsvFolder", 'path = "out{}"'), ("SqlTable", 'url = "sqlite:///out.db"\ntable = "t{}"'))
+    kinds = (
+        ("CsvFolder", 'path = "out{}"'),
+        ("SqlTable", 'url = "sqlite:///out.db"\ntable = "t{}"'),
+    )
     texts = (sink.format(kinds[n % 2][0], kinds[n % 2][1].format(n)) for n in range(sinks))
     (folder / "stream.toml").write_text(BASES[0] + "".join(texts))
     calls = 0

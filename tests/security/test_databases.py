@@ -17,21 +17,27 @@ from tailrace.sources import Reader, SqlTable
 from tailrace.sources import database as databases
 
 BUSY = "busy with another program, or out of time"
-ENDLESS = (
-    "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT 'f' AS sex, i AS day FROM n WHERE i < 0"
-)
+ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT 'f' AS sex, i AS day FROM n WHERE i < 0"
 
 
 @pytest.fixture
 def hurry(monkeypatch):
-    """Limits of a fraction of what they are; a second is the least that PostgreSQL is told, two for a call."""
+    """Limits of a fraction of what they are; a second is the least that PostgreSQL is told, two for
+    a call.
+    """
     monkeypatch.setattr(databases, "_LOCKED", 1.0)
     monkeypatch.setattr(databases, "_ANSWER", 1.0)
 
 
 def source(url, table="visits"):
     reader = Reader(domain=Schema(sex=Categorical(["f", "m"])), time="day")
-    return SqlTable(url, table, reader=reader, calendar=Calendar(start="2026-01-01", period="1 day"), late="drop")
+    return SqlTable(
+        url,
+        table,
+        reader=reader,
+        calendar=Calendar(start="2026-01-01", period="1 day"),
+        late="drop",
+    )
 
 
 @contextlib.contextmanager
@@ -86,7 +92,10 @@ with databases.connect(sys.argv[1], write=False) as database:
 def interrupted(url):
     """Start to read, press Ctrl-C, and wait for the process to end."""
     process = subprocess.Popen(
-        [sys.executable, "-c", WAITING, url], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [sys.executable, "-c", WAITING, url],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     )
     assert process.stdout.readline() == "waiting\n"
     time.sleep(0.3)
@@ -158,7 +167,9 @@ def silent_relay(port, mute):
         def serve():
             near, _ = listening.accept()
             with near, socket.create_connection(("127.0.0.1", port)) as far:
-                threading.Thread(target=passed, args=(near, far, threading.Event()), daemon=True).start()
+                threading.Thread(
+                    target=passed, args=(near, far, threading.Event()), daemon=True
+                ).start()
                 passed(far, near, mute)
 
         threading.Thread(target=serve, daemon=True).start()
@@ -191,4 +202,7 @@ def test_the_password_of_a_url_is_never_in_an_error(postgres):
     for url in (wrong, *unusable):
         with pytest.raises((databases.ConfigError, StateError)) as caught:
             source(url).batch(1)
-        assert "open-barley" not in f"{caught.value}{caught.value!r}{caught.value.__cause__}{source(wrong)!r}"
+        assert (
+            "open-barley"
+            not in f"{caught.value}{caught.value!r}{caught.value.__cause__}{source(wrong)!r}"
+        )

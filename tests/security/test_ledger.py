@@ -1,4 +1,6 @@
-"""Ways to spend a budget twice: a lost folder, a new ledger, another spelling, a larger record, a crafted file."""
+"""Ways to spend a budget twice: a lost folder, a new ledger, another spelling, a larger record, a
+crafted file.
+"""
 
 import contextlib
 import os
@@ -74,7 +76,9 @@ def ward(epsilon=1):
 
 def walks(unit=Event(), epsilon=1):
     square = Box(low=(0, 0), high=(1, 1), columns=("x", "y"), cells=8)
-    return Trajectories(domain=square, privacy=PureDP(epsilon=epsilon), unit=unit, trajectory="walk", order="minute")
+    return Trajectories(
+        domain=square, privacy=PureDP(epsilon=epsilon), unit=unit, trajectory="walk", order="minute"
+    )
 
 
 # a lost folder
@@ -88,7 +92,9 @@ def test_a_lost_folder_is_not_made_again_in_silence(tmp_path):
         stream.push(DAY)
     shutil.rmtree(path)
     for mechanism, population in ((ward(), "ward"), (ward(2), "ward"), (ward(), "another")):
-        with pytest.raises(BehindLedger, match=r"of this path that stands at step 2.*Stream\.fork.*another path"):
+        with pytest.raises(
+            BehindLedger, match=r"of this path that stands at step 2.*Stream\.fork.*another path"
+        ):
             Stream.create(path, mechanism, population=population)
     assert sorted(file.name for file in tmp_path.iterdir()) == ["backup", "tailrace.ledger"], (
         "nothing is left half made"
@@ -112,7 +118,10 @@ def test_rm_and_run_says_so_at_the_command_line(tmp_path):
     shutil.rmtree(tmp_path / "ward.tail")
     again = CliRunner().invoke(app, command)
     assert again.exit_code == 5 and "of this path that stands at step 1" in again.output
-    assert len(Ledger(tmp_path / "tailrace.ledger").entries()) == 1 and not (tmp_path / "ward.tail").exists()
+    assert (
+        len(Ledger(tmp_path / "tailrace.ledger").entries()) == 1
+        and not (tmp_path / "ward.tail").exists()
+    )
 
 
 def test_an_erased_stream_is_not_made_again_in_its_place(tmp_path):
@@ -135,13 +144,19 @@ def test_a_new_ledger_is_not_made_beside_what_was_spent(tmp_path, beside):
     if beside == "a ledger":
         Ledger(tmp_path / "charges.db").cap("ward", PureDP(epsilon=1), Event())
     else:
-        Stream.create(tmp_path / "a.tail", ward(), population="ward", ledger=book).close(erase="erased" in beside)
+        Stream.create(tmp_path / "a.tail", ward(), population="ward", ledger=book).close(
+            erase="erased" in beside
+        )
     for ledger in (None, tmp_path / "typo.ledger", tmp_path / "books" / "al.ledger"):
-        with pytest.raises(BehindLedger, match=r"There is no ledger .*lies beside b\.tail.*on purpose, with Ledger"):
+        with pytest.raises(
+            BehindLedger, match=r"There is no ledger .*lies beside b\.tail.*on purpose, with Ledger"
+        ):
             Stream.create(tmp_path / "b.tail", ward(), population="ward", ledger=ledger)
         assert not (tmp_path / "b.tail").exists()
     Ledger(tmp_path / "new.ledger")  # on purpose
-    Stream.create(tmp_path / "b.tail", ward(), population="ward", ledger=tmp_path / "new.ledger").close()
+    Stream.create(
+        tmp_path / "b.tail", ward(), population="ward", ledger=tmp_path / "new.ledger"
+    ).close()
 
 
 def test_what_a_crash_leaves_of_a_ledger_is_no_ledger(tmp_path):
@@ -174,17 +189,23 @@ def test_names_that_an_earlier_version_kept_as_typed_still_count(tmp_path):
     ledger.cap("x", PureDP(epsilon=1), Event())
     promise = Guarantee(PureDP(epsilon=1), Event(), AddRemove, 9)
     held = ledger.charge(population="x", path="/a", fingerprint="f", guarantee=promise)
-    with contextlib.closing(sqlite3.connect(ledger.path)) as file:  # as typed then, with the digests of then
+    with contextlib.closing(
+        sqlite3.connect(ledger.path)
+    ) as file:  # as typed then, with the digests of then
         (terms,) = file.execute("SELECT terms FROM caps").fetchone()
         row = file.execute(
-            "SELECT id, population, path, fingerprint, guarantee, fork_of, created, step, tag FROM entries"
+            "SELECT id, population, path, fingerprint, guarantee, fork_of, created, step, tag FROM "
+            "entries"
         ).fetchone()
         row = (row[0], f"{APART} ", *row[2:])
         file.execute("UPDATE caps SET population = ?, digest = ?", (APART, digest((APART, terms))))
         file.execute("UPDATE entries SET population = ?, digest = ?", (row[1], digest(row)))
         file.commit()
     again = Ledger(ledger.path)
-    assert again.charge(population=COMPOSED, path="/a", fingerprint="f", guarantee=promise).id == held.id
+    assert (
+        again.charge(population=COMPOSED, path="/a", fingerprint="f", guarantee=promise).id
+        == held.id
+    )
     with pytest.raises(BudgetExceeded):
         again.charge(population=COMPOSED, path="/b", fingerprint="f", guarantee=promise)
     again.claim(held.id, before=Mark(0, ""), after=Mark(1, "t"))
@@ -196,20 +217,31 @@ def test_names_that_an_earlier_version_kept_as_typed_still_count(tmp_path):
 
 
 def test_one_point_of_a_trajectory_is_two_trajectories_away():
-    """Why a stream of trajectories counts twice under a cap for one record: both worlds are one trajectory from neither."""
+    """Why a stream of trajectories counts twice under a cap for one record: both worlds are one
+    trajectory from neither.
+    """
     plan = walks().plan(walks().init().public)
 
     def counts(points):
-        rows = pl.DataFrame({"walk": [1] * len(points), "minute": range(len(points)), "x": points, "y": points})
+        rows = pl.DataFrame(
+            {"walk": [1] * len(points), "minute": range(len(points)), "x": points, "y": points}
+        )
         return plan.counts(plan.read(rows)).parts
 
     def apart(ones, others):
         """In units: how far each part of the counts moved."""
         size = 1 + max(int(masses.codes.max(initial=0)) for masses in (*ones, *others))
-        moves = [np.abs(a.dense(size) - b.dense(size)).sum() / WHOLE for a, b in zip(ones, others, strict=True)]
+        moves = [
+            np.abs(a.dense(size) - b.dense(size)).sum() / WHOLE
+            for a, b in zip(ones, others, strict=True)
+        ]
         return max(moves)
 
-    with_it, without_it, nothing = counts([0.1, 0.2, 0.9]), counts([0.1, 0.2]), plan.counts(None).parts
+    with_it, without_it, nothing = (
+        counts([0.1, 0.2, 0.9]),
+        counts([0.1, 0.2]),
+        plan.counts(None).parts,
+    )
     assert apart(with_it, nothing) == apart(without_it, nothing) == 1, "what epsilon was proved for"
     assert 1 < apart(with_it, without_it) <= 2
 
@@ -232,7 +264,10 @@ def test_a_cap_counts_rows(guarantee, unit, epsilon):
 def test_a_cap_for_one_record_does_not_admit_trajectories_at_the_same_epsilon(tmp_path):
     ledger = Ledger(tmp_path / "tailrace.ledger")
     ledger.cap("city", PureDP(epsilon=1), Event())
-    with pytest.raises(BudgetExceeded, match=r"asks for epsilon = 2 \(it protects a trajectory, and changing one row"):
+    with pytest.raises(
+        BudgetExceeded,
+        match=r"asks for epsilon = 2 \(it protects a trajectory, and changing one row",
+    ):
         Stream.create(tmp_path / "walks.tail", walks(), population="city")
     Stream.create(tmp_path / "walks.tail", walks(epsilon="1/2"), population="city").close()
 
@@ -244,7 +279,10 @@ def test_a_population_charged_twice_without_a_cap_gets_a_sentence(tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         Stream.create(tmp_path / "a.tail", ward(), population="ward").close()
-    with pytest.warns(Uncapped, match=r"'ward' is charged for 2 streams now and has no cap: what they lose adds up"):
+    with pytest.warns(
+        Uncapped,
+        match=r"'ward' is charged for 2 streams now and has no cap: what they lose adds up",
+    ):
         Stream.create(tmp_path / "b.tail", ward(), population="ward").close()
     said = CliRunner().invoke(app, ["status", str(tmp_path / "b.tail")])
     assert "what its 2 streams lose adds up" in " ".join(said.output.split())
@@ -265,7 +303,9 @@ LAYOUTS = {
         "CREATE VIEW caps AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) "
         "SELECT population, terms, digest FROM old, n WHERE i < 0",
     ],
-    "a trigger that forgets": ["CREATE TRIGGER t AFTER INSERT ON entries BEGIN DELETE FROM entries; END"],
+    "a trigger that forgets": [
+        "CREATE TRIGGER t AFTER INSERT ON entries BEGIN DELETE FROM entries; END"
+    ],
     "an index": ["CREATE INDEX i ON entries (length(path))"],
     "no table": ["DROP TABLE caps"],
 }
@@ -334,8 +374,12 @@ def test_the_published_time_is_not_that_of_counting(tmp_path):
     assert {file.stat().st_mtime for file in (folder, *folder.iterdir())} == {asked.timestamp()}
 
 
-@pytest.mark.parametrize("cut", [None, "intent, after", "commit, before", "commit, after", "release, before"])
-def test_with_a_calendar_the_time_is_when_the_step_closed_also_after_a_crash(tmp_path, monkeypatch, cut):
+@pytest.mark.parametrize(
+    "cut", [None, "intent, after", "commit, before", "commit, after", "release, before"]
+)
+def test_with_a_calendar_the_time_is_when_the_step_closed_also_after_a_crash(
+    tmp_path, monkeypatch, cut
+):
     class Cut(BaseException):
         pass
 
@@ -353,7 +397,9 @@ def test_with_a_calendar_the_time_is_when_the_step_closed_also_after_a_crash(tmp
     with Stream.open(path) as stream:
         assert stream.release(1).provenance["time"] == days.closes(1).isoformat(timespec="seconds")
     folder = path / "releases" / "000001"
-    assert {file.stat().st_mtime for file in (folder, *folder.iterdir())} == {days.closes(1).timestamp()}
+    assert {file.stat().st_mtime for file in (folder, *folder.iterdir())} == {
+        days.closes(1).timestamp()
+    }
 
 
 def test_a_crash_does_not_move_the_time_of_a_step(tmp_path, monkeypatch):
@@ -402,7 +448,9 @@ def test_a_run_dates_all_its_steps_before_it_reads(tmp_path):
 
 
 def test_nothing_is_charged_before_it_is_whole_on_disk(tmp_path, monkeypatch):
-    person = HistogramStream(domain=WARD, privacy=PureDP(epsilon=1), unit=User(column="id", events=2), horizon=9)
+    person = HistogramStream(
+        domain=WARD, privacy=PureDP(epsilon=1), unit=User(column="id", events=2), horizon=9
+    )
     with Stream.create(tmp_path / "a.tail", person, population="ward") as stream:
         stream.push(pl.DataFrame({"id": [1, 2], "sex": ["f", "m"]}))
     synced, needed = set(), {}
@@ -438,7 +486,9 @@ KEPT = Path(__file__).with_name("kept.tar.gz")
 
 
 def test_streams_of_the_last_version_open_and_go_on(tmp_path):
-    """One at rest with its memory, one cut off in a step and one fork, beside a ledger with a log: see make_kept.py."""
+    """One at rest with its memory, one cut off in a step and one fork, beside a ledger with a log:
+    see make_kept.py.
+    """
     with tarfile.open(KEPT) as archive:
         archive.extractall(tmp_path, filter="tar")
     day = pl.DataFrame({"id": [1, 2, 3, 4], "sex": ["f", "m", "f", "f"]})

@@ -1,4 +1,6 @@
-"""A stream's folder from someone else: no link in it is followed, and what was loosened is refused with the fix."""
+"""A stream's folder from someone else: no link in it is followed, and what was loosened is refused
+with the fix.
+"""
 
 import os
 import shutil
@@ -44,7 +46,9 @@ def others(tmp_path):
 def intact(others):
     files = sorted(file for file in others.rglob("*") if file.is_file())
     names = [str(file.relative_to(others)) for file in files]
-    return names == ["photos/header", "thesis/header"] and all(file.read_text() == "mine" for file in files)
+    return names == ["photos/header", "thesis/header"] and all(
+        file.read_text() == "mine" for file in files
+    )
 
 
 def swap(path, target):
@@ -57,12 +61,18 @@ def swap(path, target):
 def test_a_linked_memory_deletes_no_folder_of_others(path, others, tmp_path, command):
     swap(path / "private" / "memory", others)
     if command in ("open", "fork"):
-        with pytest.raises(StateError, match=r"^ward\.tail/private/memory is a link or a device.*remove it"):
+        with pytest.raises(
+            StateError, match=r"^ward\.tail/private/memory is a link or a device.*remove it"
+        ):
             Stream.open(path) if command == "open" else Stream.fork(path, tmp_path / "to.tail")
     else:
         more = [] if command == "status" else ["--to", str(tmp_path / "r.html")]
         done = CliRunner().invoke(app, [command, str(path), *more])
-        assert done.exit_code == 5 and "is a link or a device" in done.output and "Traceback" not in done.output
+        assert (
+            done.exit_code == 5
+            and "is a link or a device" in done.output
+            and "Traceback" not in done.output
+        )
     assert intact(others)
 
 
@@ -147,12 +157,17 @@ def test_an_export_is_not_written_through_a_planted_link(path, others, tmp_path)
     (tmp_path / ".x.csv.partial").symlink_to(victim)
     done = CliRunner().invoke(app, ["export", str(path), "--to", str(tmp_path / "x.csv")])
     assert done.exit_code == 0, done.output
-    assert intact(others) and (tmp_path / "x.csv").is_file() and not (tmp_path / "x.csv").is_symlink()
+    assert (
+        intact(others) and (tmp_path / "x.csv").is_file() and not (tmp_path / "x.csv").is_symlink()
+    )
 
 
 def test_a_report_is_not_written_through_a_planted_link(path, others, tmp_path):
     (tmp_path / ".r.html.partial").symlink_to(others / "photos" / "header")
-    assert CliRunner().invoke(app, ["report", str(path), "--to", str(tmp_path / "r.html")]).exit_code == 0
+    assert (
+        CliRunner().invoke(app, ["report", str(path), "--to", str(tmp_path / "r.html")]).exit_code
+        == 0
+    )
     assert intact(others) and (tmp_path / "r.html").is_file()
 
 
@@ -183,7 +198,8 @@ def test_a_sink_is_not_written_through_planted_links(path, others, tmp_path):
 def test_a_loosened_private_file_is_refused_with_the_fix(path, name, mode):
     os.chmod(path / name, mode)
     with pytest.raises(
-        StateError, match=rf"ward\.tail/{name} may be used by other users.*chmod -R go= ward\.tail/private"
+        StateError,
+        match=rf"ward\.tail/{name} may be used by other users.*chmod -R go= ward\.tail/private",
     ):
         Stream.open(path)
     done = CliRunner().invoke(app, ["status", str(path)])

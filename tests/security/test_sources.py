@@ -1,4 +1,6 @@
-"""Sources under attack: no file but a plain one of the folder, no cut but the first one, no damage that is not a sentence."""
+"""Sources under attack: no file but a plain one of the folder, no cut but the first one, no damage
+that is not a sentence.
+"""
 
 import json
 import os
@@ -27,7 +29,16 @@ from tailrace import (
 from tailrace.calendar import Calendar
 from tailrace.cli import app
 from tailrace.pipeline import run
-from tailrace.sources import Frames, NamedFiles, OrderedFiles, Reader, Shelf, SqlTable, TimedFiles, Used
+from tailrace.sources import (
+    Frames,
+    NamedFiles,
+    OrderedFiles,
+    Reader,
+    Shelf,
+    SqlTable,
+    TimedFiles,
+    Used,
+)
 from tailrace.sources.used import Seen
 
 WARD = Schema(sex=Categorical(["f", "m"]))
@@ -45,7 +56,9 @@ TABLES = {
 
 def configure(folder, **tables):
     texts = {**TABLES, **tables}
-    (folder / "stream.toml").write_text("\n".join(f"[{name}]\n{text}" for name, text in texts.items() if text))
+    (folder / "stream.toml").write_text(
+        "\n".join(f"[{name}]\n{text}" for name, text in texts.items() if text)
+    )
 
 
 def call(folder, *arguments, code=0):
@@ -69,7 +82,9 @@ def inbox(tmp_path):
 
 def ordered(inbox, files="*.csv"):
     return OrderedFiles(
-        shelf=Shelf(path=inbox, files=files), reader=Reader(domain=WARD), used=Used(inbox.parent / "files.json")
+        shelf=Shelf(path=inbox, files=files),
+        reader=Reader(domain=WARD),
+        used=Used(inbox.parent / "files.json"),
     )
 
 
@@ -100,7 +115,10 @@ def test_a_pattern_stays_in_its_folder(inbox, tmp_path, pattern):
         Shelf(path=inbox, deletes=pattern)
     for key in ("files", "deletes"):
         configure(
-            tmp_path, source=TABLES["source"].replace('files = "*.csv"', f'files = "*.csv"\ndeletes = "{pattern}"')
+            tmp_path,
+            source=TABLES["source"].replace(
+                'files = "*.csv"', f'files = "*.csv"\ndeletes = "{pattern}"'
+            ),
         )
         if key == "files":
             configure(tmp_path, source=TABLES["source"].replace("*.csv", pattern))
@@ -109,7 +127,9 @@ def test_a_pattern_stays_in_its_folder(inbox, tmp_path, pattern):
     assert not (tmp_path / "ward.tail").exists()
 
 
-def test_a_link_is_not_followed_out_of_the_folder_nor_to_a_file_that_counts_already(inbox, tmp_path):
+def test_a_link_is_not_followed_out_of_the_folder_nor_to_a_file_that_counts_already(
+    inbox, tmp_path
+):
     (tmp_path / "secret.csv").write_text("sex\nf\n")
     (inbox / "b.csv").write_text("sex\nf\n")
     (tmp_path / "out").mkdir()
@@ -135,7 +155,9 @@ def test_a_folder_may_be_a_link_itself(inbox, tmp_path):
 def test_a_file_that_is_too_large_for_memory_is_not_read(inbox, monkeypatch):
     with (inbox / "a.csv").open("wb") as file:
         file.truncate(1 << 42)  # with nothing in it
-    with pytest.raises(DataError, match=r"a\.csv is too large for the memory of this machine: split it"):
+    with pytest.raises(
+        DataError, match=r"a\.csv is too large for the memory of this machine: split it"
+    ):
         ordered(inbox).batch(1)
     (inbox / "a.csv").write_text("sex\nf\n")
 
@@ -154,13 +176,17 @@ def test_files_that_are_not_utf_8_or_empty_are_told(tmp_path):
     (tmp_path / "incoming").mkdir()
     for encoding in ("latin-1", "utf-16"):
         (tmp_path / "a.csv").write_bytes("sex,größe\nf,1\n".encode(encoding))
-        assert "a.csv is not UTF-8, by its first line" in call(tmp_path, "check", str(tmp_path / "a.csv"), code=4)
+        assert "a.csv is not UTF-8, by its first line" in call(
+            tmp_path, "check", str(tmp_path / "a.csv"), code=4
+        )
     (tmp_path / "a.csv").write_bytes("sex,note\nf,ö\nö,x\n".encode("latin-1"))
     assert "1 (50.0%): save it as UTF-8" in call(tmp_path, "check", str(tmp_path / "a.csv"))
     (tmp_path / "a.csv").write_bytes(b"")
     assert "there are no rows in it" in call(tmp_path, "check", str(tmp_path / "a.csv"))
     (tmp_path / "a.parquet").write_bytes(b"")
-    assert "a.parquet cannot be read as Parquet" in call(tmp_path, "check", str(tmp_path / "a.parquet"), code=4)
+    assert "a.parquet cannot be read as Parquet" in call(
+        tmp_path, "check", str(tmp_path / "a.parquet"), code=4
+    )
 
 
 # The cut.
@@ -172,7 +198,9 @@ def people(folder, step):
 
 @pytest.fixture
 def begun(tmp_path):
-    """A stream of which two days are released; every column and file offers another way to cut the same row."""
+    """A stream of which two days are released; every column and file offers another way to cut the
+    same row.
+    """
     configure(tmp_path, mechanism=TABLES["mechanism"].replace("horizon = 9", "horizon = 2"))
     (tmp_path / "incoming" / "deep").mkdir(parents=True)
     row = "sex,day,other,op,kind\nf,1.2.2026,2.1.2026,insert,delete\n"
@@ -207,7 +235,9 @@ def test_another_cut_is_refused(begun, key, before, after):
     said = call(begun, "run", code=5)
     assert "is not the one that earlier steps were cut by, so rows could count twice" in said
     assert said.startswith(f"The source's {key} ")
-    assert sorted(json.loads((begun / "ward.tail/private/files.json").read_text())) == ["a.csv"], "nothing was noted"
+    assert sorted(json.loads((begun / "ward.tail/private/files.json").read_text())) == ["a.csv"], (
+        "nothing was noted"
+    )
 
 
 def test_a_row_is_released_once_whatever_is_tried(tmp_path):
@@ -254,7 +284,9 @@ def test_a_folder_may_move_with_the_files_used_so_far(tmp_path):
     (tmp_path / "elsewhere/b.csv").rename(tmp_path / "elsewhere/a.csv")
     assert Stepwise(tmp_path, elsewhere).released(2) == [1, 1]
     (tmp_path / "elsewhere/a.csv").unlink()  # as archives do
-    assert Stepwise(tmp_path, elsewhere).released(3) == [1, 1, 1], "the new folder is now the stream's"
+    assert Stepwise(tmp_path, elsewhere).released(3) == [1, 1, 1], (
+        "the new folder is now the stream's"
+    )
     whole = tmp_path.with_name(f"{tmp_path.name}-moved")
     tmp_path.rename(whole)
     assert Stepwise(whole, elsewhere).released(4) == [1, 1, 1, 1], "stream and files moved together"
@@ -294,7 +326,14 @@ def test_a_fork_keeps_the_cut(tmp_path):
 
 def sources(folder, **changes):
     """One of each kind, cut by the same calendar."""
-    options = {"time": "day", "format": None, "op": None, "arrived": "came", "timezone": "UTC", **changes}
+    options = {
+        "time": "day",
+        "format": None,
+        "op": None,
+        "arrived": "came",
+        "timezone": "UTC",
+        **changes,
+    }
     shelf = Shelf(path=folder, files=options.pop("files", "*.csv"))
     name, table = options.pop("name", "%Y-%m-%d.csv"), options.pop("table", "visits")
     late, calendar = options.pop("late", "next"), options.pop("calendar", DAYS)
@@ -336,7 +375,9 @@ def test_all_that_decides_the_step_of_a_row_is_in_the_cut(tmp_path, changes, kin
 
 def test_a_database_may_move_and_change_its_password(tmp_path):
     one = sources(tmp_path)["sql"]
-    other = SqlTable("postgresql://me:secret@host/x", "visits", reader=one.reader, calendar=DAYS, late="next")
+    other = SqlTable(
+        "postgresql://me:secret@host/x", "visits", reader=one.reader, calendar=DAYS, late="next"
+    )
     assert one.cut == other.cut and "secret" not in str(other.cut)
     assert not hasattr(Frames([]), "cut"), "frames are cut by whoever gives them"
 
@@ -366,9 +407,13 @@ print("done")
 
 
 def test_damaged_parquet_files_are_told_and_end_nothing(tmp_path):
-    """Cut, with bits turned, with their ends exchanged; in a process of its own, which an abort would end."""
+    """Cut, with bits turned, with their ends exchanged; in a process of its own, which an abort
+    would end.
+    """
     generator = random.Random(15)
-    table = pl.DataFrame({"sex": ["f", "m"] * 500, "age": range(1000), "day": ["2026-01-01"] * 1000})
+    table = pl.DataFrame(
+        {"sex": ["f", "m"] * 500, "age": range(1000), "day": ["2026-01-01"] * 1000}
+    )
     forms = [{"compression": kind} for kind in ("lz4", "zstd", "uncompressed", "snappy")]
     paths = []
     for number in range(PARQUETS):
@@ -376,7 +421,9 @@ def test_damaged_parquet_files_are_told_and_end_nothing(tmp_path):
         table.write_parquet(path, **forms[number % 4])
         path.write_bytes(damaged(bytearray(path.read_bytes()), number, generator))
         paths.append(path)
-    done = subprocess.run([sys.executable, "-c", READ, *paths], capture_output=True, text=True, timeout=300)
+    done = subprocess.run(
+        [sys.executable, "-c", READ, *paths], capture_output=True, text=True, timeout=300
+    )
     assert done.stdout.splitlines() == [*map(str, range(PARQUETS)), "done"], done.stderr
     assert "Traceback" not in done.stderr
 

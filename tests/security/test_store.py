@@ -1,4 +1,6 @@
-"""A crafted or damaged private/state.db is one sentence, and never a trace or a wait without end."""
+"""A crafted or damaged private/state.db is one sentence, and never a trace or a wait without
+end.
+"""
 
 import contextlib
 import hashlib
@@ -11,7 +13,16 @@ import polars as pl
 import pytest
 from typer.testing import CliRunner
 
-from tailrace import Categorical, Corrupt, Event, HistogramStream, PureDP, Schema, StateError, Stream
+from tailrace import (
+    Categorical,
+    Corrupt,
+    Event,
+    HistogramStream,
+    PureDP,
+    Schema,
+    StateError,
+    Stream,
+)
 from tailrace.cli import app
 from tailrace.storage import durable
 from tailrace.storage.store import loses_commits
@@ -51,19 +62,27 @@ def put(path, name, data):
 
 
 def one_sentence(path, kinds=Corrupt):
-    """What opening, status and report say: a sentence each, of the stream's own errors, and no trace."""
+    """What opening, status and report say: a sentence each, of the stream's own errors, and no
+    trace.
+    """
     with pytest.raises(kinds) as refused:
         Stream.open(path)
     assert "\n" not in str(refused.value)
     for command in ("status", "report", "export"):
         more = [] if command == "status" else ["--to", str(path.parent / f"{command}.csv")]
         done = CliRunner().invoke(app, [command, str(path), *more])
-        assert "Traceback" not in done.output and "fault of Tailrace" not in done.output, (command, done.output)
+        assert "Traceback" not in done.output and "fault of Tailrace" not in done.output, (
+            command,
+            done.output,
+        )
     return str(refused.value)
 
 
 SCHEMAS = {
-    "a view for the table": ["ALTER TABLE value RENAME TO old", "CREATE VIEW value AS SELECT * FROM old"],
+    "a view for the table": [
+        "ALTER TABLE value RENAME TO old",
+        "CREATE VIEW value AS SELECT * FROM old",
+    ],
     "a view without end": [
         "ALTER TABLE value RENAME TO old",
         "CREATE VIEW value AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) "
@@ -99,7 +118,19 @@ def test_cells_of_another_type_are_damage(path, cell, column):
 
 
 DEEP = b"[" * 100_000 + b"]" * 100_000
-JSONS = [b"", b"{", b"null", b"[]", b"7", b'"x"', b"{}", DEEP, b'{"a":' * 900 + b"1" + b"}" * 900, b"\xff\xfe", b"NaN"]
+JSONS = [
+    b"",
+    b"{",
+    b"null",
+    b"[]",
+    b"7",
+    b'"x"',
+    b"{}",
+    DEEP,
+    b'{"a":' * 900 + b"1" + b"}" * 900,
+    b"\xff\xfe",
+    b"NaN",
+]
 
 
 @pytest.mark.parametrize("data", JSONS, ids=range(len(JSONS)))
@@ -112,12 +143,22 @@ def test_wrong_json_is_one_sentence(path, name, data):
 ABOUT = [
     *(
         {"mechanism": other}
-        for other in (None, [], {}, {"kind": "Stream"}, {"kind": "PureDP"}, {"kind": "PureDP", "a": 1})
+        for other in (
+            None,
+            [],
+            {},
+            {"kind": "Stream"},
+            {"kind": "PureDP"},
+            {"kind": "PureDP", "a": 1},
+        )
     ),
     {"mechanism": {"kind": "HistogramStream", "domain": 3}},
     {"mechanism": {"kind": "Schema", "plain": {"a": {}}}},
     {"mechanism": {"kind": "Event"}},
-    *({"calendar": other} for other in (3, [], {}, {"kind": "Calendar"}, {"kind": "Calendar", "start": 3})),
+    *(
+        {"calendar": other}
+        for other in (3, [], {}, {"kind": "Calendar"}, {"kind": "Calendar", "start": 3})
+    ),
     *({"units": other} for other in (None, 3)),
     *({"entry": other} for other in (None, 3, [])),
     *({"noise": other} for other in (None, 3)),
@@ -129,7 +170,9 @@ ABOUT = [
 @pytest.mark.parametrize("change", ABOUT, ids=str)
 def test_a_stream_that_says_something_else_about_itself_is_one_sentence(path, change):
     with database(path) as file:
-        about = json.loads(file.execute("SELECT data FROM value WHERE name = 'about'").fetchone()[0])
+        about = json.loads(
+            file.execute("SELECT data FROM value WHERE name = 'about'").fetchone()[0]
+        )
     put(path, "about", json.dumps({**about, **change}).encode())
     one_sentence(path)
 
@@ -147,9 +190,12 @@ def test_a_stream_that_stands_nowhere_is_one_sentence(path, change):
     one_sentence(path)
 
 
-@pytest.mark.parametrize("name", ["standing/private", "release/000001/public", "release/000001/table", "intent/counts"])
 @pytest.mark.parametrize(
-    "data", [b"", b"PK\x05\x06" + bytes(18), b"PAR1" + bytes(40) + b"PAR1", b"PAR1\xff\xff\xff\x7fPAR1"]
+    "name", ["standing/private", "release/000001/public", "release/000001/table", "intent/counts"]
+)
+@pytest.mark.parametrize(
+    "data",
+    [b"", b"PK\x05\x06" + bytes(18), b"PAR1" + bytes(40) + b"PAR1", b"PAR1\xff\xff\xff\x7fPAR1"],
 )
 def test_crafted_states_and_tables_are_one_sentence(path, name, data):
     put(path, name, data)
@@ -192,7 +238,10 @@ def test_an_erasure_that_was_cut_off_is_finished_at_the_next_opening(path, monke
             again.close(erase=True)
     with pytest.raises(StateError, match="it was erased, and only its releases are there"):
         Stream.open(path)
-    assert sorted(os.listdir(path)) == ["releases"] and (path / "releases" / "000001" / "table.parquet").is_file()
+    assert (
+        sorted(os.listdir(path)) == ["releases"]
+        and (path / "releases" / "000001" / "table.parquet").is_file()
+    )
 
 
 def test_an_erasure_that_an_earlier_version_left_half_done_says_what_to_do(path):
@@ -204,8 +253,14 @@ def test_an_erasure_that_an_earlier_version_left_half_done_says_what_to_do(path)
 @pytest.mark.parametrize(
     ("version", "affected"),
     [
-        *((v, True) for v in ((3, 40, 1), (3, 44, 5), (3, 45, 0), (3, 50, 4), (3, 50, 6), (3, 51, 2))),
-        *((v, False) for v in ((3, 44, 6), (3, 50, 7), (3, 51, 3), (3, 52, 0), (3, 53, 1), (4, 0, 0))),
+        *(
+            (v, True)
+            for v in ((3, 40, 1), (3, 44, 5), (3, 45, 0), (3, 50, 4), (3, 50, 6), (3, 51, 2))
+        ),
+        *(
+            (v, False)
+            for v in ((3, 44, 6), (3, 50, 7), (3, 51, 3), (3, 52, 0), (3, 53, 1), (4, 0, 0))
+        ),
     ],
 )
 def test_versions_of_sqlite_that_can_lose_a_commit_are_known(version, affected):
@@ -213,7 +268,9 @@ def test_versions_of_sqlite_that_can_lose_a_commit_are_known(version, affected):
 
 
 def test_only_the_store_writes_the_database(path):
-    """`status` looks while another process has the stream open, through a connection that can neither write nor cut."""
+    """`status` looks while another process has the stream open, through a connection that can
+    neither write nor cut.
+    """
     with Stream.open(path) as stream:
         assert CliRunner().invoke(app, ["status", str(path)]).exit_code == 0
         stream.push(DAY)

@@ -1,4 +1,6 @@
-"""What reaches a terminal, a log or a spreadsheet: plain text, whatever names and values hold; never a trace."""
+"""What reaches a terminal, a log or a spreadsheet: plain text, whatever names and values hold;
+never a trace.
+"""
 
 import ast
 import contextlib
@@ -14,7 +16,17 @@ import polars as pl
 import pytest
 from typer.testing import CliRunner
 
-from tailrace import Categorical, ConfigError, DataError, Event, HistogramStream, Noise, PureDP, Schema, Stream
+from tailrace import (
+    Categorical,
+    ConfigError,
+    DataError,
+    Event,
+    HistogramStream,
+    Noise,
+    PureDP,
+    Schema,
+    Stream,
+)
 from tailrace.cli import app, say
 from tailrace.config import load
 from tailrace.sinks import CsvFolder
@@ -64,11 +76,20 @@ def unseen(text):
 def test_names_that_hold_control_characters_are_shown_and_do_nothing(ward):
     odd = "x\x1b[2J\u202e\nReleased step 9.csv"
     (ward / "incoming" / odd).write_text("sex\nf\n")
-    (ward / "stream.toml").write_text(TOML.replace('population = "ward"', r'population = "w\u001b[31m\u007f\u202e"'))
+    (ward / "stream.toml").write_text(
+        TOML.replace('population = "ward"', r'population = "w\u001b[31m\u007f\u202e"')
+    )
     calls = [call("run", "stream.toml"), call("check", "stream.toml", f"incoming/{odd}")]
     for more in ([], ["--json"]):
-        calls += [call("status", "stream.toml", "--private", *more), call("ledger", "show", "stream.toml", *more)]
-    calls += [call("run", f"{odd}.toml", code=3), call("run", "stream.toml", odd, code=2), call(odd, code=2)]
+        calls += [
+            call("status", "stream.toml", "--private", *more),
+            call("ledger", "show", "stream.toml", *more),
+        ]
+    calls += [
+        call("run", f"{odd}.toml", code=3),
+        call("run", "stream.toml", odd, code=2),
+        call(odd, code=2),
+    ]
     for done in calls:
         assert unseen(done.output) == []
         assert "Released step 9" not in done.output.splitlines()
@@ -80,14 +101,20 @@ def test_a_header_with_control_characters_is_shown_and_does_nothing(ward):
     assert unseen(done.output) == [] and r"\x1b[2Jsex" in done.output
 
 
-@pytest.mark.parametrize("text", [CLEAR, "a\rb", "a\nb", "\ud83d", "".join(map(chr, range(0x2100)))])
+@pytest.mark.parametrize(
+    "text", [CLEAR, "a\rb", "a\nb", "\ud83d", "".join(map(chr, range(0x2100)))]
+)
 def test_plain_text_holds_no_control_character(text):
     assert unseen(say.plain(text)) == [] and "\n" not in say.plain(text)
     assert say.plain("naïve 東京 𝄞") == "naïve 東京 𝄞"
 
 
 def test_a_password_in_json_leaves_json(capsys):
-    value = {"a": 'postgresql://me:se"cr\\et@host/ward', "b": 'password=x"y', "c": ["plain@host", "a://b:c@d"]}
+    value = {
+        "a": 'postgresql://me:se"cr\\et@host/ward',
+        "b": 'password=x"y',
+        "c": ["plain@host", "a://b:c@d"],
+    }
     say.as_json(value)
     say.as_line(value)
     shown = capsys.readouterr().out
@@ -98,12 +125,19 @@ def test_a_password_in_json_leaves_json(capsys):
 def test_only_one_file_of_the_command_line_prints():
     folder = Path(say.__file__).parent
     for path in folder.glob("*.py"):
-        names = [node.attr for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Attribute)]
-        calls = [node.id for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Name)]
+        names = [
+            node.attr
+            for node in ast.walk(ast.parse(path.read_text()))
+            if isinstance(node, ast.Attribute)
+        ]
+        calls = [
+            node.id for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Name)
+        ]
         if path.name != "say.py":
-            assert not {"echo", "prompt", "secho", "confirm"} & set(names) and "print" not in [*names, *calls], (
-                path.name
-            )
+            assert not {"echo", "prompt", "secho", "confirm"} & set(names) and "print" not in [
+                *names,
+                *calls,
+            ], path.name
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1", "cp437"])
@@ -122,7 +156,9 @@ def test_a_terminal_that_cannot_show_a_letter_gets_its_number(ward, encoding):
 def test_a_password_is_never_echoed(ward, caplog):
     url = f"postgresql://me:{SECRET}@127.0.0.1:1/ward"
     sink = f'[[sink]]\nkind = "SqlTable"\nurl = "{url}"\ntable = "ward"\n'
-    source = TOML.replace('kind = "Folder"\npath = "incoming"\nfiles = "*.csv"', f'kind = "SqlTable"\nurl = "{url}"')
+    source = TOML.replace(
+        'kind = "Folder"\npath = "incoming"\nfiles = "*.csv"', f'kind = "SqlTable"\nurl = "{url}"'
+    )
     texts = [
         TOML + sink,
         TOML + sink + sink,
@@ -137,14 +173,24 @@ def test_a_password_is_never_echoed(ward, caplog):
     ]
     for text in texts:
         (ward / "stream.toml").write_text(text)
-        for command in (["run"], ["status"], ["run", "--json"], ["check", "incoming/a.csv"], ["ledger", "show"]):
+        for command in (
+            ["run"],
+            ["status"],
+            ["run", "--json"],
+            ["check", "incoming/a.csv"],
+            ["ledger", "show"],
+        ):
             done = CliRunner().invoke(app, [*command[:1], "stream.toml", *command[1:]])
             assert SECRET not in done.output
         said = None
         with contextlib.suppress(ConfigError):
             said = load("stream.toml")
         assert SECRET not in repr(said)
-    assert SECRET not in call("run", "a", url, code=2).output + call("ledger", "show", "--ledger", url, code=5).output
+    assert (
+        SECRET
+        not in call("run", "a", url, code=2).output
+        + call("ledger", "show", "--ledger", url, code=5).output
+    )
     assert SECRET not in caplog.text
 
 
@@ -167,7 +213,9 @@ def test_what_is_no_ordinary_error_is_one_sentence_too(ward, monkeypatch, error,
 
     monkeypatch.setattr("tailrace.sources.reading.Reader.read", fails)
     done = call("check", "stream.toml", "incoming/a.csv", code=code if code != 1 else 4)
-    assert (said if code != 1 else "too large for the memory") in done.output and "secret" not in done.output
+    assert (
+        said if code != 1 else "too large for the memory"
+    ) in done.output and "secret" not in done.output
     monkeypatch.setattr("tailrace.cli.check.examined", fails)
     assert said in call("check", "stream.toml", "incoming/a.csv", code=code).output
 
@@ -200,7 +248,12 @@ def test_a_first_line_without_end_is_not_read_to_its_end(ward):
 def formulas(text):
     """Cells of a CSV that a spreadsheet would run."""
     rows = csv.reader(io.StringIO(text, newline=""))
-    return [cell for row in rows for cell in row if cell.startswith(("=", "+", "-", "@", "\t", "\r", "\n"))]
+    return [
+        cell
+        for row in rows
+        for cell in row
+        if cell.startswith(("=", "+", "-", "@", "\t", "\r", "\n"))
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -215,7 +268,9 @@ def test_no_csv_of_a_sink_holds_a_formula(tmp_path, release):
     CsvFolder(tmp_path / "marked").put(release)
     CsvFolder(tmp_path / "left", formulas=True).put(release)
     for name in ("table", "added", "removed"):
-        assert formulas((tmp_path / "marked" / "000001" / f"{name}.csv").read_bytes().decode()) == []
+        assert (
+            formulas((tmp_path / "marked" / "000001" / f"{name}.csv").read_bytes().decode()) == []
+        )
     left = formulas((tmp_path / "left" / "000001" / "table.csv").read_bytes().decode())
     assert sorted({*left}) == sorted({"=name", *FORMULAS})
     assert "has a ' in front" in (tmp_path / "marked" / "README.md").read_text()
@@ -231,21 +286,34 @@ def test_numbers_below_zero_are_no_formulas(tmp_path):
 
 
 def test_exports_hold_no_formula_unless_they_are_asked_for(ward):
-    (ward / "stream.toml").write_text(TOML + '[[sink]]\nkind = "CsvFolder"\npath = "left"\nformulas = true\n')
+    (ward / "stream.toml").write_text(
+        TOML + '[[sink]]\nkind = "CsvFolder"\npath = "left"\nformulas = true\n'
+    )
     call("run", "stream.toml")
     call("export", "stream.toml", "--to", "marked.csv")
     call("export", "stream.toml", "--to", "left.csv", "--formulas")
     call("export", "stream.toml", "--to", "left.parquet")
-    assert "'=m" in (ward / "marked.csv").read_text() and formulas((ward / "marked.csv").read_text()) == []
+    assert (
+        "'=m" in (ward / "marked.csv").read_text()
+        and formulas((ward / "marked.csv").read_text()) == []
+    )
     for name in ("left.csv", "left/000001/table.csv"):
         assert formulas((ward / name).read_text()) == ["=m"]
     assert "=m" in pl.read_parquet(ward / "left.parquet")["sex"].to_list()
-    (ward / "stream.toml").write_text(TOML + '[[sink]]\nkind = "CsvFolder"\npath = "left"\nformulas = "yes"\n')
+    (ward / "stream.toml").write_text(
+        TOML + '[[sink]]\nkind = "CsvFolder"\npath = "left"\nformulas = "yes"\n'
+    )
     assert "[[sink]] formulas must be true or false." in call("run", "stream.toml", code=3).output
 
 
 def test_json_is_ascii_without_control_characters(ward):
-    (ward / "stream.toml").write_text(TOML.replace('population = "ward"', r'population = "w\u007f\u001b[31m東"'))
+    (ward / "stream.toml").write_text(
+        TOML.replace('population = "ward"', r'population = "w\u007f\u001b[31m東"')
+    )
     call("run", "stream.toml")
     text = call("status", "stream.toml", "--json").output
-    assert text.isascii() and unseen(text) == [] and json.loads(text)["population"] == "w\x7f\x1b[31m東"
+    assert (
+        text.isascii()
+        and unseen(text) == []
+        and json.loads(text)["population"] == "w\x7f\x1b[31m東"
+    )

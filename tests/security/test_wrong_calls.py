@@ -1,8 +1,9 @@
 """Every public name, called wrongly in every way that a list of wrong values allows.
 
-A call works, or is refused by a sentence that names an argument: never by a raw error of Python, numpy or an engine, and
-never by waiting without end. Each name has a right call; the wrong ones change one argument of it to each wrong value,
-leave one out, add one, or change two at once (drawn with a fixed seed).
+A call works, or is refused by a sentence that names an argument: never by a raw error of Python,
+numpy or an engine, and never by waiting without end. Each name has a right call; the wrong ones
+change one argument of it to each wrong value, leave one out, add one, or change two at once (drawn
+with a fixed seed).
 """
 
 import faulthandler
@@ -28,7 +29,11 @@ from tailrace.counting.marginals import all_ways
 from tailrace.sources.reading import Reader
 from tailrace.sources.used import Used
 
-SAMPLE, SEED, PAIRS = 25, 15, 60  # calls of each name in the default suite; of the draws; of two arguments at once
+SAMPLE, SEED, PAIRS = (
+    25,
+    15,
+    60,
+)  # calls of each name in the default suite; of the draws; of two arguments at once
 LONGEST = 600.0  # seconds of one call, on any machine
 
 NAMESPACES = {
@@ -54,7 +59,13 @@ NEVER = Path("there-is-no-such-folder")
 HISTOGRAM = {"domain": WARD, "privacy": PURE, "unit": tr.Event(), "horizon": 4}
 SPATIAL = {**HISTOGRAM, "domain": CITY}
 SNAPSHOT = {**HISTOGRAM, "unit": PERSON}
-PANEL = {"domain": BIT, "privacy": RHO, "unit": tr.User(column="id"), "horizon": 4, "neighbours": tr.AddRemove}
+PANEL = {
+    "domain": BIT,
+    "privacy": RHO,
+    "unit": tr.User(column="id"),
+    "horizon": 4,
+    "neighbours": tr.AddRemove,
+}
 JOURNEY = {"domain": CITY, "privacy": PURE, "unit": tr.Event(), "trajectory": "trip", "order": "at"}
 RNG, ARRAY = np.random.default_rng(0), np.array([1.0, 2.0, 3.0, 4.0])
 BOXES = tr.metrics.Rectangles(np.zeros((2, 2)), np.ones((2, 2)))
@@ -150,7 +161,11 @@ RIGHT: dict[str, Any] = {
     "Lines": {"lines": [b"{}"], "reader": Reader(domain=WARD)},
     "NamedFiles": {**CALENDAR, "path": NEVER, "name": "{date}.csv", "used": Used(NEVER)},
     "TimedFiles": {**CALENDAR, "shelf": tr.sources.Shelf(path=NEVER), "used": Used(NEVER)},
-    "OrderedFiles": {"shelf": tr.sources.Shelf(path=NEVER), "reader": Reader(domain=WARD), "used": Used(NEVER)},
+    "OrderedFiles": {
+        "shelf": tr.sources.Shelf(path=NEVER),
+        "reader": Reader(domain=WARD),
+        "used": Used(NEVER),
+    },
     "Reader": {"domain": WARD},
     "Shelf": {"path": NEVER},
     "Used": {"path": NEVER},
@@ -238,16 +253,23 @@ def public() -> dict[str, Callable[..., Any]]:
     """Every public class and function once, by the shortest name that it has."""
     found: dict[Any, str] = {}
     for space, module in NAMESPACES.items():
-        names = getattr(module, "__all__", None) or [name for name in vars(module) if not name.startswith("_")]
+        names = getattr(module, "__all__", None) or [
+            name for name in vars(module) if not name.startswith("_")
+        ]
         for name in names:
             made = getattr(module, name)
             home = "tailrace" if hasattr(module, "__all__") else module.__name__
             own = getattr(made, "__module__", "").startswith(home)
-            skipped = inspect.ismodule(made) or not callable(made) or getattr(made, "_is_protocol", False)
+            skipped = (
+                inspect.ismodule(made) or not callable(made) or getattr(made, "_is_protocol", False)
+            )
             if (
                 skipped
                 or not own
-                or (inspect.isclass(made) and issubclass(made, Exception | tr.Neighbours | tr.Missing))
+                or (
+                    inspect.isclass(made)
+                    and issubclass(made, Exception | tr.Neighbours | tr.Missing)
+                )
             ):
                 continue
             found.setdefault(made, f"{space}.{name}" if name == "SqlTable" else name)
@@ -261,24 +283,42 @@ def wrong_calls(name: str, made: Callable[..., Any]) -> list[Call]:
     """All wrong calls of a name, in an order that is drawn."""
     right, known = RIGHT.get(name, {}), inspect.signature(made).parameters
     free = any(one.kind is one.VAR_KEYWORD for one in known.values())
-    arguments = list(right) if free else [one.name for one in known.values() if one.kind is not one.VAR_POSITIONAL]
+    arguments = (
+        list(right)
+        if free
+        else [one.name for one in known.values() if one.kind is not one.VAR_POSITIONAL]
+    )
     calls = [
         Call(f"{name}({argument}={label})", made, {**right, argument: value})
         for argument, (label, value) in itertools.product(arguments, WRONG.items())
     ]
     calls += [
-        Call(f"{name} without {left}", made, {one: value for one, value in right.items() if one != left})
+        Call(
+            f"{name} without {left}",
+            made,
+            {one: value for one, value in right.items() if one != left},
+        )
         for left in right
     ]
     calls += [
-        Call(f"{name}(unheard_of={label})", made, {**right, "unheard_of": WRONG[label]}) for label in ("None", "1")
+        Call(f"{name}(unheard_of={label})", made, {**right, "unheard_of": WRONG[label]})
+        for label in ("None", "1")
     ]
-    calls += [Call(f"{name}({label}, by place)", made, right, (value,) * 9) for label, value in WRONG.items()]
+    calls += [
+        Call(f"{name}({label}, by place)", made, right, (value,) * 9)
+        for label, value in WRONG.items()
+    ]
     calls += [Call(f"{name}({label})", made, {}, (value,)) for label, value in WRONG.items()]
     draw = random.Random(f"{SEED} {name}")
     for _ in range(PAIRS if len(arguments) > 1 else 0):
         two = {argument: draw.choice(list(WRONG)) for argument in draw.sample(arguments, 2)}
-        calls.append(Call(f"{name}({two})", made, {**right, **{one: WRONG[label] for one, label in two.items()}}))
+        calls.append(
+            Call(
+                f"{name}({two})",
+                made,
+                {**right, **{one: WRONG[label] for one, label in two.items()}},
+            )
+        )
     return draw.sample(calls, len(calls))
 
 
@@ -294,7 +334,9 @@ def fault(call: Call) -> str | None:
         known = [*inspect.signature(call.made).parameters, *call.arguments, call.made.__name__]
         if not text.endswith((".", ")")) or "\n" in text:
             return f"{call.what}: no sentence: {text}"
-        if not isinstance(error, tr.DataError) and not any(name.lower() in text.lower() for name in known):
+        if not isinstance(error, tr.DataError) and not any(
+            name.lower() in text.lower() for name in known
+        ):
             return f"{call.what}: names no argument: {text}"
         return None
     except Exception as error:

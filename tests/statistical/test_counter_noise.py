@@ -1,4 +1,6 @@
-"""Every counter's noise has the scale it claims: accepted as claimed, rejected 10 % off, at every time."""
+"""Every counter's noise has the scale it claims: accepted as claimed, rejected 10 % off, at every
+time.
+"""
 
 import numpy as np
 

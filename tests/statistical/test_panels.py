@@ -4,7 +4,19 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from tailrace import ZCDP, AddRemove, Integer, Noise, Null, PanelCumulative, PanelWindow, Replace, Schema, User, papers
+from tailrace import (
+    ZCDP,
+    AddRemove,
+    Integer,
+    Noise,
+    Null,
+    PanelCumulative,
+    PanelWindow,
+    Replace,
+    Schema,
+    User,
+    papers,
+)
 from tailrace.counting.plan import Counts
 
 UNIT = User(column="id")
@@ -52,7 +64,9 @@ def test_the_noise_of_windows(neighbours, make, values):
         changes.append((after - given).reshape(-1, values))
     changes = np.concatenate(changes)
     assert np.abs(changes.sum(axis=1)).max() < 1e-6, "people are shared out, not made"
-    centred = np.linalg.qr(np.ones((values, 1)), "complete")[0][:, 1:]  # independent directions of what is shared out
+    centred = np.linalg.qr(np.ones((values, 1)), "complete")[0][
+        :, 1:
+    ]  # independent directions of what is shared out
     accepted_and_rejected(changes @ centred, np.sqrt(mechanism.variances[1]))
 
 

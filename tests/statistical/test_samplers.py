@@ -1,8 +1,8 @@
 """Every sampler has the distribution it claims: accepted at the right parameter, rejected 10 % off.
 
-A chi-square test over bins of about equal probability. Seeds are fixed, so a result never flickers, and the threshold
-of 1e-6 bounds the chance that the seed we fixed was unlucky. The numbers of draws give the tests power: the same
-statistic must fall below 1e-6 when the parameter is wrong.
+A chi-square test over bins of about equal probability. Seeds are fixed, so a result never flickers,
+and the threshold of 1e-6 bounds the chance that the seed we fixed was unlucky. The numbers of draws
+give the tests power: the same statistic must fall below 1e-6 when the parameter is wrong.
 """
 
 import math
@@ -28,12 +28,16 @@ def chi_square(draws, edges, cdf):
             np.append(observed[full], observed[~full].sum()),
             np.append(expected[full], expected[~full].sum()),
         )
-    return stats.chi2.sf(((observed - expected) ** 2 / np.maximum(expected, 1e-12)).sum(), max(1, len(observed) - 1))
+    return stats.chi2.sf(
+        ((observed - expected) ** 2 / np.maximum(expected, 1e-12)).sum(), max(1, len(observed) - 1)
+    )
 
 
 def laplace_cdf(scale):
     q = math.exp(-1 / scale)
-    return lambda y: np.where(y >= 0, 1 - q ** (np.abs(y) + 1.0) / (1 + q), q ** np.abs(y).astype(float) / (1 + q))
+    return lambda y: np.where(
+        y >= 0, 1 - q ** (np.abs(y) + 1.0) / (1 + q), q ** np.abs(y).astype(float) / (1 + q)
+    )
 
 
 def gaussian_cdf(sigma):
@@ -103,7 +107,10 @@ def test_survive(gamma, n):
 def test_survive_for_a_small_rate_needs_more_draws_to_tell():
     kept = Noise.insecure(4).survive(np.full(3_000_000, 1), Fraction(1, 100)).sum()
     assert binomial(kept, 3_000_000, math.exp(-0.01)) > ALARM
-    assert binomial(kept, 3_000_000, math.exp(-0.009)) < ALARM and binomial(kept, 3_000_000, math.exp(-0.011)) < ALARM
+    assert (
+        binomial(kept, 3_000_000, math.exp(-0.009)) < ALARM
+        and binomial(kept, 3_000_000, math.exp(-0.011)) < ALARM
+    )
 
 
 @pytest.mark.parametrize("excess", [-700, -100, -1, 0, 1, 100, 700])
@@ -114,11 +121,18 @@ def test_split_coin(excess):
     assert binomial(heads, 4 * DRAWS, stats.laplace.sf(-excess, scale=scale)) > ALARM
     if abs(excess) >= 100:
         for wrong in (0.9, 1.1):
-            assert binomial(heads, 4 * DRAWS, stats.laplace.sf(-excess, scale=wrong * scale)) < ALARM
+            assert (
+                binomial(heads, 4 * DRAWS, stats.laplace.sf(-excess, scale=wrong * scale)) < ALARM
+            )
 
 
 def test_choose():
-    scores, rate, noise, draws = np.array([0, 3, -2, 3, 7]), Fraction(1, 4), Noise.insecure(6), 60_000
+    scores, rate, noise, draws = (
+        np.array([0, 3, -2, 3, 7]),
+        Fraction(1, 4),
+        Noise.insecure(6),
+        60_000,
+    )
     picks = np.bincount([noise.at(i).choose(scores, rate) for i in range(draws)], minlength=5)
 
     def p_value(rate):
@@ -139,11 +153,18 @@ def test_draws_and_paths_are_independent():
 @pytest.mark.parametrize("scale", [1, 20])
 def test_opendp_draws_from_the_same_distribution(scale):
     """The field's reference as an oracle for the oracle: the same test accepts its draws."""
-    dp = pytest.importorskip("opendp.prelude", reason="opendp is not installed: pip install 'tailrace[test-oracles]'")
+    dp = pytest.importorskip(
+        "opendp.prelude", reason="opendp is not installed: pip install 'tailrace[test-oracles]'"
+    )
     dp.enable_features("contrib")
     for make, cdf, norm in (
         (dp.m.make_laplace, laplace_cdf, dp.l1_distance(T=int)),
         (dp.m.make_gaussian, gaussian_cdf, dp.l2_distance(T=float)),
     ):
-        draws = np.array(make(dp.vector_domain(dp.atom_domain(T=int)), norm, scale=float(scale))([0] * 20_000))
-        assert chi_square(draws, edges(lambda p: stats.laplace.ppf(p, scale=scale)), cdf(float(scale))) > ALARM
+        draws = np.array(
+            make(dp.vector_domain(dp.atom_domain(T=int)), norm, scale=float(scale))([0] * 20_000)
+        )
+        assert (
+            chi_square(draws, edges(lambda p: stats.laplace.ppf(p, scale=scale)), cdf(float(scale)))
+            > ALARM
+        )

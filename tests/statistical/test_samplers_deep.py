@@ -22,7 +22,9 @@ def gaussian_mass(support, scale):
 
 
 @pytest.mark.parametrize("scale", [1, 20, 1000])
-@pytest.mark.parametrize(("sampler", "mass"), [("laplace", laplace_mass), ("gaussian", gaussian_mass)])
+@pytest.mark.parametrize(
+    ("sampler", "mass"), [("laplace", laplace_mass), ("gaussian", gaussian_mass)]
+)
 def test_every_single_value_is_as_likely_as_claimed(sampler, mass, scale):
     """One bin per integer out to where fewer than 20 draws are expected."""
     parameter = scale if sampler == "laplace" else scale**2

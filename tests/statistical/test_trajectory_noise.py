@@ -1,4 +1,6 @@
-"""The noise of transitions and of trips has the scale that is stated: it is accepted, and one that is 10 % off is not."""
+"""The noise of transitions and of trips has the scale that is stated: it is accepted, and one that
+is 10 % off is not.
+"""
 
 import numpy as np
 import pytest
@@ -12,12 +14,18 @@ LAYOUT = layout_of(SQUARE, Leaves(np.full(1024, 10), np.arange(1024)))
 
 
 def made(privacy, unit=Event()):
-    return papers.trajectories(domain=SQUARE, privacy=privacy, unit=unit, trajectory="trip", order="at")
+    return papers.trajectories(
+        domain=SQUARE, privacy=privacy, unit=unit, trajectory="trip", order="at"
+    )
 
 
 def stated(squares, variance, scale, kurtosis):
-    """Whether the mean of squares, relative to the variance times the square of `scale`, is within six standard errors."""
-    return abs(squares.mean() / (variance * scale**2) - 1) <= 6 * np.sqrt((kurtosis - 1) / len(squares))
+    """Whether the mean of squares, relative to the variance times the square of `scale`, is within
+    six standard errors.
+    """
+    return abs(squares.mean() / (variance * scale**2) - 1) <= 6 * np.sqrt(
+        (kurtosis - 1) / len(squares)
+    )
 
 
 @pytest.mark.parametrize("unit", [Event(), User(column="id")], ids=["trajectory", "person"])
@@ -27,14 +35,19 @@ def stated(squares, variance, scale, kurtosis):
     ids=["laplace", "gaussian"],
 )
 def test_every_edge_has_the_noise_of_one_unit(privacy, variance, kurtosis, unit):
-    """Scale 1 / epsilon_2 with epsilon_2 = .4 epsilon, or variance 1 / (2 rho_2), in units; also where nobody went."""
+    """Scale 1 / epsilon_2 with epsilon_2 = .4 epsilon, or variance 1 / (2 rho_2), in units; also
+    where nobody went.
+    """
     mechanism = made(privacy, unit)
     size = len(LAYOUT.graph.targets) + LAYOUT.cells
     counts = np.random.default_rng(0).integers(0, 5, size) * WHOLE
     errors = []
     for i in range(4):
         noisy = mechanism.moves.measured(
-            Masses.held(counts), layout=LAYOUT, budget=mechanism.budgets["moves"], noise=Noise.insecure(1).at(i)
+            Masses.held(counts),
+            layout=LAYOUT,
+            budget=mechanism.budgets["moves"],
+            noise=Noise.insecure(1).at(i),
         )
         errors.append((noisy.parts - counts) / WHOLE)
     squares = np.concatenate(errors) ** 2
@@ -46,12 +59,17 @@ def test_every_edge_has_the_noise_of_one_unit(privacy, variance, kurtosis, unit)
 
 
 def test_trips_have_the_noise_of_their_half():
-    """Scale 2 / epsilon_3 with epsilon_3 = .3 epsilon: on all groups, which with nobody in them are those that chance made."""
+    """Scale 2 / epsilon_3 with epsilon_3 = .3 epsilon: on all groups, which with nobody in them are
+    those that chance made.
+    """
     mechanism = made(PureDP(epsilon=1))
     errors, groups = [], 0
     for i in range(3000):
         trips = mechanism.trips.measured(
-            Masses.none(), layout=LAYOUT, budget=mechanism.budgets["trips"], noise=Noise.insecure(2).at(i)
+            Masses.none(),
+            layout=LAYOUT,
+            budget=mechanism.budgets["trips"],
+            noise=Noise.insecure(2).at(i),
         )
         errors.append(trips.counts)
         groups = max(groups, len(trips.parts))
@@ -64,7 +82,9 @@ def test_trips_have_the_noise_of_their_half():
 
 
 def test_an_empty_map_is_seldom_divided():
-    """A coin of PrivTree at the clamp falls with probability 1 / 8 for fan-out 4, and 1 / 4 for fan-out 2: at the root 1 / 2."""
+    """A coin of PrivTree at the clamp falls with probability 1 / 8 for fan-out 4, and 1 / 4 for
+    fan-out 2: at the root 1 / 2.
+    """
     mechanism, roots = made(PureDP(epsilon=1)), {"cells": 0, "trips": 0}
     for i in range(2000):
         noise = Noise.insecure(3).at(i)

@@ -1,4 +1,6 @@
-"""Conditioned walks have exactly their law: chi-square against enumeration of all paths, which also rejects wrong laws."""
+"""Conditioned walks have exactly their law: chi-square against enumeration of all paths, which also
+rejects wrong laws.
+"""
 
 import itertools
 
@@ -59,7 +61,9 @@ def paths_of(graph, first, last, moves):
 
 
 def law_of(graph, probability, first, last, moves):
-    """Every path as a string of its cells, with its probability; by logarithms, which do not vanish."""
+    """Every path as a string of its cells, with its probability; by logarithms, which do not
+    vanish.
+    """
     paths = paths_of(graph, first, last, moves)
     with np.errstate(divide="ignore"):
         weights = np.log(probability)[paths].sum(axis=1)
@@ -115,7 +119,9 @@ def test_walks_have_the_law_of_the_chain_given_both_ends_and_the_moves(name, roo
     monkeypatch.setattr(module, "_ROOM", room)
     graph, asked = CASES[name]
     probability = chances(graph, seed=len(name))
-    for (first, last, moves), drawn in zip(asked, sampled(graph, probability, asked, seed=room), strict=True):
+    for (first, last, moves), drawn in zip(
+        asked, sampled(graph, probability, asked, seed=room), strict=True
+    ):
         names, law = law_of(graph, probability, first, last, moves)
         assert len(names) > 1
         assert p_value(counts_of(names, *drawn), law) > LEVEL
@@ -123,12 +129,20 @@ def test_walks_have_the_law_of_the_chain_given_both_ends_and_the_moves(name, roo
 
 @pytest.mark.parametrize("exponent", [-60, -300, -600])
 def test_walks_have_the_law_where_doubles_vanish(exponent, monkeypatch):
-    """Moves to the right have almost no probability, and every path has two: 2^-1200 is below the smallest double."""
+    """Moves to the right have almost no probability, and every path has two: 2^-1200 is below the
+    smallest double.
+    """
     by_logarithms, attempted = [], module._attempted
-    monkeypatch.setattr(module, "_attempted", lambda *args: by_logarithms.append(args[-1]) or attempted(*args))
+    monkeypatch.setattr(
+        module, "_attempted", lambda *args: by_logarithms.append(args[-1]) or attempted(*args)
+    )
     graph, asked = grid(3), [(0, 7, 4), (2, 8, 3), (1, 8, 5)]
-    probability = chances(graph, seed=5) * np.where(graph.targets // 3 > graph.sources // 3, 2.0**exponent, 1)
-    for (first, last, moves), drawn in zip(asked, sampled(graph, probability, asked, seed=6), strict=True):
+    probability = chances(graph, seed=5) * np.where(
+        graph.targets // 3 > graph.sources // 3, 2.0**exponent, 1
+    )
+    for (first, last, moves), drawn in zip(
+        asked, sampled(graph, probability, asked, seed=6), strict=True
+    ):
         names, law = law_of(graph, probability, first, last, moves)
         assert np.count_nonzero(law * SAMPLE > 5) > 5
         assert p_value(counts_of(names, *drawn), law) > LEVEL
@@ -137,7 +151,9 @@ def test_walks_have_the_law_where_doubles_vanish(exponent, monkeypatch):
 
 @pytest.mark.parametrize("room", [1 << 24, 1000])
 def test_long_walks_over_hundreds_of_cells_stand_where_they_should_halfway(room, monkeypatch):
-    """Too many paths to list: where walks stand after some moves, against powers of the whole matrix."""
+    """Too many paths to list: where walks stand after some moves, against powers of the whole
+    matrix.
+    """
     monkeypatch.setattr(module, "_ROOM", room)
     graph, asked = grid(20), [(0, 210, 15), (399, 210, 40), (205, 210, 33), (17, 380, 30)]
     probability = chances(graph, seed=14)
@@ -147,14 +163,19 @@ def test_long_walks_over_hundreds_of_cells_stand_where_they_should_halfway(room,
         asked, sampled(graph, probability, asked, 15), strict=True
     ):
         for before in (moves // 3, moves - 4):
-            law = np.linalg.matrix_power(step, before)[first] * np.linalg.matrix_power(step, moves - before)[:, last]
+            law = (
+                np.linalg.matrix_power(step, before)[first]
+                * np.linalg.matrix_power(step, moves - before)[:, last]
+            )
             found = np.bincount(cells[offsets[which] + before], minlength=400)
             assert not found[law == 0].any()
             assert p_value(np.append(found[law > 0], 0), law[law > 0] / law.sum()) > LEVEL
 
 
 def size_for_power(law, wrong):
-    """The sample at which a chi-square test at LEVEL misses the wrong law less than once in a million."""
+    """The sample at which a chi-square test at LEVEL misses the wrong law less than once in a
+    million.
+    """
     divergence, free = ((wrong - law) ** 2 / law).sum(), len(law) - 1
     critical = stats.chi2.isf(LEVEL, free)
     sizes = 2 ** np.arange(8, 24)
@@ -173,13 +194,19 @@ def test_an_edge_that_is_ten_percent_off_is_rejected():
     counts = counts_of(names, *walks(graph, off, *ends, np.random.default_rng(8)), range(size))
     assert p_value(counts, law) < LEVEL
     assert p_value(counts, wrong) > LEVEL
-    counts = counts_of(names, *walks(graph, probability, *ends, np.random.default_rng(9)), range(size))
+    counts = counts_of(
+        names, *walks(graph, probability, *ends, np.random.default_rng(9)), range(size)
+    )
     assert p_value(counts, law) > LEVEL
 
 
-@pytest.mark.parametrize("wrong", ["steps by probability alone", "all paths alike", "by hops to the end"])
+@pytest.mark.parametrize(
+    "wrong", ["steps by probability alone", "all paths alike", "by hops to the end"]
+)
 def test_a_law_that_forgets_a_part_is_rejected(wrong):
-    """The first goes on to any cell from which the end can still be reached, in proportion to the edge: it forgets how likely that is."""
+    """The first goes on to any cell from which the end can still be reached, in proportion to the
+    edge: it forgets how likely that is.
+    """
     graph, (first, last, moves) = grid(3), (0, 5, 4)
     probability = chances(graph, seed=10) + 0.02
     names, law = law_of(graph, probability, first, last, moves)
@@ -191,19 +218,25 @@ def test_a_law_that_forgets_a_part_is_rejected(wrong):
             total = {}
             for way in ways:
                 total[way[:-1]] = total.get(way[:-1], 0) + probability[way[-1]]
-            share *= [probability[path[step]] / total[tuple(path[:step])] for path in paths.tolist()]
+            share *= [
+                probability[path[step]] / total[tuple(path[:step])] for path in paths.tolist()
+            ]
     elif wrong == "by hops to the end":
         share = law * 0.5 ** np.count_nonzero(graph.targets[paths] == last, axis=1)
     share /= share.sum()
     size = size_for_power(law, share)
     ends = np.full(size, first), np.full(size, last), np.full(size, moves)
-    counts = counts_of(names, *walks(graph, probability, *ends, np.random.default_rng(11)), range(size))
+    counts = counts_of(
+        names, *walks(graph, probability, *ends, np.random.default_rng(11)), range(size)
+    )
     assert p_value(counts, law) > LEVEL
     assert p_value(counts, share) < LEVEL
 
 
 class Map:
-    """Cells of a square (rows of text, # is a cell), the eight directions between those that touch, and links between others."""
+    """Cells of a square (rows of text, # is a cell), the eight directions between those that touch,
+    and links between others.
+    """
 
     def __init__(self, rows, links=()):
         y, x = np.nonzero([[sign == "#" for sign in row] for row in rows])
@@ -215,21 +248,34 @@ class Map:
         self.directions = np.rint(np.arctan2(up, across) * 4 / np.pi).astype(int) & 7
 
     def chain(self, seed, *, closed=0.0):
-        """Attractions of edges, a share of them 0, and factors of turns, neither of them symmetric."""
+        """Attractions of edges, a share of them 0, and factors of turns, neither of them
+        symmetric.
+        """
         rng = np.random.default_rng(seed)
-        attraction = (rng.gamma(0.7, size=len(self.directions)) + 0.02) * (rng.random(len(self.directions)) >= closed)
-        return attraction, np.array([1.0, 0.4, 0.15, 0.03, 0.05, 0.02, 0.3, 0.6]) * rng.uniform(0.8, 1.2, 8)
+        attraction = (rng.gamma(0.7, size=len(self.directions)) + 0.02) * (
+            rng.random(len(self.directions)) >= closed
+        )
+        return attraction, np.array([1.0, 0.4, 0.15, 0.03, 0.05, 0.02, 0.3, 0.6]) * rng.uniform(
+            0.8, 1.2, 8
+        )
 
     def law(self, attraction, factors, first, last, moves, *, sums=True, turns=1):
-        """Every path with its probability: edge by edge, each by the definition; or a wrong one, without Z or with turns reversed."""
+        """Every path with its probability: edge by edge, each by the definition; or a wrong one,
+        without Z or with turns reversed.
+        """
         graph, logs = self.graph, []
         paths = paths_of(graph, first, last, moves)
         with np.errstate(divide="ignore"):
             for path in paths:
                 log = np.log(attraction[path[0]])
                 for before, edge in itertools.pairwise(path):
-                    onward = np.arange(*graph.starts[graph.targets[before] : graph.targets[before] + 2])
-                    weights = attraction * factors[turns * (self.directions - self.directions[before]) % 8]
+                    onward = np.arange(
+                        *graph.starts[graph.targets[before] : graph.targets[before] + 2]
+                    )
+                    weights = (
+                        attraction
+                        * factors[turns * (self.directions - self.directions[before]) % 8]
+                    )
                     log += np.log(weights[edge]) - (np.log(weights[onward].sum()) if sums else 0)
                 logs.append(log)
         law = np.exp(np.array(logs) - max(logs))
@@ -240,7 +286,9 @@ class Map:
         ends = (np.full(size, part) for part in kind)
         rng = np.random.default_rng(seed)
         return counts_of(
-            names, *turning_walks(self.graph, self.directions, attraction, factors, *ends, rng), range(size)
+            names,
+            *turning_walks(self.graph, self.directions, attraction, factors, *ends, rng),
+            range(size),
         )
 
 
@@ -259,7 +307,9 @@ MAPS = {
 @pytest.mark.parametrize("name", MAPS)
 @pytest.mark.parametrize("room", [1 << 24, 1])
 def test_walks_that_turn_have_the_law_of_the_second_order_chain(name, room, monkeypatch):
-    """And not that of one without the sums, with turns to the other side, or with turns of one kind alike."""
+    """And not that of one without the sums, with turns to the other side, or with turns of one kind
+    alike.
+    """
     monkeypatch.setattr(module, "_ROOM", room)
     city, closed, asked = MAPS[name]
     attraction, factors = city.chain(len(name), closed=closed)
@@ -290,9 +340,13 @@ def test_a_turn_that_is_ten_percent_off_is_rejected():
 @pytest.mark.parametrize("what", ["attraction", "factor"])
 @pytest.mark.parametrize("exponent", [-60, -300, -600])
 def test_walks_that_turn_have_the_law_where_doubles_vanish(what, exponent, monkeypatch):
-    """Every path has two moves to the right, or a turn at least, which have almost no probability."""
+    """Every path has two moves to the right, or a turn at least, which have almost no
+    probability.
+    """
     by_logarithms, attempted = [], module._attempted
-    monkeypatch.setattr(module, "_attempted", lambda *args: by_logarithms.append(args[-1]) or attempted(*args))
+    monkeypatch.setattr(
+        module, "_attempted", lambda *args: by_logarithms.append(args[-1]) or attempted(*args)
+    )
     city = Map(["###", "#.#", "###"])
     attraction, factors = city.chain(19)
     kinds = [(0, 7, 4), (0, 7, 6), (3, 4, 5)]
@@ -308,7 +362,9 @@ def test_walks_that_turn_have_the_law_where_doubles_vanish(what, exponent, monke
 
 
 def test_long_walks_that_turn_stand_where_they_should_halfway(monkeypatch):
-    """Too many paths to list: where walks stand and where they come from, against powers of the matrix of all edges."""
+    """Too many paths to list: where walks stand and where they come from, against powers of the
+    matrix of all edges.
+    """
     monkeypatch.setattr(module, "_ROOM", 5000)
     city = Map(["#" * 8] * 3 + ["##.##.##"] * 2 + ["#" * 8] * 3)
     attraction, factors = city.chain(21)
@@ -322,7 +378,9 @@ def test_long_walks_that_turn_stand_where_they_should_halfway(monkeypatch):
         offsets, cells = turning_walks(graph, city.directions, attraction, factors, *ends, rng)
         for before in (1, moves // 2, moves - 3):
             law = (attraction * (graph.sources == first)) @ np.linalg.matrix_power(step, before - 1)
-            law *= np.linalg.matrix_power(step, moves - before)[:, graph.targets == last].sum(axis=1)
+            law *= np.linalg.matrix_power(step, moves - before)[:, graph.targets == last].sum(
+                axis=1
+            )
             at = offsets[:-1] + before
             found = np.bincount(graph.edge(cells[at - 1], cells[at]), minlength=len(edges))
             assert not found[law == 0].any()

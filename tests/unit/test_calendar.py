@@ -1,4 +1,6 @@
-"""Steps by the clock: daylight saving, month ends, leap days, grace, far years, and one sentence for each mistake."""
+"""Steps by the clock: daylight saving, month ends, leap days, grace, far years, and one sentence
+for each mistake.
+"""
 
 from datetime import UTC, date, datetime, timedelta
 from time import perf_counter
@@ -68,7 +70,9 @@ def test_a_start_is_kept_as_the_shortest_text(given, kept):
 
 
 def test_a_calendar_is_plain_values_and_back():
-    calendar = Calendar(start=date(2026, 1, 31), period="month", timezone=BERLIN, grace="day", late="drop")
+    calendar = Calendar(
+        start=date(2026, 1, 31), period="month", timezone=BERLIN, grace="day", late="drop"
+    )
     plain = to_plain(calendar)
     assert plain == {
         "kind": "Calendar",
@@ -86,34 +90,94 @@ def test_a_calendar_is_plain_values_and_back():
 @pytest.mark.parametrize(
     ("changed", "sentence"),
     [
-        ({"timezone": "Europe/Atlantis"}, 'timezone must be an IANA name, for example "Europe/Berlin" or "UTC".'),
-        ({"timezone": "../UTC"}, 'timezone must be an IANA name, for example "Europe/Berlin" or "UTC".'),
-        ({"timezone": "Europe"}, 'timezone must be an IANA name, for example "Europe/Berlin" or "UTC".'),
+        (
+            {"timezone": "Europe/Atlantis"},
+            'timezone must be an IANA name, for example "Europe/Berlin" or "UTC".',
+        ),
+        (
+            {"timezone": "../UTC"},
+            'timezone must be an IANA name, for example "Europe/Berlin" or "UTC".',
+        ),
+        (
+            {"timezone": "Europe"},
+            'timezone must be an IANA name, for example "Europe/Berlin" or "UTC".',
+        ),
         ({"timezone": ""}, 'timezone must be an IANA name, for example "Europe/Berlin" or "UTC".'),
-        ({"timezone": None}, 'timezone must be an IANA name, for example "Europe/Berlin" or "UTC".'),
-        ({"period": "daily"}, 'period must be a whole number and a unit of time, for example "1 day" or "6 hours".'),
-        ({"period": "1.5 days"}, 'period must be a whole number and a unit of time, for example "1 day" or "6 hours".'),
-        ({"period": "-1 day"}, 'period must be a whole number and a unit of time, for example "1 day" or "6 hours".'),
+        (
+            {"timezone": None},
+            'timezone must be an IANA name, for example "Europe/Berlin" or "UTC".',
+        ),
+        (
+            {"period": "daily"},
+            'period must be a whole number and a unit of time, for example "1 day" or "6 hours".',
+        ),
+        (
+            {"period": "1.5 days"},
+            'period must be a whole number and a unit of time, for example "1 day" or "6 hours".',
+        ),
+        (
+            {"period": "-1 day"},
+            'period must be a whole number and a unit of time, for example "1 day" or "6 hours".',
+        ),
         (
             {"period": "\u0661 day"},
             'period must be a whole number and a unit of time, for example "1 day" or "6 hours".',
         ),
-        ({"period": 1}, 'period must be a whole number and a unit of time, for example "1 day" or "6 hours".'),
+        (
+            {"period": 1},
+            'period must be a whole number and a unit of time, for example "1 day" or "6 hours".',
+        ),
         ({"period": "9" * 5000 + " days"}, "period must be a whole number and a unit of time"),
         ({"period": "0 days"}, 'period must be longer than zero, for example "1 day".'),
-        ({"period": "1000 years"}, 'period must be at most 100 years long, for example "1 day" or "6 hours".'),
-        ({"grace": "soon"}, 'grace must be a whole number and a unit of time, for example "1 day" or "6 hours".'),
-        ({"grace": "1 month"}, 'grace must be of a fixed length, from seconds to weeks, for example "30 days".'),
-        ({"grace": "0 years"}, 'grace must be of a fixed length, from seconds to weeks, for example "30 days".'),
-        ({"start": "2026-01-05T06:00+01:00"}, "start must be the local time of timezone=, without an offset"),
-        ({"start": "2026-01-05T06:00Z"}, "start must be the local time of timezone=, without an offset"),
-        ({"start": utc(2026, 1, 5)}, "start must be the local time of timezone=, without an offset"),
-        ({"start": "5 January"}, 'start must be a date or a date-time, for example "2026-01-05T06:00".'),
-        ({"start": 20260105}, 'start must be a date or a date-time, for example "2026-01-05T06:00".'),
+        (
+            {"period": "1000 years"},
+            'period must be at most 100 years long, for example "1 day" or "6 hours".',
+        ),
+        (
+            {"grace": "soon"},
+            'grace must be a whole number and a unit of time, for example "1 day" or "6 hours".',
+        ),
+        (
+            {"grace": "1 month"},
+            'grace must be of a fixed length, from seconds to weeks, for example "30 days".',
+        ),
+        (
+            {"grace": "0 years"},
+            'grace must be of a fixed length, from seconds to weeks, for example "30 days".',
+        ),
+        (
+            {"start": "2026-01-05T06:00+01:00"},
+            "start must be the local time of timezone=, without an offset",
+        ),
+        (
+            {"start": "2026-01-05T06:00Z"},
+            "start must be the local time of timezone=, without an offset",
+        ),
+        (
+            {"start": utc(2026, 1, 5)},
+            "start must be the local time of timezone=, without an offset",
+        ),
+        (
+            {"start": "5 January"},
+            'start must be a date or a date-time, for example "2026-01-05T06:00".',
+        ),
+        (
+            {"start": 20260105},
+            'start must be a date or a date-time, for example "2026-01-05T06:00".',
+        ),
         ({"start": None}, 'start must be a date or a date-time, for example "2026-01-05T06:00".'),
-        ({"start": "9999-12-31"}, "Step 1 of this calendar reaches beyond the years 1 to 9999: choose another start"),
-        ({"start": "0001-01-01", "timezone": BERLIN}, "Step 1 of this calendar reaches beyond the years 1 to 9999"),
-        ({"late": "later"}, 'late must be "next" (late rows join the open step), "drop", or left out.'),
+        (
+            {"start": "9999-12-31"},
+            "Step 1 of this calendar reaches beyond the years 1 to 9999: choose another start",
+        ),
+        (
+            {"start": "0001-01-01", "timezone": BERLIN},
+            "Step 1 of this calendar reaches beyond the years 1 to 9999",
+        ),
+        (
+            {"late": "later"},
+            'late must be "next" (late rows join the open step), "drop", or left out.',
+        ),
     ],
 )
 def test_a_mistake_is_one_sentence_with_an_example(changed, sentence):
@@ -122,7 +186,9 @@ def test_a_mistake_is_one_sentence_with_an_example(changed, sentence):
     message = str(caught.value)
     assert message.startswith(sentence)
     assert "\n" not in message and message.endswith(".")
-    assert caught.value.__cause__ is None and (caught.value.__context__ is None or caught.value.__suppress_context__)
+    assert caught.value.__cause__ is None and (
+        caught.value.__context__ is None or caught.value.__suppress_context__
+    )
 
 
 # steps by the wall clock
@@ -134,7 +200,12 @@ def test_a_day_has_23_hours_in_spring_and_25_in_autumn():
     assert spring.begin(2) == utc(2026, 3, 8, 5) and spring.end(2) == utc(2026, 3, 9, 4)
     autumn = Calendar(start="2026-10-31", period="1 day", timezone=NEW_YORK)
     assert [hours(autumn, step) for step in (1, 2, 3)] == [24, 25, 24]
-    edges = instants("2026-11-01T03:59:59.999999", "2026-11-01T04:00", "2026-11-02T04:59:59.999999", "2026-11-02T05:00")
+    edges = instants(
+        "2026-11-01T03:59:59.999999",
+        "2026-11-01T04:00",
+        "2026-11-02T04:59:59.999999",
+        "2026-11-02T05:00",
+    )
     assert autumn.steps(edges).tolist() == [1, 2, 2, 3]
 
 
@@ -174,8 +245,16 @@ def test_weeks_go_by_the_wall_clock():
 
 def test_month_ends_are_counted_from_the_start():
     calendar = Calendar(start="2026-01-31", period="1 month")
-    assert labels(calendar, 5) == ["2026-01-31", "2026-02-28", "2026-03-31", "2026-04-30", "2026-05-31"]
-    assert calendar.steps(instants("2026-02-27T23:59:59", "2026-02-28", "2026-03-30", "2026-03-31")).tolist() == [
+    assert labels(calendar, 5) == [
+        "2026-01-31",
+        "2026-02-28",
+        "2026-03-31",
+        "2026-04-30",
+        "2026-05-31",
+    ]
+    assert calendar.steps(
+        instants("2026-02-27T23:59:59", "2026-02-28", "2026-03-30", "2026-03-31")
+    ).tolist() == [
         1,
         2,
         2,
@@ -192,7 +271,13 @@ def test_a_month_can_begin_after_utc_is_in_the_next():
 
 def test_leap_days():
     yearly = Calendar(start="2024-02-29", period="year")
-    assert labels(yearly, 5) == ["2024-02-29", "2025-02-28", "2026-02-28", "2027-02-28", "2028-02-29"]
+    assert labels(yearly, 5) == [
+        "2024-02-29",
+        "2025-02-28",
+        "2026-02-28",
+        "2027-02-28",
+        "2028-02-29",
+    ]
     daily = Calendar(start="2024-02-28", period="day")
     assert labels(daily, 3) == ["2024-02-28", "2024-02-29", "2024-03-01"]
     assert Calendar(start="2100-02-28", period="day").label(2) == "2100-03-01"  # no leap year
@@ -228,7 +313,9 @@ def test_a_step_closes_after_its_grace():
     assert calendar.closes(1) == utc(2026, 1, 2, 6)
     assert calendar.released_by(utc(2026, 1, 2, 5, 59, 59)) == 0
     assert calendar.released_by(utc(2026, 1, 2, 6)) == 1
-    arrivals = instants("1999-01-01", "2026-01-02T05:59:59.999999", "2026-01-02T06:00", "NaT", "2026-01-04T06:00")
+    arrivals = instants(
+        "1999-01-01", "2026-01-02T05:59:59.999999", "2026-01-02T06:00", "NaT", "2026-01-04T06:00"
+    )
     assert calendar.open_at(arrivals).tolist() == [1, 1, 2, -1, 4]
 
 
@@ -276,16 +363,25 @@ def test_how_people_call_a_step(start, period, label):
 # the ends of time
 
 
-@pytest.mark.parametrize("period", ["1 second", "1 hour", "1 day", "1 week", "1 month", "100 years"])
+@pytest.mark.parametrize(
+    "period", ["1 second", "1 hour", "1 day", "1 week", "1 month", "100 years"]
+)
 @pytest.mark.parametrize("timezone", ["UTC", NEW_YORK, "Pacific/Apia"])
 def test_far_instants_neither_raise_nor_take_long(period, timezone):
     calendar = Calendar(start="2026-01-31", period=period, timezone=timezone, grace="5000 weeks")
-    ends = np.array([np.iinfo(np.int64).max, np.iinfo(np.int64).min + 1], dtype=np.int64).view("M8[us]")
+    ends = np.array([np.iinfo(np.int64).max, np.iinfo(np.int64).min + 1], dtype=np.int64).view(
+        "M8[us]"
+    )
     far = np.concatenate([instants("0001-01-01", "2026-02-01", "9999-12-31T23:59:59", "NaT"), ends])
     begun = perf_counter()
     steps, opened = calendar.steps(far), calendar.open_at(far)
     assert perf_counter() - begun < 1
-    assert steps[[0, 3, 5]].tolist() == [0, -1, 0] and opened[[0, 1, 3, 5]].tolist() == [1, 1, -1, 1]
+    assert steps[[0, 3, 5]].tolist() == [0, -1, 0] and opened[[0, 1, 3, 5]].tolist() == [
+        1,
+        1,
+        -1,
+        1,
+    ]
     assert steps[2] == steps[4] > 75  # later than any horizon, and in order
     assert opened[1] <= opened[2] == opened[4] <= steps[2]
 

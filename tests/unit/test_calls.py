@@ -17,11 +17,29 @@ BIT = tr.Schema(poor=tr.Integer(0, 1))
 PERSON = tr.User(column="id")
 EVENTS = {"privacy": tr.PureDP(epsilon=1), "unit": tr.Event(), "horizon": 9}
 SNAPSHOT = {**EVENTS, "domain": WARD, "unit": tr.User(column="id", records=1)}
-PANEL = {"domain": BIT, "unit": PERSON, "horizon": 9, "privacy": tr.ZCDP(rho=1), "neighbours": tr.AddRemove}
-JOURNEY = {"domain": CITY, "privacy": tr.PureDP(epsilon=1), "unit": tr.Event(), "trajectory": "t", "order": "o"}
+PANEL = {
+    "domain": BIT,
+    "unit": PERSON,
+    "horizon": 9,
+    "privacy": tr.ZCDP(rho=1),
+    "neighbours": tr.AddRemove,
+}
+JOURNEY = {
+    "domain": CITY,
+    "privacy": tr.PureDP(epsilon=1),
+    "unit": tr.Event(),
+    "trajectory": "t",
+    "order": "o",
+}
 MADE = [
-    *((kind, {**EVENTS, "domain": WARD}) for kind in (tr.HistogramStream, tr.TabularStream, tr.papers.TabularSteps)),
-    *((kind, {**EVENTS, "domain": CITY}) for kind in (tr.SpatialStream, tr.papers.PrivTreeStream, papers.privstream)),
+    *(
+        (kind, {**EVENTS, "domain": WARD})
+        for kind in (tr.HistogramStream, tr.TabularStream, tr.papers.TabularSteps)
+    ),
+    *(
+        (kind, {**EVENTS, "domain": CITY})
+        for kind in (tr.SpatialStream, tr.papers.PrivTreeStream, papers.privstream)
+    ),
     (tr.SnapshotHistogram, SNAPSHOT),
     (papers.budget_absorption, SNAPSHOT),
     (tr.PanelWindow, {**PANEL, "window": 2}),
@@ -43,7 +61,9 @@ def test_what_is_forgotten_is_asked_for_by_name(kind, right):
         if argument == "neighbours":
             assert str(error.value).endswith("neighbours=: AddRemove, Replace or Null.")
         if argument == "privacy":
-            assert str(error.value).endswith("PureDP(epsilon=...), ZCDP(rho=...) or ApproxDP(epsilon=..., delta=...).")
+            assert str(error.value).endswith(
+                "PureDP(epsilon=...), ZCDP(rho=...) or ApproxDP(epsilon=..., delta=...)."
+            )
 
 
 @pytest.mark.parametrize(("kind", "right"), MADE, ids=NAMES)
@@ -52,22 +72,33 @@ def test_a_class_without_its_brackets(kind, right):
         if unit is tr.Event and kind in (tr.SnapshotHistogram, papers.budget_absorption):
             continue  # whose own sentence says which units they have
         with pytest.raises(
-            tr.ConfigError, match=f"unit={unit.__name__} of .* lacks its brackets|protects|unit must be"
+            tr.ConfigError,
+            match=f"unit={unit.__name__} of .* lacks its brackets|protects|unit must be",
         ):
             kind(**{**right, "unit": unit})
-    with pytest.raises(tr.ConfigError, match=r"lacks its brackets: write unit=User\(column=\.\.\.\)\.$"):
+    with pytest.raises(
+        tr.ConfigError, match=r"lacks its brackets: write unit=User\(column=\.\.\.\)\.$"
+    ):
         kind(**{**right, "unit": tr.User})
-    with pytest.raises(tr.ConfigError, match=r"lacks its brackets: write privacy=PureDP\(epsilon=\.\.\.\)\.$"):
+    with pytest.raises(
+        tr.ConfigError, match=r"lacks its brackets: write privacy=PureDP\(epsilon=\.\.\.\)\.$"
+    ):
         kind(**{**right, "privacy": tr.PureDP})
 
 
 @pytest.mark.parametrize(
     ("call", "sentence"),
     [
-        (lambda: tr.PureDP(1), "PureDP takes its arguments by name: PureDP(epsilon=...) (it has epsilon)."),
+        (
+            lambda: tr.PureDP(1),
+            "PureDP takes its arguments by name: PureDP(epsilon=...) (it has epsilon).",
+        ),
         (lambda: tr.PureDP(eps=1), "PureDP has no argument 'eps': it has epsilon."),
         (lambda: tr.PureDP(), "PureDP needs epsilon=: a number."),
-        (lambda: tr.Window("id"), "Window takes its arguments by name: Window(steps=..., column=..., records=...) "),
+        (
+            lambda: tr.Window("id"),
+            "Window takes its arguments by name: Window(steps=..., column=..., records=...) ",
+        ),
         (lambda: tr.Event(1), "Event takes its arguments by name: Event() (it has none)."),
         (lambda: tr.Integer(0), "Integer needs high=: a whole number."),
         (lambda: tr.Integer(0, 1, 2), "Integer takes further arguments by name: "),
@@ -84,7 +115,9 @@ def test_the_sentence(call, sentence):
 
 
 def test_event_without_brackets_in_a_guarantee():
-    with pytest.raises(tr.ConfigError, match=r"unit=Event of Guarantee lacks its brackets: write unit=Event\(\)\."):
+    with pytest.raises(
+        tr.ConfigError, match=r"unit=Event of Guarantee lacks its brackets: write unit=Event\(\)\."
+    ):
         tr.Guarantee(tr.PureDP(epsilon=1), tr.Event, tr.AddRemove, 3)
 
 
@@ -110,11 +143,19 @@ def test_a_told_class_stays_what_it_was():
 def test_a_value_outside_a_domain_lists_what_there_is():
     stream = tr.Stream(tr.HistogramStream(domain=WARD, **EVENTS), noise=tr.Noise.insecure(1))
     view = stream.push(None).view
-    with pytest.raises(tr.ConfigError, match=r"Column 'sex' has no such value in its domain, which has 'f', 'm'\.$"):
+    with pytest.raises(
+        tr.ConfigError, match=r"Column 'sex' has no such value in its domain, which has 'f', 'm'\.$"
+    ):
         view.count(sex="x")
-    with pytest.raises(tr.ConfigError, match=r"Column 'sex' has no such value in its domain, which has 'f', 'm'\.$"):
+    with pytest.raises(
+        tr.ConfigError, match=r"Column 'sex' has no such value in its domain, which has 'f', 'm'\.$"
+    ):
         view.count(sex=["f", 3])
-    with pytest.raises(tr.ConfigError, match=r"which has 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, \.\.\. 99\.$"):
+    with pytest.raises(
+        tr.ConfigError, match=r"which has 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, \.\.\. 99\.$"
+    ):
         view.count(age=100)
-    with pytest.raises(tr.ConfigError, match=r"The domain has no such value: ask for one of 'a', 'b'\.$"):
+    with pytest.raises(
+        tr.ConfigError, match=r"The domain has no such value: ask for one of 'a', 'b'\.$"
+    ):
         tr.queries.AtLeast(times=1, of=1, value="c").weights(["a", "b"])

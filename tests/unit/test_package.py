@@ -1,4 +1,6 @@
-"""The package imports its names when they are asked for, and each is the one that type checkers see."""
+"""The package imports its names when they are asked for, and each is the one that type checkers
+see.
+"""
 
 import ast
 import importlib
@@ -34,8 +36,12 @@ def test_names_are_listed_and_others_are_not_there():
 
 def test_importing_the_package_loads_nothing_slow():
     code = "import sys, tailrace; print([name for name in ('numpy', 'narwhals', 'numba') if name in sys.modules])"
-    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    loaded = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout
     assert loaded.strip() == "[]"
     code = "from tailrace import *; print(Stream.__name__, counters.best.__name__)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout
     assert done.split() == ["Stream", "best"]

@@ -1,9 +1,22 @@
-"""From a source through a stream to its sinks: what is delivered, in which order, and again after a failure."""
+"""From a source through a stream to its sinks: what is delivered, in which order, and again after a
+failure.
+"""
 
 import polars as pl
 import pytest
 
-from tailrace import Categorical, DataError, Event, HistogramStream, Ledger, Noise, PureDP, Schema, StateError, Stream
+from tailrace import (
+    Categorical,
+    DataError,
+    Event,
+    HistogramStream,
+    Ledger,
+    Noise,
+    PureDP,
+    Schema,
+    StateError,
+    Stream,
+)
 from tailrace.pipeline import run
 from tailrace.sinks import Memory
 from tailrace.sources import Batch, Frames
@@ -14,18 +27,24 @@ DAYS = [pl.DataFrame({"sex": ["f"] * 30 * step}) for step in range(1, 5)]
 
 
 def mechanism(horizon: int | None = 4, deletes=False):
-    return HistogramStream(domain=WARD, privacy=PureDP(epsilon=8), unit=Event(), horizon=horizon, deletes=deletes)
+    return HistogramStream(
+        domain=WARD, privacy=PureDP(epsilon=8), unit=Event(), horizon=horizon, deletes=deletes
+    )
 
 
 @pytest.fixture
 def kept(tmp_path):
-    """The stream kept in a folder, made at first and opened after that, as every new process does."""
+    """The stream kept in a folder, made at first and opened after that, as every new process
+    does.
+    """
 
     def kept(**options):
         if (tmp_path / "ward.tail").exists():
             return Stream.open(tmp_path / "ward.tail")
         noise = Noise.insecure(5)
-        return Stream.create(tmp_path / "ward.tail", mechanism(**options), population="ward", noise=noise)
+        return Stream.create(
+            tmp_path / "ward.tail", mechanism(**options), population="ward", noise=noise
+        )
 
     return kept
 
@@ -108,10 +127,14 @@ def test_frames_of_released_steps_are_passed_over_without_a_look(kept):
         first = [release.table for release in run(stream, Frames(DAYS[:2]))]
     with kept() as stream:
         assert steps(run(stream, Frames([object(), "no frame at all", *DAYS[2:]]))) == [3, 4]
-        assert [stream.release(step).table.rows() for step in (1, 2)] == [frame.rows() for frame in first]
+        assert [stream.release(step).table.rows() for step in (1, 2)] == [
+            frame.rows() for frame in first
+        ]
 
 
-def test_a_run_that_is_killed_at_any_point_goes_on_with_the_same_counts(kept, tmp_path, monkeypatch):
+def test_a_run_that_is_killed_at_any_point_goes_on_with_the_same_counts(
+    kept, tmp_path, monkeypatch
+):
     """Every step is counted once: with this little noise the releases tell."""
     with kept() as stream:
         list(run(stream, Frames(DAYS[:1])))
@@ -130,7 +153,11 @@ def test_a_run_that_is_killed_at_any_point_goes_on_with_the_same_counts(kept, tm
 
         place = tmp_path / point.replace(" ", "-").replace(",", "").replace("'", "")
         stream = Stream.create(
-            place, mechanism(), population=point, ledger=tmp_path / "other.ledger", noise=Noise.insecure(7)
+            place,
+            mechanism(),
+            population=point,
+            ledger=tmp_path / "other.ledger",
+            noise=Noise.insecure(7),
         )
         try:
             list(run(stream, Frames(DAYS[:1])))
@@ -143,7 +170,9 @@ def test_a_run_that_is_killed_at_any_point_goes_on_with_the_same_counts(kept, tm
         with Stream.open(place, ledger=tmp_path / "other.ledger") as stream:
             list(run(stream, Frames(DAYS)))
             sizes = [len(stream.release(step).table) for step in range(1, 5)]
-        assert all(abs(size - total) < 30 for size, total in zip(sizes, [30, 90, 180, 300], strict=True)), point
+        assert all(
+            abs(size - total) < 30 for size, total in zip(sizes, [30, 90, 180, 300], strict=True)
+        ), point
     assert len(wanted) > 5
 
 
@@ -169,7 +198,10 @@ def test_frames_come_once_and_in_order():
     source = Frames(iter(DAYS))
     assert source.batch(2).adds is DAYS[1]
     assert source.batch(2).adds is DAYS[1], "a step may be asked for again"
-    with pytest.raises(StateError, match=r"^The frame of step 1 is not to be had: frames come once, in their order.$"):
+    with pytest.raises(
+        StateError,
+        match=r"^The frame of step 1 is not to be had: frames come once, in their order.$",
+    ):
         source.batch(1)
     with pytest.raises(StateError):
         source.batch(9)

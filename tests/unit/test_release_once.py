@@ -33,7 +33,13 @@ UNITS = {"trajectory": Event(), "person": User(column="id")}
 
 
 def made(make="default", unit=UNITS["trajectory"], epsilon=3, **options):
-    common = {"domain": SQUARE, "privacy": PureDP(epsilon=epsilon), "unit": unit, "trajectory": "trip", "order": "at"}
+    common = {
+        "domain": SQUARE,
+        "privacy": PureDP(epsilon=epsilon),
+        "unit": unit,
+        "trajectory": "trip",
+        "order": "at",
+    }
     return MAKES[make](**common, **options)
 
 
@@ -57,18 +63,28 @@ def test_one_call_makes_the_release(make, unit):
     release = release_once(made(make, unit), pl.DataFrame(columns()), noise=Noise.insecure(1))
     table = release.table
     assert release.step == 1 and table.columns == ["trip", "at", "x", "y"]
-    assert table.schema["trip"] == table.schema["at"] == pl.Int64 and table.schema["x"] == pl.Float64
+    assert (
+        table.schema["trip"] == table.schema["at"] == pl.Int64 and table.schema["x"] == pl.Float64
+    )
     assert table["x"].is_between(0, 1).all() and table["y"].is_between(0, 1).all()
     firsts = table.group_by("trip", maintain_order=True).agg(pl.col("at"))
-    assert firsts["trip"].to_list() == list(range(1, len(firsts) + 1)), "counted from 1; no real id is seen"
+    assert firsts["trip"].to_list() == list(range(1, len(firsts) + 1)), (
+        "counted from 1; no real id is seen"
+    )
     assert all(at == list(range(1, len(at) + 1)) for at in firsts["at"].to_list())
-    who = "any one trajectory is" if unit == Event() else "everything that one person (column 'id') contributes"
+    who = (
+        "any one trajectory is"
+        if unit == Event()
+        else "everything that one person (column 'id') contributes"
+    )
     assert who in str(release.guarantee) and "NO privacy" in str(release.guarantee)
     assert "not charged to any ledger" in str(release.guarantee)
 
 
 def test_other_mechanisms_have_steps():
-    ward = HistogramStream(domain=Schema(sex=Categorical(["f"])), privacy=PureDP(epsilon=1), unit=Event(), horizon=1)
+    ward = HistogramStream(
+        domain=Schema(sex=Categorical(["f"])), privacy=PureDP(epsilon=1), unit=Event(), horizon=1
+    )
     with pytest.raises(ConfigError, match="fed everything at once"):
         release_once(ward, None)
     with pytest.raises(ConfigError, match="fed everything at once"):
@@ -79,9 +95,14 @@ def test_other_mechanisms_have_steps():
 @pytest.mark.parametrize("make", MAKES)
 def test_kept_and_charged_it_is_the_same_release(tmp_path, make, unit):
     mechanism, rows = made(make, unit), pl.DataFrame(columns())
-    with Stream.create(tmp_path / "c", mechanism, population="city", noise=Noise.insecure(1)) as stream:
+    with Stream.create(
+        tmp_path / "c", mechanism, population="city", noise=Noise.insecure(1)
+    ) as stream:
         kept = stream.push(rows)
-        assert stream._store.find("intent/adds") is None and stream._store.find("intent/counts") is None
+        assert (
+            stream._store.find("intent/adds") is None
+            and stream._store.find("intent/counts") is None
+        )
         with pytest.raises(HorizonReached):
             stream.push(rows)
     assert kept.table.equals(release_once(mechanism, rows, noise=Noise.insecure(1)).table)
@@ -89,10 +110,14 @@ def test_kept_and_charged_it_is_the_same_release(tmp_path, make, unit):
         again = stream.release(1)
         assert stream.mechanism == mechanism and again.table.equals(kept.table)
         assert str(again.view.total) == str(kept.view.total)
-        assert stream.push(None, step=1).table.equals(kept.table), "the stored release, whatever is pushed"
+        assert stream.push(None, step=1).table.equals(kept.table), (
+            "the stored release, whatever is pushed"
+        )
     (entry,) = Ledger(tmp_path / "tailrace.ledger").entries()
     assert entry.guarantee.loss == PureDP(epsilon=3) and entry.mark.step == 1
-    assert entry.guarantee.short.startswith("epsilon = 3 for one " + ("traj" if unit == Event() else "person"))
+    assert entry.guarantee.short.startswith(
+        "epsilon = 3 for one " + ("traj" if unit == Event() else "person")
+    )
     said = json.loads((tmp_path / "c" / "releases" / "guarantee.json").read_text())
     assert said["horizon"] == 1 and "charged" not in said["sentence"]
 
@@ -106,8 +131,12 @@ def test_a_second_release_of_the_same_people_is_a_second_charge(tmp_path):
 
 @pytest.mark.parametrize("unit", UNITS.values(), ids=UNITS)
 @pytest.mark.parametrize("make", MAKES)
-def test_cut_off_between_the_rounds_it_is_finished_from_what_was_sealed(tmp_path, monkeypatch, make, unit):
-    """The sealed batch holds no id and no coordinate: only cells, in order; and it is erased when the step is done."""
+def test_cut_off_between_the_rounds_it_is_finished_from_what_was_sealed(
+    tmp_path, monkeypatch, make, unit
+):
+    """The sealed batch holds no id and no coordinate: only cells, in order; and it is erased when
+    the step is done.
+    """
     mechanism, rows = made(make, unit), pl.DataFrame(columns())
     whole = release_once(mechanism, rows, noise=Noise.insecure(1))
     kind, calls = type(mechanism), []
@@ -168,11 +197,15 @@ def test_spark_releases_the_same(unit, spark):
     wanted = release_once(made(unit=unit), pl.DataFrame(columns()), noise=Noise.insecure(3)).rows
     frame = spark().createDataFrame(pandas.DataFrame(columns())).repartition(3)
     found = release_once(made(unit=unit), frame, noise=Noise.insecure(3)).rows
-    assert all(np.array_equal(found.columns[name], values) for name, values in wanted.columns.items())
+    assert all(
+        np.array_equal(found.columns[name], values) for name, values in wanted.columns.items()
+    )
 
 
 def test_what_is_sealed_is_cells_in_order(tmp_path, monkeypatch):
-    stream = Stream.create(tmp_path / "c", made("paper"), population="city", noise=Noise.insecure(1))
+    stream = Stream.create(
+        tmp_path / "c", made("paper"), population="city", noise=Noise.insecure(1)
+    )
     monkeypatch.setattr(stream, "_finish", lambda intent: (_ for _ in ()).throw(KeyboardInterrupt))
     with stream, pytest.raises(KeyboardInterrupt):
         stream.push(pl.DataFrame(columns()))

@@ -1,4 +1,5 @@
-"""Write dp_accounting.json: zCDP losses converted by Google's dp-accounting, as an oracle for `tailrace.privacy.loss`.
+"""Write dp_accounting.json: zCDP losses converted by Google's dp-accounting, as an oracle for
+`tailrace.privacy.loss`.
 
 dp-accounting pins old packages, so it gets an environment of its own:
 
@@ -32,6 +33,9 @@ rows = [
 ]
 target = Path(__file__).with_name("dp_accounting.json")
 target.write_text(
-    json.dumps({"dp-accounting": importlib.metadata.version("dp-accounting"), "rows": rows}, indent=1) + "\n"
+    json.dumps(
+        {"dp-accounting": importlib.metadata.version("dp-accounting"), "rows": rows}, indent=1
+    )
+    + "\n"
 )
 print(f"{len(rows)} rows written to {target.name}")

@@ -1,4 +1,6 @@
-"""Attacks on guarantees: published versions that fail, ours that pass, and the tools that tell them apart."""
+"""Attacks on guarantees: published versions that fail, ours that pass, and the tools that tell them
+apart.
+"""
 
 from tailrace.audit.attack import Finding, attack
 from tailrace.audit.linear import proved_loss, response

@@ -1,9 +1,10 @@
 """An event, two neighbouring worlds, many runs: how much privacy was lost at least.
 
-If an event has probability P in one world and Q in the other, the mechanism loses at least ln(P / Q). Runs give
-counts of the event; an exact Chernoff bound turns each count into a bound on its probability, and the two into a
-lower bound on the loss that is wrong with a probability of at most `alpha`. A finding above the claim refutes it. One
-below does not prove it: proofs are in the docstrings.
+If an event has probability P in one world and Q in the other, the mechanism loses at least ln(P /
+Q). Runs give counts of the event; an exact Chernoff bound turns each count into a bound on its
+probability, and the two into a lower bound on the loss that is wrong with a probability of at most
+`alpha`. A finding above the claim refutes it. One below does not prove it: proofs are in the
+docstrings.
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ import numpy as np
 
 from tailrace.noise import Noise
 
-Mechanism = Callable[[np.ndarray, Noise], np.ndarray]  # (steps, copies) of input -> (steps, copies) of output
+Mechanism = Callable[
+    [np.ndarray, Noise], np.ndarray
+]  # (steps, copies) of input -> (steps, copies) of output
 
 
 @dataclass(frozen=True)
@@ -44,7 +47,9 @@ def attack(
     noise: Noise,
     alpha: float = 1e-9,
 ) -> Finding:
-    """Run `mechanism` on `copies` independent copies of each world and compare how often `event` happens."""
+    """Run `mechanism` on `copies` independent copies of each world and compare how often `event`
+    happens.
+    """
     hits = []
     for name, stream in (("world", world), ("neighbour", neighbour)):
         inputs = np.repeat(np.asarray(stream)[:, None], copies, axis=1)

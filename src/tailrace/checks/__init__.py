@@ -1,4 +1,6 @@
-"""The conformance suite, public so that plug-ins can use it: `check_counter`, `check_mechanism`, and the `Spy` they watch noise with."""
+"""The conformance suite, public so that plug-ins can use it: `check_counter`, `check_mechanism`,
+and the `Spy` they watch noise with.
+"""
 
 from tailrace.checks.counter import check_counter
 from tailrace.checks.mechanism import check_mechanism

@@ -1,7 +1,7 @@
 """What every counter must keep, built in or plugged in.
 
-`check_counter(counter)` raises `AssertionError` with a sentence that names the promise broken. It is what the test
-suite runs over every counter of the package; a plug-in runs it over its own:
+`check_counter(counter)` raises `AssertionError` with a sentence that names the promise broken. It
+is what the test suite runs over every counter of the package; a plug-in runs it over its own:
 
 >>> from tailrace import PureDP, counters
 >>> check_counter(counters.Block(size=4, privacy=PureDP(epsilon=1), horizon=20))
@@ -28,7 +28,9 @@ _STEPS = 40  # of an endless counter
 
 
 def check_counter(counter: Counter[Any], *, rows: int = 5) -> None:
-    """Run every check of a counter; raises `AssertionError` at the first promise that is not kept."""
+    """Run every check of a counter; raises `AssertionError` at the first promise that is not
+    kept.
+    """
     for check in COUNTER_CHECKS:
         check(counter, rows)
 
@@ -92,7 +94,9 @@ def check_purity(counter: Counter[Any], rows: int) -> None:
     for t, x in enumerate(inputs):
         before, x_before = pack(state), x.copy()
         state_after, _ = counter.step(state, x, Noise.insecure(t))
-        assert pack(state) == before and (x == x_before).all(), "step does not change its state or input"
+        assert pack(state) == before and (x == x_before).all(), (
+            "step does not change its state or input"
+        )
         state = state_after
 
 
@@ -113,25 +117,39 @@ def check_growth(counter: Counter[Any], rows: int) -> None:
     new = np.arange(rows, rows + 3)
     for t in range(len(inputs)):
         grown, estimate = counter.step(grown, np.full(3, t), Spy(None).at("new", t), new)
-        assert np.allclose(estimate, t * (t + 1) / 2, rtol=1e-9), "a grown row starts at time 0 with a sum of 0"
+        assert np.allclose(estimate, t * (t + 1) / 2, rtol=1e-9), (
+            "a grown row starts at time 0 with a sum of 0"
+        )
 
 
 def check_replay(counter: Counter[Any], rows: int) -> None:
-    """The same state, input and noise path give the same result, bit for bit; another path gives another."""
+    """The same state, input and noise path give the same result, bit for bit; another path gives
+    another.
+    """
     inputs = _input(counter, rows)
-    (first, a), (second, b), (_, c) = (_run(counter, inputs, Noise.insecure(seed)) for seed in (4, 4, 5))
-    assert _same(first, second) and np.array_equal(a, b), "a replay gives the same state and estimates"
+    (first, a), (second, b), (_, c) = (
+        _run(counter, inputs, Noise.insecure(seed)) for seed in (4, 4, 5)
+    )
+    assert _same(first, second) and np.array_equal(a, b), (
+        "a replay gives the same state and estimates"
+    )
     assert not np.array_equal(a, c), "other noise gives other estimates"
 
 
 def check_paths(counter: Counter[Any], rows: int) -> None:
-    """No noise path is used twice, every draw lies below the step's path, and what is drawn depends on no data."""
+    """No noise path is used twice, every draw lies below the step's path, and what is drawn depends
+    on no data.
+    """
     first, second = Spy(Noise.insecure(6)), Spy(Noise.insecure(7))
     _run(counter, _input(counter, rows), first)
     _run(counter, 1000 * _input(counter, rows, seed=9), second)
     assert first.record, "a counter draws noise"
-    assert all(drawn.path[:1] == ("step",) for drawn in first.record), "draws lie below the path a step is given"
-    assert first.record == second.record, "paths, parameters and shapes of the draws do not depend on data"
+    assert all(drawn.path[:1] == ("step",) for drawn in first.record), (
+        "draws lie below the path a step is given"
+    )
+    assert first.record == second.record, (
+        "paths, parameters and shapes of the draws do not depend on data"
+    )
 
 
 def check_save_and_load(counter: Counter[Any], rows: int) -> None:
@@ -148,7 +166,9 @@ def check_save_and_load(counter: Counter[Any], rows: int) -> None:
 
 
 def check_bounded_state(counter: Counter[Any], rows: int) -> None:
-    """The size of a state depends on time and rows, never on data, and stays within 64 values a row and 2 more a step."""
+    """The size of a state depends on time and rows, never on data, and stays within 64 values a row
+    and 2 more a step.
+    """
     sizes = []
     for factor in (1, 10**6):
         state = counter.init(rows)
@@ -156,18 +176,26 @@ def check_bounded_state(counter: Counter[Any], rows: int) -> None:
             state, _ = counter.step(state, x, Noise.insecure(10).at(t))
             sizes.append(sum(array.size for array in _arrays(state)))
             assert sizes[-1] <= (64 + 2 * _steps(counter)) * rows + 64, "a state stays small"
-    assert sizes[: len(sizes) // 2] == sizes[len(sizes) // 2 :], "the size of a state does not depend on data"
+    assert sizes[: len(sizes) // 2] == sizes[len(sizes) // 2 :], (
+        "the size of a state does not depend on data"
+    )
 
 
 def _arrays(part: Any) -> list[np.ndarray]:
     if isinstance(part, np.ndarray):
         return [part]
-    parts = part if isinstance(part, tuple) else [getattr(part, field.name) for field in dataclasses.fields(part)]
+    parts = (
+        part
+        if isinstance(part, tuple)
+        else [getattr(part, field.name) for field in dataclasses.fields(part)]
+    )
     return [array for inner in parts for array in _arrays(inner)]
 
 
 def check_variance(counter: Counter[Any], rows: int) -> None:  # noqa: ARG001
-    """`variance` is positive and is the variance of what is drawn: within six standard errors, at every time and between times."""
+    """`variance` is positive and is the variance of what is drawn: within six standard errors, at
+    every time and between times.
+    """
     copies, steps = 4000, _steps(counter)
     _, estimates = _run(counter, np.zeros((steps, copies), np.int64), Noise.insecure(11))
     t = np.arange(1, steps + 1)
@@ -175,7 +203,9 @@ def check_variance(counter: Counter[Any], rows: int) -> None:  # noqa: ARG001
         apart = t != since
         moved = estimates - (estimates[since - 1] if since else 0)
         predicted = counter.variance(t, since)
-        assert predicted.shape == t.shape and (predicted[apart] > 0).all(), "every estimate has noise"
+        assert predicted.shape == t.shape and (predicted[apart] > 0).all(), (
+            "every estimate has noise"
+        )
         assert (predicted[~apart] == 0).all(), "nothing lies between a time and itself"
         squares = (moved[apart] ** 2).astype(float)
         error = squares.std(axis=1) / np.sqrt(copies)
@@ -188,15 +218,24 @@ def check_variance(counter: Counter[Any], rows: int) -> None:  # noqa: ARG001
 
 
 def check_loss(counter: Counter[Any], rows: int) -> None:  # noqa: ARG001
-    """`loss` is of the budget's kind, does not exceed it for one event, and grows with what a unit does."""
-    budget, one, life, many = counter.privacy, counter.loss(), counter.loss(1, 1), counter.loss(3, 3)
+    """`loss` is of the budget's kind, does not exceed it for one event, and grows with what a unit
+    does.
+    """
+    budget, one, life, many = (
+        counter.privacy,
+        counter.loss(),
+        counter.loss(1, 1),
+        counter.loss(3, 3),
+    )
     assert type(one) is type(budget), "loss() is of the kind that was asked for"
     assert _amount(one) <= _amount(budget), "one event loses no more than the budget"
     assert _amount(one) < _amount(life) < _amount(many), "more events lose more"
 
 
 def check_metered_loss(counter: Counter[Any], rows: int) -> None:
-    """An event, or an insertion and its deletion, cost no more than `loss` says, by the exact meter of `meter.py`."""
+    """An event, or an insertion and its deletion, cost no more than `loss` says, by the exact meter
+    of `meter.py`.
+    """
     steps = _steps(counter)
     nothing = np.zeros((steps, rows), np.int64)
     cases = []

@@ -1,7 +1,7 @@
 """What every mechanism must keep, built in or plugged in.
 
-`check_mechanism(mechanism, batches)` plays `batches`, a list of (rows added, rows deleted) of any engine, and raises
-`AssertionError` with a sentence that names the promise broken:
+`check_mechanism(mechanism, batches)` plays `batches`, a list of (rows added, rows deleted) of any
+engine, and raises `AssertionError` with a sentence that names the promise broken:
 
 >>> import polars as pl
 >>> from tailrace import Categorical, Event, HistogramStream, PureDP, Schema
@@ -43,20 +43,26 @@ _KEY = bytes(16)
 
 
 def check_mechanism(mechanism: Mechanism, batches: Batches) -> None:
-    """Run every check of a mechanism on some batches; raises `AssertionError` at the first promise that is not kept."""
+    """Run every check of a mechanism on some batches; raises `AssertionError` at the first promise
+    that is not kept.
+    """
     for check in CHECKS:
         check(mechanism, batches)
 
 
 def _folder() -> tempfile.TemporaryDirectory[str]:
-    """A folder for unit memories, in shared memory where there is any: nothing here must survive a power cut."""
+    """A folder for unit memories, in shared memory where there is any: nothing here must survive a
+    power cut.
+    """
     shared = Path("/dev/shm")
     fast = shared.is_dir() and os.access(shared, os.W_OK)
     return tempfile.TemporaryDirectory(prefix="tailrace-", dir=shared if fast else None)
 
 
 class _Counting:
-    """Counts step after step as a stream does, with a unit memory of its own where units are bounded."""
+    """Counts step after step as a stream does, with a unit memory of its own where units are
+    bounded.
+    """
 
     def __init__(self, mechanism: Mechanism, folder: str) -> None:
         self._unit, self._takes = mechanism.unit, mechanism.takes
@@ -69,11 +75,17 @@ class _Counting:
             return plan.counts(*batch)
         self._steps += 1
         old, new = (self._folder / str(step) for step in (self._steps - 1, self._steps))
-        return counted(plan, self._unit, *batch, old=old if self._steps > 1 else None, new=new, key=_KEY)
+        return counted(
+            plan, self._unit, *batch, old=old if self._steps > 1 else None, new=new, key=_KEY
+        )
 
 
-def _rounds(mechanism: Mechanism, batches: Batches, noise: Draws) -> Iterator[list[tuple[State, Any, State]]]:
-    """Each step, with as many rounds as it asks for: of each round the state before, the counts, the state after."""
+def _rounds(
+    mechanism: Mechanism, batches: Batches, noise: Draws
+) -> Iterator[list[tuple[State, Any, State]]]:
+    """Each step, with as many rounds as it asks for: of each round the state before, the counts,
+    the state after.
+    """
     state = mechanism.init()
     with _folder() as folder:
         counting = _Counting(mechanism, folder)
@@ -82,14 +94,19 @@ def _rounds(mechanism: Mechanism, batches: Batches, noise: Draws) -> Iterator[li
             for turn in range(mechanism.rounds):
                 if not step.again:
                     break
-                before, counts = step.state, counting.counts(mechanism.plan(step.state.public), batch)
+                before, counts = (
+                    step.state,
+                    counting.counts(mechanism.plan(step.state.public), batch),
+                )
                 step = mechanism.measure(before, counts, noise.at("step", t, "round", turn))
                 rounds.append((before, counts, step.state))
             state = step.state
             yield rounds
 
 
-def _steps(mechanism: Mechanism, batches: Batches, noise: Draws) -> Iterator[tuple[State, Any, State]]:
+def _steps(
+    mechanism: Mechanism, batches: Batches, noise: Draws
+) -> Iterator[tuple[State, Any, State]]:
     """The last round of each step."""
     yield from (rounds[-1] for rounds in _rounds(mechanism, batches, noise))
 
@@ -109,7 +126,9 @@ def _rows(frame: Any) -> list[Any]:
 
 
 def _elsewhere(frame: Any) -> dict[str, Any]:
-    """The same rows on the other engines that are installed (Spark needs a session: pass its frames as batches)."""
+    """The same rows on the other engines that are installed (Spark needs a session: pass its frames
+    as batches).
+    """
     rows = opened(frame)
     if not isinstance(rows, nw.DataFrame):
         return {}
@@ -126,13 +145,21 @@ def _elsewhere(frame: Any) -> dict[str, Any]:
 
 
 def check_guarantee(mechanism: Mechanism, batches: Batches) -> None:  # noqa: ARG001
-    """The guarantee is there, for the declared unit, relation and horizon, within the declared loss."""
+    """The guarantee is there, for the declared unit, relation and horizon, within the declared
+    loss.
+    """
     guarantee = mechanism.guarantee
     assert isinstance(guarantee, Guarantee), "a mechanism states its guarantee"
     stated = guarantee.unit, guarantee.neighbours, guarantee.horizon
-    assert stated == (mechanism.unit, mechanism.neighbours, mechanism.horizon), "the guarantee is for the declared unit"
+    assert stated == (mechanism.unit, mechanism.neighbours, mechanism.horizon), (
+        "the guarantee is for the declared unit"
+    )
     asked, given = mechanism.privacy, guarantee.loss
-    within = given.as_zcdp().rho <= asked.rho if isinstance(asked, ZCDP) else _epsilon(given) <= asked.epsilon
+    within = (
+        given.as_zcdp().rho <= asked.rho
+        if isinstance(asked, ZCDP)
+        else _epsilon(given) <= asked.epsilon
+    )
     assert within, "the guarantee is within the declared loss"
 
 
@@ -151,8 +178,8 @@ def check_purity(mechanism: Mechanism, batches: Batches) -> None:
 
 
 def check_additivity(mechanism: Mechanism, batches: Batches) -> None:
-    """Counts add up over any partition of the rows (of the units, where they are remembered), and are the same on every engine
-    that is installed."""
+    """Counts add up over any partition of the rows (of the units, where they are remembered), and
+    are the same on every engine that is installed."""
     plan = mechanism.plan(mechanism.init().public)
     if not isinstance(plan, Plan):
         _check_once(mechanism, batches)
@@ -162,17 +189,25 @@ def check_additivity(mechanism: Mechanism, batches: Batches) -> None:
         return
     for adds, deletes in batches:
         whole = plan.counts(adds, deletes)
-        parts = [plan.counts(rows) for rows in _rows(adds)] + [plan.counts(None, rows) for rows in _rows(deletes)]
+        parts = [plan.counts(rows) for rows in _rows(adds)] + [
+            plan.counts(None, rows) for rows in _rows(deletes)
+        ]
         together = sum(parts[1:], parts[0])
-        same = np.array_equal(whole.adds, together.adds) and np.array_equal(whole.deletes, together.deletes)
+        same = np.array_equal(whole.adds, together.adds) and np.array_equal(
+            whole.deletes, together.deletes
+        )
         assert same, "counts of parts add up to the counts of the whole"
         for engine, frame in _elsewhere(adds).items():
             assert np.array_equal(plan.count(frame), whole.adds), f"counts are the same on {engine}"
 
 
 def _check_once(mechanism: Mechanism, batches: Batches) -> None:
-    """The same for what is counted of everything at once, round by round, in parts that keep units together."""
-    for rounds, (frame, _) in zip(_rounds(mechanism, batches, Noise.insecure(1)), batches, strict=True):
+    """The same for what is counted of everything at once, round by round, in parts that keep units
+    together.
+    """
+    for rounds, (frame, _) in zip(
+        _rounds(mechanism, batches, Noise.insecure(1)), batches, strict=True
+    ):
         for before, counts, _ in rounds:
             plan: Any = mechanism.plan(before.public)
             own = Plan(codes=mechanism.domain, key=plan.key)
@@ -180,7 +215,9 @@ def _check_once(mechanism: Mechanism, batches: Batches) -> None:
             assert pack(functools.reduce(operator.add, parts)) == pack(counts), (
                 "counts of parts add up to the counts of the whole"
             )
-            assert pack(plan.counts(plan.read(frame))) == pack(counts), "what was read counts as its frame does"
+            assert pack(plan.counts(plan.read(frame))) == pack(counts), (
+                "what was read counts as its frame does"
+            )
             for engine, rows in _elsewhere(frame).items():
                 assert pack(plan.counts(rows)) == pack(counts), f"counts are the same on {engine}"
 
@@ -194,17 +231,24 @@ def _check_units(mechanism: Mechanism, batches: Batches) -> None:
     def follow(frames: list[Any]) -> list[Counts]:
         with _folder() as folder:
             counting = _Counting(mechanism, folder)
-            return [counting.counts(plan, (frame, None)) for plan, frame in zip(plans, frames, strict=True)]
+            return [
+                counting.counts(plan, (frame, None))
+                for plan, frame in zip(plans, frames, strict=True)
+            ]
 
     def same(counts: list[Counts]) -> bool:
-        return all(np.array_equal(one.adds, other.adds) for one, other in zip(counts, whole, strict=True))
+        return all(
+            np.array_equal(one.adds, other.adds) for one, other in zip(counts, whole, strict=True)
+        )
 
     parts = [follow([_units(plans[0], frame, part) for frame, _ in batches]) for part in range(3)]
     together = [functools.reduce(operator.add, counts) for counts in zip(*parts, strict=True)]
     assert same(together), "counts of parts add up to the counts of the whole"
     there = [_elsewhere(frame) for frame, _ in batches]
     for engine in {engine for frames in there for engine in frames}:
-        assert same(follow([frames.get(engine) for frames in there])), f"counts are the same on {engine}"
+        assert same(follow([frames.get(engine) for frames in there])), (
+            f"counts are the same on {engine}"
+        )
 
 
 def _units(plan: Plan, frame: Any, part: int) -> Any:
@@ -220,7 +264,9 @@ def _units(plan: Plan, frame: Any, part: int) -> Any:
 def check_replay(mechanism: Mechanism, batches: Batches) -> None:
     """The same batches and noise give the same states; other noise gives others."""
     first, second, other = (_run(mechanism, batches, Noise.insecure(seed)) for seed in (2, 2, 3))
-    assert [pack(state) for state in first] == [pack(state) for state in second], "a replay gives the same states"
+    assert [pack(state) for state in first] == [pack(state) for state in second], (
+        "a replay gives the same states"
+    )
     assert pack(first[-1].public) != pack(other[-1].public), "other noise gives other releases"
 
 
@@ -229,7 +275,9 @@ def check_paths(mechanism: Mechanism, batches: Batches) -> None:
     spy = Spy(Noise.insecure(4))
     _run(mechanism, batches, spy)
     assert spy.record, "a mechanism draws noise"
-    assert all(drawn.path[:1] == ("step",) for drawn in spy.record), "draws lie below the path that measure is given"
+    assert all(drawn.path[:1] == ("step",) for drawn in spy.record), (
+        "draws lie below the path that measure is given"
+    )
 
 
 def check_save_and_load(mechanism: Mechanism, batches: Batches) -> None:
@@ -248,21 +296,29 @@ def check_barrier(mechanism: Mechanism, batches: Batches) -> None:
                 "the plan is a function of the public part"
             )
         tables = [_sampled(mechanism, part) for part in (state, scrambled)]
-        assert all(_same(values, tables[1].columns[name]) for name, values in tables[0].columns.items()), (
-            "the sample is a function of the public part"
-        )
+        assert all(
+            _same(values, tables[1].columns[name]) for name, values in tables[0].columns.items()
+        ), "the sample is a function of the public part"
 
 
 def check_changes(mechanism: Mechanism, batches: Batches) -> None:
-    """The rows that stay are the first of the next table, in their order, so that changes can be applied."""
+    """The rows that stay are the first of the next table, in their order, so that changes can be
+    applied.
+    """
     table, rng = keep.beginning(mechanism).table, np.random.default_rng(7)
     for state in _run(mechanism, batches, Noise.insecure(8)):
         sample = mechanism.sample(mechanism.view(state.public), table, rng)
-        assert sample.stayed.shape == (len(table.cells),), "every row of the table before stays or goes"
+        assert sample.stayed.shape == (len(table.cells),), (
+            "every row of the table before stays or goes"
+        )
         kept = int(sample.stayed.sum())
-        assert np.array_equal(sample.table.cells[:kept], table.cells[sample.stayed]), "rows that stay come first"
+        assert np.array_equal(sample.table.cells[:kept], table.cells[sample.stayed]), (
+            "rows that stay come first"
+        )
         for name, values in sample.table.columns.items():
-            assert _same(values[:kept], table.columns[name][sample.stayed]), "rows that stay keep their values"
+            assert _same(values[:kept], table.columns[name][sample.stayed]), (
+                "rows that stay keep their values"
+            )
         table = sample.table
 
 
@@ -282,7 +338,9 @@ def _scrambled(part: Any) -> Any:
         return part + np.ones((), part.dtype)
     if isinstance(part, tuple):
         return tuple(_scrambled(item) for item in part)
-    return dataclasses.replace(part, **{f.name: _scrambled(getattr(part, f.name)) for f in dataclasses.fields(part)})
+    return dataclasses.replace(
+        part, **{f.name: _scrambled(getattr(part, f.name)) for f in dataclasses.fields(part)}
+    )
 
 
 def check_empty(mechanism: Mechanism, batches: Batches) -> None:
@@ -302,9 +360,14 @@ def check_loss(mechanism: Mechanism, batches: Batches) -> None:
 
 
 def metered(mechanism: Mechanism, pair: Neighbours, *, seed: int = 12) -> Iterator[Measured]:
-    """What each of the neighbours costs: the stream is played once, and again with each in its place."""
+    """What each of the neighbours costs: the stream is played once, and again with each in its
+    place.
+    """
     meter = Meter(Spy(None) if pair.quiet else Noise.insecure(seed))
-    released = [[pack(after.public) for _, _, after in rounds] for rounds in _rounds(mechanism, pair.stream, meter)]
+    released = [
+        [pack(after.public) for _, _, after in rounds]
+        for rounds in _rounds(mechanism, pair.stream, meter)
+    ]
     for words, other, _ in pair.others:
         meter.replay()
         for rounds, before in zip(_rounds(mechanism, other, meter), released, strict=True):

@@ -54,7 +54,9 @@ class Measured:
 
     def share(self, claim: Loss) -> Fraction | None:
         """The measured part of a claim; None where no such claim can hold."""
-        if isinstance(claim, PureDP) or (isinstance(claim, ApproxDP) and claim.rho is None and self.epsilon):
+        if isinstance(claim, PureDP) or (
+            isinstance(claim, ApproxDP) and claim.rho is None and self.epsilon
+        ):
             return None if self.epsilon is None else self.epsilon / claim.epsilon
         return self.rho / claim.zcdp_within().rho if claim.rho is None else self.rho / claim.rho
 
@@ -136,7 +138,9 @@ class _Tape:
 class Meter:
     """Noise for two worlds: records the first, and from `replay` on forces the next."""
 
-    def __init__(self, source: Draws, path: tuple[Part, ...] = (), tape: _Tape | None = None) -> None:
+    def __init__(
+        self, source: Draws, path: tuple[Part, ...] = (), tape: _Tape | None = None
+    ) -> None:
         self.path = path
         self._source, self._tape = source, _Tape() if tape is None else tape
 
@@ -166,13 +170,17 @@ class Meter:
 
     def choose(self, scores: np.ndarray, rate: Number) -> int:
         now = np.array(scores)
-        chosen, before = self._drawn("choose", rate, now.shape, lambda: (self._source.choose(scores, rate), now)).values
+        chosen, before = self._drawn(
+            "choose", rate, now.shape, lambda: (self._source.choose(scores, rate), now)
+        ).values
         if self._tape.replay is not None:
             moved = before - now
             self._tape.replay.choices.append(Fraction(rate) * int(moved.max() - moved.min()))
         return chosen
 
-    def _drawn(self, kind: str, parameter: Number, shape: tuple[int, ...], draw: Callable[[], Any]) -> _Drawn:
+    def _drawn(
+        self, kind: str, parameter: Number, shape: tuple[int, ...], draw: Callable[[], Any]
+    ) -> _Drawn:
         """A draw of world A, now or as recorded."""
         tape, what = self._tape, (self.path, kind, Fraction(parameter), shape)
         if tape.replay is not None:
@@ -186,14 +194,20 @@ class Meter:
 
     def _noise(self, kind: str, parameter: Number, shape: Shape) -> np.ndarray:
         sides = tuple(map(int, shape if isinstance(shape, tuple) else (shape,)))
-        found = self._drawn(kind, parameter, sides, lambda: getattr(self._source, kind)(parameter, shape))
+        found = self._drawn(
+            kind, parameter, sides, lambda: getattr(self._source, kind)(parameter, shape)
+        )
         many = found.values.size
         self._tape.next = max(self._tape.next, found.first + many)
         numbers = np.arange(found.first, found.first + many).reshape(1, *found.values.shape)
         return Tracked.of(self, found.values.copy(), numbers)
 
-    def _flipped(self, kind: str, parameter: Number, odds: Any, flip: Callable[[], np.ndarray]) -> np.ndarray:
-        """Coins of world A; their log-ratios add up over one decision, and so do those of other outcomes."""
+    def _flipped(
+        self, kind: str, parameter: Number, odds: Any, flip: Callable[[], np.ndarray]
+    ) -> np.ndarray:
+        """Coins of world A; their log-ratios add up over one decision, and so do those of other
+        outcomes.
+        """
         outcome, before = self._drawn(kind, parameter, odds[0].shape, lambda: (flip(), odds)).values
         if self._tape.replay is not None:
             ratios = before[0] - odds[0], before[1] - odds[1]
@@ -209,7 +223,10 @@ class Meter:
         """Noise is added to counts: both worlds get the sums of world A."""
         assert exact.shape == noise.shape, SHAPE
         assert exact.dtype.kind in "iu", "noise is added to integers"
-        tape, own = self._tape, np.take_along_axis(terms, (terms != 0).argmax(axis=0)[None], axis=0)[0]
+        tape, own = (
+            self._tape,
+            np.take_along_axis(terms, (terms != 0).argmax(axis=0)[None], axis=0)[0],
+        )
         if tape.replay is None:
             numbers = np.abs(own[own != 0]).tolist()
             assert len(set(numbers)) == len(numbers) and tape.added.isdisjoint(numbers), ONCE
@@ -250,9 +267,10 @@ class Meter:
         """What the neighbour's run cost."""
         tape, replay = self._tape, self._tape.replay
         assert replay is not None
-        assert all(replay.at.get(name, 0) == len(getattr(tape, name)) for name in ("drawn", "met", "answered")), (
-            PUBLIC_ONLY
-        )
+        assert all(
+            replay.at.get(name, 0) == len(getattr(tape, name))
+            for name in ("drawn", "met", "answered")
+        ), PUBLIC_ONLY
         shifts = _of_sums(replay.moves)
         group = _of_comparisons(replay.lines, shifts, tape.added)
         firsts = np.array([drawn.first for drawn in tape.drawn])
@@ -294,7 +312,10 @@ def _of_sums(moves: dict[int, tuple[int, tuple[int, ...]]]) -> dict[int, int]:
 def _of_comparisons(lines: list[_Line], shifts: dict[int, int], added: set[int]) -> dict[int, int]:
     """Shift what was compared so that answers stay; returns the kept draw that each belongs to."""
     group: dict[int, int] = {}
-    owned, kept = [abs(line.own) for line in lines], {abs(term) for line in lines for term in line.kept}
+    owned, kept = (
+        [abs(line.own) for line in lines],
+        {abs(term) for line in lines for term in line.kept},
+    )
     assert len(set(owned)) == len(owned) and kept.isdisjoint(owned), "fresh noise is compared once"
     for line in lines:
         for term in line.kept:

@@ -10,8 +10,8 @@
 | `Replace`          | a person's history for another: constant, random, or apart at every second or third step        |
 | everything at once | the unit with the most rows, the one with the fewest; the only one, moving or standing still    |
 
-Streams are played on with empty batches to the horizon, for `LONGEST` steps at most, since counters spend over it what
-they have: give the mechanism that is checked a short horizon.
+Streams are played on with empty batches to the horizon, for `LONGEST` steps at most, since counters
+spend over it what they have: give the mechanism that is checked a short horizon.
 """
 
 from __future__ import annotations
@@ -39,11 +39,15 @@ _CROWD = 8
 
 @dataclass(frozen=True)
 class Neighbours:
-    """A stream, and streams that its guarantee must hide from it, each with words and the loss that is claimed."""
+    """A stream, and streams that its guarantee must hide from it, each with words and the loss that
+    is claimed.
+    """
 
     stream: Batches
     others: list[tuple[str, Batches, Loss]]
-    quiet: bool = False  # whether all noise happens to be 0: decisions on exact counts then fall apart
+    quiet: bool = (
+        False  # whether all noise happens to be 0: decisions on exact counts then fall apart
+    )
 
 
 def neighbours(mechanism: Mechanism, batches: Batches) -> Iterator[Neighbours]:
@@ -95,7 +99,9 @@ def _with(frame: pl.DataFrame | None, rows: pl.DataFrame | None) -> pl.DataFrame
 
 
 def _joined(stream: Batches, life: Batches) -> Batches:
-    return [(_with(a, more), _with(d, gone)) for (a, d), (more, gone) in zip(stream, life, strict=True)]
+    return [
+        (_with(a, more), _with(d, gone)) for (a, d), (more, gone) in zip(stream, life, strict=True)
+    ]
 
 
 def _placed(steps: int, rows: dict[tuple[int, int], pl.DataFrame]) -> Batches:
@@ -108,10 +114,15 @@ def _events(mechanism: Mechanism, batches: Batches, pool: pl.DataFrame) -> Itera
     adding = [t for t, (adds, _) in enumerate(batches) if adds is not None and len(adds)]
     codes = _codes(mechanism, batches[adding[0]][0])
     seen = Counter(codes)
-    rare = min((row for row, code in enumerate(codes) if min(code) >= 0), key=lambda row: seen[codes[row]])
+    rare = min(
+        (row for row, code in enumerate(codes) if min(code) >= 0), key=lambda row: seen[codes[row]]
+    )
     less = _without_row(batches, adding[0], 0, rare)
     last = batches[adding[-1]][0]
-    others = [("a rare row", less, loss), ("the last row", _without_row(batches, adding[-1], 0, len(last) - 1), loss)]
+    others = [
+        ("a rare row", less, loss),
+        ("the last row", _without_row(batches, adding[-1], 0, len(last) - 1), loss),
+    ]
     deleting = [t for t, (_, gone) in enumerate(batches) if gone is not None and len(gone)]
     if mechanism.deletes and deleting:
         others.append(("a deletion", _without_row(batches, deleting[0], 1, 0), loss))
@@ -119,7 +130,9 @@ def _events(mechanism: Mechanism, batches: Batches, pool: pl.DataFrame) -> Itera
     if mechanism.deletes:
         life = {(steps - 1, 1): batches[adding[0]][0][rare : rare + 1]}
         lived = _joined(batches, _placed(steps, life))
-        yield Neighbours(lived, [("a row that comes and goes", less, mechanism.guarantee.of_life())])
+        yield Neighbours(
+            lived, [("a row that comes and goes", less, mechanism.guarantee.of_life())]
+        )
     row = pool[:1]
     alone = [(f"the only row, at step {t + 1}", _placed(steps, {(t, 0): row}), loss)
              for t in sorted({0, min(1, steps - 1), steps // 2})]  # fmt: skip
@@ -140,7 +153,9 @@ def _units(mechanism: Mechanism, batches: Batches) -> Iterator[Neighbours]:
     loss, frame = mechanism.guarantee.loss, batches[0][0]
     plan: Any = mechanism.plan(mechanism.init().public)
     whole = frame.drop_nulls()
-    whole = whole.filter(pl.Series([min(code) >= 0 for code in _codes(mechanism, whole)], dtype=pl.Boolean))
+    whole = whole.filter(
+        pl.Series([min(code) >= 0 for code in _codes(mechanism, whole)], dtype=pl.Boolean)
+    )
     most, *_, least = [who for who, _ in Counter(whole[plan.key].to_list()).most_common()] * 2
     others = [(f"the unit with the {name} rows", [(_rows_of(frame, plan.key, who, own=False), None)], loss)
               for name, who in (("most", most), ("fewest", least))]  # fmt: skip
@@ -149,10 +164,14 @@ def _units(mechanism: Mechanism, batches: Batches) -> Iterator[Neighbours]:
     still = busy.with_columns(busy[:1][[0] * len(busy)].select(mechanism.domain.columns))
     alone = [("the only unit", busy), ("a unit that stands still", still)]
     for quiet in (False, True):
-        yield Neighbours([(None, None)], [(name, [(rows, None)], loss) for name, rows in alone], quiet)
+        yield Neighbours(
+            [(None, None)], [(name, [(rows, None)], loss) for name, rows in alone], quiet
+        )
 
 
-def _rows_of(frame: pl.DataFrame | None, column: str, who: Any, *, own: bool = True) -> pl.DataFrame | None:
+def _rows_of(
+    frame: pl.DataFrame | None, column: str, who: Any, *, own: bool = True
+) -> pl.DataFrame | None:
     """The rows of a unit, or of all others."""
     if frame is None:
         return None
@@ -169,17 +188,25 @@ class _People:
         columns = [frame[unit.column] for batch in batches for frame in batch if frame is not None]
         ids = Counter(who for column in columns for who in column.drop_nulls().to_list())
         self.who = ids.most_common(1)[0][0]
-        self.pool = pool.with_columns(pl.lit(self.who, dtype=pool.schema[unit.column]).alias(unit.column))
+        self.pool = pool.with_columns(
+            pl.lit(self.who, dtype=pool.schema[unit.column]).alias(unit.column)
+        )
         self.nobody = self._without(batches, range(len(batches)))
 
     def _without(self, stream: Batches, steps: range) -> Batches:
-        rest = [tuple(_rows_of(frame, self.unit.column, self.who, own=False) for frame in batch) for batch in stream]
+        rest = [
+            tuple(_rows_of(frame, self.unit.column, self.who, own=False) for frame in batch)
+            for batch in stream
+        ]
         return [rest[t] if t in steps else batch for t, batch in enumerate(stream)]  # type: ignore[misc]
 
     def _life(self, history: Sequence[int]) -> Batches:
         """A person who is at place history[t] at step t, with one row more than is accepted."""
         steps, bound = len(self.batches), getattr(self.unit, "events", None) or self.unit.records
-        rows = [self.pool[[int(place) % len(self.pool)] * (1 if bound is None else bound + 1)] for place in history]
+        rows = [
+            self.pool[[int(place) % len(self.pool)] * (1 if bound is None else bound + 1)]
+            for place in history
+        ]
         if isinstance(self.unit, User) and self.unit.events is not None:
             gone = {(steps - 1, 1): rows[0]} if self.mechanism.deletes and steps > 1 else {}
             return _placed(steps, {(0, 0): rows[0], **gone})
@@ -191,13 +218,25 @@ class _People:
 
     def pairs(self) -> Iterator[Neighbours]:
         steps, loss = len(self.batches), self.mechanism.guarantee.loss
-        bounded = getattr(self.unit, "events", None) or self.unit.records  # then one place is as good as another
-        still = [self._life([place] * steps) for place in range(1 if bounded else min(3, len(self.pool)))]
-        random = [self._life(history) for history in np.random.default_rng(0).integers(0, len(self.pool), (2, steps))]
+        bounded = (
+            getattr(self.unit, "events", None) or self.unit.records
+        )  # then one place is as good as another
+        still = [
+            self._life([place] * steps) for place in range(1 if bounded else min(3, len(self.pool)))
+        ]
+        random = [
+            self._life(history)
+            for history in np.random.default_rng(0).integers(0, len(self.pool), (2, steps))
+        ]
         if self.mechanism.neighbours is Replace:
-            apart = [self._life([int(t % every == every - 1) for t in range(steps)]) for every in (2, 3)]
+            apart = [
+                self._life([int(t % every == every - 1) for t in range(steps)]) for every in (2, 3)
+            ]
             for one, others in ((still[0], [*still[1:], *apart]), (random[0], random[1:])):
-                found = [("a person's other history", _joined(self.nobody, other), loss) for other in others]
+                found = [
+                    ("a person's other history", _joined(self.nobody, other), loss)
+                    for other in others
+                ]
                 yield Neighbours(_joined(self.nobody, one), found)
             return
         if isinstance(self.unit, Window):
@@ -211,4 +250,6 @@ class _People:
                   for life in (still[0], random[0])]  # fmt: skip
         yield Neighbours(self.nobody, there)
         for quiet in (False, True):
-            yield Neighbours(_placed(steps, {}), [("the only person", life, loss) for life in still], quiet)
+            yield Neighbours(
+                _placed(steps, {}), [("the only person", life, loss) for life in still], quiet
+            )

@@ -25,9 +25,13 @@ class Drawn:
 
 
 class Spy:
-    """Noise that records every draw, and refuses a path used before as real noise does; silent where its source is None."""
+    """Noise that records every draw, and refuses a path used before as real noise does; silent
+    where its source is None.
+    """
 
-    def __init__(self, source: Noise | None, path: tuple[Part, ...] = (), record: list[Drawn] | None = None) -> None:
+    def __init__(
+        self, source: Noise | None, path: tuple[Part, ...] = (), record: list[Drawn] | None = None
+    ) -> None:
         self.record: list[Drawn] = [] if record is None else record
         self.path = path
         self._source = source
@@ -36,22 +40,39 @@ class Spy:
         return Spy(self._source and self._source.at(*path), self.path + path, self.record)
 
     def laplace(self, scale: Number, shape: Shape) -> np.ndarray:
-        return self._draw("laplace", scale, shape, lambda noise: noise.laplace(scale, shape), np.int64)
+        return self._draw(
+            "laplace", scale, shape, lambda noise: noise.laplace(scale, shape), np.int64
+        )
 
     def gaussian(self, variance: Number, shape: Shape) -> np.ndarray:
-        return self._draw("gaussian", variance, shape, lambda noise: noise.gaussian(variance, shape), np.int64)
+        return self._draw(
+            "gaussian", variance, shape, lambda noise: noise.gaussian(variance, shape), np.int64
+        )
 
     def survive(self, n: np.ndarray, rate: Number) -> np.ndarray:
-        return self._draw("survive", rate, np.shape(n), lambda noise: noise.survive(n, rate), np.bool_)
+        return self._draw(
+            "survive", rate, np.shape(n), lambda noise: noise.survive(n, rate), np.bool_
+        )
 
     def coin(self, excess: np.ndarray, scale: Number) -> np.ndarray:
-        return self._draw("coin", scale, np.shape(excess), lambda noise: noise.coin(excess, scale), np.bool_)
+        return self._draw(
+            "coin", scale, np.shape(excess), lambda noise: noise.coin(excess, scale), np.bool_
+        )
 
     def choose(self, scores: np.ndarray, rate: Number) -> int:
-        return int(self._draw("choose", rate, (), lambda noise: np.asarray(noise.choose(scores, rate)), np.int64))
+        return int(
+            self._draw(
+                "choose", rate, (), lambda noise: np.asarray(noise.choose(scores, rate)), np.int64
+            )
+        )
 
     def _draw(
-        self, kind: str, parameter: Any, shape: Shape, real: Callable[[Noise], np.ndarray], dtype: type
+        self,
+        kind: str,
+        parameter: Any,
+        shape: Shape,
+        real: Callable[[Noise], np.ndarray],
+        dtype: type,
     ) -> np.ndarray:
         if any(drawn.path == self.path for drawn in self.record):
             raise NoiseReused("This noise path was drawn from before.")

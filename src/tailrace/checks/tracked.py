@@ -66,7 +66,9 @@ class Tracked(np.ndarray):
             return values
         return Tracked.of(self.watch, values, self.terms.reshape(-1, *values.shape))
 
-    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, out: Any = None, **options: Any) -> Any:
+    def __array_ufunc__(
+        self, ufunc: Any, method: str, *inputs: Any, out: Any = None, **options: Any
+    ) -> Any:
         found = None
         if method == "__call__" and not options and any(map(_known, inputs)):
             found = _combined(ufunc, inputs)
@@ -79,13 +81,20 @@ class Tracked(np.ndarray):
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
         found = func(*map(_plain, args), **{name: _plain(value) for name, value in kwargs.items()})
-        watch = func in (np.concatenate, np.stack) and next((part.watch for part in args[0] if _known(part)), None)
+        watch = func in (np.concatenate, np.stack) and next(
+            (part.watch for part in args[0] if _known(part)), None
+        )
         if not watch:
             return found
         axis = kwargs.get("axis", args[1] if len(args) > 1 else 0)
-        terms = [part.terms if _known(part) else np.zeros((0, *np.shape(part)), np.int64) for part in args[0]]
+        terms = [
+            part.terms if _known(part) else np.zeros((0, *np.shape(part)), np.int64)
+            for part in args[0]
+        ]
         most = max(map(len, terms))
-        even = [np.pad(part, [(0, most - len(part)), *[(0, 0)] * (part.ndim - 1)]) for part in terms]
+        even = [
+            np.pad(part, [(0, most - len(part)), *[(0, 0)] * (part.ndim - 1)]) for part in terms
+        ]
         return Tracked.of(watch, found, func(even, axis=axis + 1 if axis >= 0 else axis))
 
 

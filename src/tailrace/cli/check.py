@@ -22,7 +22,9 @@ def check_files(file: Path, files: Sequence[Path], *, json: bool) -> None:
     config = load(file)
     found = {str(path): examined(config, path) for path in files}
     if json:
-        return say.as_json({"private": PRIVATE, "files": {name: asdict(one) for name, one in found.items()}})
+        return say.as_json(
+            {"private": PRIVATE, "files": {name: asdict(one) for name, one in found.items()}}
+        )
     say.tell(PRIVATE)
     for name, examination in found.items():
         _show(config, name, examination)
@@ -42,7 +44,12 @@ def _show(config: Config, name: str, found: Examination) -> None:
     facts.append(("dropped", say.share(found.dropped, found.rows)))
     facts.append(("outside the domain", say.share(found.outside, found.rows)))
     if found.garbled:
-        facts.append(("with letters that are not UTF-8", f"{say.share(found.garbled, found.rows)}: save it as UTF-8"))
+        facts.append(
+            (
+                "with letters that are not UTF-8",
+                f"{say.share(found.garbled, found.rows)}: save it as UTF-8",
+            )
+        )
     if not found.rows:
         facts.append(("note", "there are no rows in it, only a header or nothing at all"))
     if config.source.time is not None:
@@ -53,11 +60,20 @@ def _show(config: Config, name: str, found: Examination) -> None:
         facts.append(("deletes", say.share(found.deletes, found.rows)))
     if found.steps is not None and config.calendar is not None:
         first, last = found.steps
-        facts.append(("steps", f"{first} ({config.calendar.label(first)}) to {last} ({config.calendar.label(last)})"))
+        facts.append(
+            (
+                "steps",
+                f"{first} ({config.calendar.label(first)}) to {last} "
+                f"({config.calendar.label(last)})",
+            )
+        )
     say.tell("", name)
     say.facts(facts)
     cells = [
-        (one.name, *(_share(part, found.rows) for part in (one.missing, one.unreadable, one.outside)))
+        (
+            one.name,
+            *(_share(part, found.rows) for part in (one.missing, one.unreadable, one.outside)),
+        )
         for one in found.columns
     ]
     say.show("", ("column", "missing", "unreadable", "outside the domain"), cells)

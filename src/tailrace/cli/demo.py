@@ -14,7 +14,13 @@ from tailrace.report import demo as demonstration
 def demonstrate(to: Path) -> None:
     """Release the generated city and say what was done and where."""
     console = Console()
-    columns = (TextColumn("Releasing"), BarColumn(), MofNCompleteColumn(), TextColumn("days"), TimeElapsedColumn())
+    columns = (
+        TextColumn("Releasing"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("days"),
+        TimeElapsedColumn(),
+    )
     try:
         to.mkdir(parents=True, exist_ok=True)
         with Progress(*columns, console=console) as bar:
@@ -24,9 +30,11 @@ def demonstrate(to: Path) -> None:
         say.refuse(f"The report cannot be written to {to}: choose a folder with --to.")
     measured, stated = made.error
     told = [
-        f"A generated city of {made.people:,} people, who came, moved and left over {demonstration.DAYS} days, "
+        f"A generated city of {made.people:,} people, who came, moved and left over "
+        f"{demonstration.DAYS} days, "
         f"became {made.synthetic:,} synthetic points that followed them.",
-        f"A count in a rectangle is off by {measured:.0f} points on the last day (mean of 60); the release itself states {stated:.0f}.",
+        f"A count in a rectangle is off by {measured:.0f} points on the last day (mean of 60); the "
+        f"release itself states {stated:.0f}.",
         str(made.guarantee),
         f"Stream: {made.folder} (releases/ is public, private/ is not)",
         f"Report: {made.report}   with the true points beside: {made.private_report}",

@@ -55,15 +55,29 @@ def write_configuration(to: Path, like: Path | None, flags: Flags) -> None:
 def _answers(flags: Flags, names: list[str], files: str) -> Answers:
     if names:
         say.tell(f"Columns: {', '.join(names)}. (Only their names were read.)")
-    population = _ask(flags.population, "--population", "Whose data are these?", "patients of the ward")
+    population = _ask(
+        flags.population, "--population", "Whose data are these?", "patients of the ward"
+    )
     path = _ask(flags.path, "--path", "Folder for the stream?", "stream.tail")
     timed, calendar = _calendar(flags, names)
-    unit = _ask(flags.unit, "--unit", "Who is protected: event, or user COLUMN EVENTS?", "event", protected)
+    unit = _ask(
+        flags.unit, "--unit", "Who is protected: event, or user COLUMN EVENTS?", "event", protected
+    )
     taken = {timed.get("time"), unit.column if isinstance(unit, User) else None}
     attributes = _attributes(flags.columns, [name for name in names if name not in taken])
-    epsilon = _ask(flags.epsilon, "--epsilon", "Epsilon over all steps?", "1", lambda text: budget(text, None) and text)
+    epsilon = _ask(
+        flags.epsilon,
+        "--epsilon",
+        "Epsilon over all steps?",
+        "1",
+        lambda text: budget(text, None) and text,
+    )
     horizon = _ask(
-        None if flags.horizon is None else str(flags.horizon), "--horizon", "How many steps at most?", "365", _whole
+        None if flags.horizon is None else str(flags.horizon),
+        "--horizon",
+        "How many steps at most?",
+        "365",
+        _whole,
     )
     folder = _ask(flags.folder, "--folder", "In which folder do files arrive?", "incoming")
     assert isinstance(unit, Event | User)
@@ -96,12 +110,19 @@ def _calendar(flags: Flags, names: list[str]) -> tuple[dict[str, str], Calendar 
         )
         time = None if time == "none" else time
         if time is not None and written is None:
-            written = say.ask("How are its times written? (ISO, or a pattern such as %d.%m.%Y)", default="ISO")
+            written = say.ask(
+                "How are its times written? (ISO, or a pattern such as %d.%m.%Y)", default="ISO"
+            )
             written = None if written.lower() == "iso" else written
     if time is None:
         return _no_calendar(flags)
     _named(time, names)
-    start = _ask(flags.start, "--start", "When does step 1 begin?", date.today().replace(month=1, day=1).isoformat())
+    start = _ask(
+        flags.start,
+        "--start",
+        "When does step 1 begin?",
+        date.today().replace(month=1, day=1).isoformat(),
+    )
     period = _ask(flags.period, "--period", "How long is a step?", "1 day")
     timezone = _ask(flags.timezone, "--timezone", "In which time zone?", "UTC")
     timed = {"time": time} | ({} if written is None else {"format": written})
@@ -112,14 +133,18 @@ def _no_calendar(flags: Flags) -> tuple[dict[str, str], None]:
     """Every file is a step; what only a calendar needs is refused."""
     for flag in ("start", "period", "timezone", "format"):
         if getattr(flags, flag) is not None:
-            raise ConfigError(f"--{flag} needs to know when a row happened: name the column of times with --time.")
+            raise ConfigError(
+                f"--{flag} needs to know when a row happened: name the column of times with --time."
+            )
     return {}, None
 
 
 def _named(time: str, names: list[str]) -> str:
     """The name of a column, if it is one of the file's, where these are known."""
     if names and time not in names:
-        raise ConfigError(f"There is no such column in that file: --time names one of {', '.join(names)}.")
+        raise ConfigError(
+            f"There is no such column in that file: --time names one of {', '.join(names)}."
+        )
     return time
 
 
@@ -134,24 +159,38 @@ def _attributes(given: tuple[str, ...], names: list[str]) -> tuple[tuple[str, At
             raise ConfigError("--column names a column twice: say once what it may hold.")
         found[name] = attribute(rest)
     if not given and _someone():
-        say.tell("What may each column hold? integer 0 99 | category f m | real 0 10 20 | boolean | skip")
+        say.tell(
+            "What may each column hold? integer 0 99 | category f m | real 0 10 20 | boolean | skip"
+        )
         for name in names or _names():
             words = _ask(
-                None, "--column", f"  {name}", "skip", lambda text: text if text == "skip" else attribute(text)
+                None,
+                "--column",
+                f"  {name}",
+                "skip",
+                lambda text: text if text == "skip" else attribute(text),
             )
             if words != "skip":
                 found[name] = words
     if not found:
-        raise ConfigError("Say what the columns may hold: --column 'age=integer 0 99', once for each column.")
+        raise ConfigError(
+            "Say what the columns may hold: --column 'age=integer 0 99', once for each column."
+        )
     return tuple(found.items())
 
 
 def _names() -> list[str]:
-    return [name.strip() for name in say.ask("Columns to publish, with commas between them").split(",")]
+    return [
+        name.strip() for name in say.ask("Columns to publish, with commas between them").split(",")
+    ]
 
 
 def _ask(
-    given: str | None, flag: str, question: str, example: str, make: Callable[[str], Any] = lambda text: text
+    given: str | None,
+    flag: str,
+    question: str,
+    example: str,
+    make: Callable[[str], Any] = lambda text: text,
 ) -> Any:
     """The answer as `make` reads it; asked again until it can be read."""
     if given is not None or not _someone():

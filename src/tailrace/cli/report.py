@@ -28,17 +28,31 @@ from tailrace.stream.stream import Stream
 
 
 def write_report(path: Path, to: Path | None, *, private: bool) -> None:
-    """The public report of a stream, or the curator's, which shows the true data beside and stays with them."""
+    """The public report of a stream, or the curator's, which shows the true data beside and stays
+    with them.
+    """
     where = Place.of(path)
     if private and to is not None:
-        raise ConfigError("The private report stays in the stream's private folder: leave --to out.")
-    target = where.folder / "private" / "PRIVATE-report.html" if private else (to or Path("report.html"))
-    if target.exists() and (not target.is_file() or OURS.encode() not in target.read_bytes()[:1000]):
-        raise ConfigError(f"{target} is there already, and is no report: choose another name with --to.")
+        raise ConfigError(
+            "The private report stays in the stream's private folder: leave --to out."
+        )
+    target = (
+        where.folder / "private" / "PRIVATE-report.html" if private else (to or Path("report.html"))
+    )
+    if target.exists() and (
+        not target.is_file() or OURS.encode() not in target.read_bytes()[:1000]
+    ):
+        raise ConfigError(
+            f"{target} is there already, and is no report: choose another name with --to."
+        )
     ledger = where.config.ledger if where.config else None
     (about,) = peek(where.folder / "private", "about")
     with Stream.open(where.folder, ledger=ledger) as stream:
-        entries = [entry for entry in ledger_of(where.folder, ledger).entries() if entry.id == about["entry"]]
+        entries = [
+            entry
+            for entry in ledger_of(where.folder, ledger).entries()
+            if entry.id == about["entry"]
+        ]
         truth = _truth(where.config, stream) if private else None
         html = stream_report(stream, entries, truth)
     partial = target.with_name(f".{target.name}.partial")
@@ -51,7 +65,8 @@ def _truth(config: Config | None, stream: Stream) -> Lives | Tracks:
     """The true points, or journeys, read from the source again, with nothing noted."""
     if config is None or config.source.kind == "Lines":
         raise ConfigError(
-            "The private report reads the true data again: give it a stream.toml whose source is a folder or a table."
+            "The private report reads the true data again: give it a stream.toml whose source is a "
+            "folder or a table."
         )
     domain = stream.mechanism.domain
     with tempfile.TemporaryDirectory() as folder:
@@ -64,11 +79,16 @@ def _truth(config: Config | None, stream: Stream) -> Lives | Tracks:
             none = np.zeros((0, len(domain.columns)))
             frames = (batch.adds, batch.deletes)
             changes.append(
-                tuple(none if f is None else _inside(f, domain).select(domain.columns).to_numpy() for f in frames)
+                tuple(
+                    none if f is None else _inside(f, domain).select(domain.columns).to_numpy()
+                    for f in frames
+                )
             )
     return lives(changes)
 
 
 def _inside(frame: pl.DataFrame, domain: Codes) -> pl.DataFrame:
     """The rows that the domain counts."""
-    return frame.filter(domain.cells(nw.from_native(frame.select(domain.columns), eager_only=True)) >= 0)
+    return frame.filter(
+        domain.cells(nw.from_native(frame.select(domain.columns), eager_only=True)) >= 0
+    )

@@ -22,9 +22,13 @@ from tailrace.stream.stream import Stream
 
 
 def release_steps(file: Path, *, watch: bool, every: float, json: bool) -> None:
-    """Release what is ready; with `watch`, look again and again, and tell of a file or connection that is not in order only once."""
+    """Release what is ready; with `watch`, look again and again, and tell of a file or connection
+    that is not in order only once.
+    """
     config = load(file)
-    lines = open_source(config, live=watch) if config.source.kind == "Lines" else None  # can be listened to only once
+    lines = (
+        open_source(config, live=watch) if config.source.kind == "Lines" else None
+    )  # can be listened to only once
     told = ""
     while True:
         try:
@@ -49,7 +53,9 @@ def _look(config: Config, lines: Source | None, *, watch: bool, json: bool) -> b
     with open_stream(config) as stream:
         if lines is not None and config.calendar is None:
             _finish_before(config, stream, stood)
-        source = lines or open_source(config)  # not before the stream is ours: another process may have used files
+        source = lines or open_source(
+            config
+        )  # not before the stream is ours: another process may have used files
         say.interruptible()
         before, horizon = stream.step, stream.mechanism.horizon
         console = Console(stderr=True)
@@ -60,7 +66,9 @@ def _look(config: Config, lines: Source | None, *, watch: bool, json: bool) -> b
             TextColumn("steps"),
             TimeRemainingColumn(),
         )
-        with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        with Progress(
+            *columns, console=console, transient=True, disable=not console.is_terminal
+        ) as bar:
             task = bar.add_task("", total=_ready(stream))
             for release in run(stream, source, open_sinks(config), asked=asked):
                 bar.advance(task)
@@ -72,13 +80,16 @@ def _look(config: Config, lines: Source | None, *, watch: bool, json: bool) -> b
 
 
 def _finish_before(config: Config, stream: Stream, stood: int) -> None:
-    """Stop where an earlier run was cut off: rows that are piped in again would count twice, since nothing tells them apart."""
+    """Stop where an earlier run was cut off: rows that are piped in again would count twice, since
+    nothing tells them apart.
+    """
     sinks = open_sinks(config)
     lacking = [sink for sink in sinks if not set(range(1, stream.step + 1)) <= sink.holds()]
     list(run(stream, Frames([]), sinks))
     if stream.step > stood or lacking:
         raise StateError(
-            f"Step {stream.step} was finished from what was piped in before, when a run was cut off: pipe in new rows only."
+            f"Step {stream.step} was finished from what was piped in before, when a run was cut "
+            f"off: pipe in new rows only."
         )
 
 
@@ -87,13 +98,17 @@ def _ready(stream: Stream) -> int | None:
     if stream.calendar is None:
         return None
     closed = stream.calendar.released_by(now())
-    return max(min(closed, stream.mechanism.horizon or closed) - stream.step, 0)  # a clock may be set back
+    return max(
+        min(closed, stream.mechanism.horizon or closed) - stream.step, 0
+    )  # a clock may be set back
 
 
 def _tell(config: Config, release: Release, *, json: bool) -> None:
     period = release.provenance.get("period")
     if json:
-        say.as_line({"step": release.step, "period": period, "folder": _folder(config, release.step)})
+        say.as_line(
+            {"step": release.step, "period": period, "folder": _folder(config, release.step)}
+        )
     else:
         say.tell(f"Released step {release.step}" + (f" ({period})" if period else "") + ".")
 
@@ -109,7 +124,11 @@ def _summary(config: Config, stream: Stream, before: int) -> list[str]:
             return [f"{nothing}."]
         closes = stream.calendar.closes(stream.step + 1)
         return [f"{nothing}; step {stream.step + 1} closes at {closes:%Y-%m-%d %H:%M} UTC."]
-    steps = f"step {stream.step}" if stream.step == before + 1 else f"steps {before + 1} to {stream.step}"
+    steps = (
+        f"step {stream.step}"
+        if stream.step == before + 1
+        else f"steps {before + 1} to {stream.step}"
+    )
     return [f"Released {steps}{of}: {_folder(config, stream.step)}", str(stream.guarantee)]
 
 

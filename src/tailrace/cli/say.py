@@ -1,4 +1,5 @@
-"""How the command line speaks: tables and JSON for people and scripts, one sentence for what is wrong, and exit codes.
+"""How the command line speaks: tables and JSON for people and scripts, one sentence for what is
+wrong, and exit codes.
 
 | code | meaning |
 |---|---|
@@ -30,10 +31,23 @@ from typing import Any, NoReturn
 import typer
 from typer.core import TyperGroup
 
-from tailrace.errors import BudgetExceeded, ConfigError, DataError, Error, Uncapped, without_password
+from tailrace.errors import (
+    BudgetExceeded,
+    ConfigError,
+    DataError,
+    Error,
+    Uncapped,
+    without_password,
+)
 
 _CODES = {ConfigError: 3, DataError: 4, BudgetExceeded: 6}
-_UNSEEN = {"Cc", "Cf", "Cs", "Zl", "Zp"}  # controls, marks that reorder text, halves of letters, line ends
+_UNSEEN = {
+    "Cc",
+    "Cf",
+    "Cs",
+    "Zl",
+    "Zp",
+}  # controls, marks that reorder text, halves of letters, line ends
 
 
 def plain(text: object) -> str:
@@ -43,7 +57,10 @@ def plain(text: object) -> str:
     'cleared\\\\x1b[2J postgresql://me:***@host/ward'
     """
     bare = without_password(str(text))
-    return "".join(ascii(letter)[1:-1] if unicodedata.category(letter) in _UNSEEN else letter for letter in bare)
+    return "".join(
+        ascii(letter)[1:-1] if unicodedata.category(letter) in _UNSEEN else letter
+        for letter in bare
+    )
 
 
 class Commands(TyperGroup):
@@ -80,7 +97,9 @@ def sentences() -> Iterator[None]:
     """Turn every error into a sentence and a code; a trace might quote data."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")  # of letters that a terminal's encoding lacks
+            stream.reconfigure(
+                errors="backslashreplace"
+            )  # of letters that a terminal's encoding lacks
     try:
         with _warned():
             yield
@@ -91,17 +110,30 @@ def sentences() -> Iterator[None]:
     except Error as error:
         refuse(str(error), _CODES.get(type(error), 5))
     except OSError as error:
-        refuse(f"{error.filename or 'A file'} cannot be used: {(error.strerror or 'the disk refuses').lower()}.")
+        refuse(
+            f"{error.filename or 'A file'} cannot be used: "
+            f"{(error.strerror or 'the disk refuses').lower()}."
+        )
     except MemoryError:
-        refuse("There is not enough memory; nothing is lost. Free some, or split what is read into smaller files.")
+        refuse(
+            "There is not enough memory; nothing is lost. Free some, or split what is read into "
+            "smaller files."
+        )
     except BaseException as error:  # a panic of Polars is no Exception
         if type(error).__name__ == "PanicException":
-            refuse("Polars broke down on a file or table; nothing is lost. See whether it is damaged.", 4)
+            refuse(
+                "Polars broke down on a file or table; nothing is lost. See whether it is damaged.",
+                4,
+            )
         if not isinstance(error, Exception):
             raise
         where = traceback.extract_tb(error.__traceback__)[-1]
         place = f"{type(error).__name__} at {where.filename.rsplit('/', 1)[-1]}:{where.lineno}"
-        refuse(f"A fault of Tailrace itself ({place}); nothing is lost. Please report it with this line.", 70)
+        refuse(
+            f"A fault of Tailrace itself ({place}); nothing is lost. Please report it with this "
+            f"line.",
+            70,
+        )
 
 
 @contextlib.contextmanager
@@ -109,7 +141,9 @@ def _warned() -> Iterator[None]:
     """Warnings of our own as sentences."""
 
     def show(message: Warning | str, category: type[Warning], *place: Any) -> None:
-        tell(message, err=True) if issubclass(category, Uncapped) else shown(message, category, *place)
+        tell(message, err=True) if issubclass(category, Uncapped) else shown(
+            message, category, *place
+        )
 
     with warnings.catch_warnings():
         warnings.simplefilter("always", Uncapped)
@@ -118,7 +152,9 @@ def _warned() -> Iterator[None]:
 
 
 def interruptible() -> None:
-    """Let Ctrl-C end a wait: once Polars is loaded, the system would take the wait up again, and again."""
+    """Let Ctrl-C end a wait: once Polars is loaded, the system would take the wait up again, and
+    again.
+    """
     if threading.current_thread() is threading.main_thread():
         signal.siginterrupt(signal.SIGINT, True)
 

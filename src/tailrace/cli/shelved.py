@@ -12,9 +12,14 @@ from tailrace.errors import ConfigError, DataError
 
 
 def files_now(config: Config | None) -> dict[str, dict[str, Any]]:
-    """Each file with the step since which it is used, whether it was changed after that, and its rows as they are now."""
+    """Each file with the step since which it is used, whether it was changed after that, and its
+    rows as they are now.
+    """
     if config is None:
-        raise ConfigError("--private looks at the files of the source: name the stream.toml, not the stream's folder.")
+        raise ConfigError(
+            "--private looks at the files of the source: name the stream.toml, not the stream's "
+            "folder."
+        )
     if config.source.kind != "Folder":
         return {}
     known = used(config).files

@@ -1,4 +1,6 @@
-"""`tailrace status`, `export` and `ledger`: what can be said of a stream while another process has it open."""
+"""`tailrace status`, `export` and `ledger`: what can be said of a stream while another process has
+it open.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +22,10 @@ from tailrace.storage.store import loses_commits, peek
 from tailrace.stream.directory import calendar_of, ledger_of
 
 _FLAWED = (
-    f"{sqlite3.sqlite_version} can lose a commit of a WAL database that several programs write (mended in 3.51.3). A stream has "
-    "one writer and a ledger no WAL, so let no other program write private/state.db; update SQLite when you can"
+    f"{sqlite3.sqlite_version} can lose a commit of a WAL database that several programs write "
+    f"(mended in 3.51.3). A stream has "
+    "one writer and a ledger no WAL, so let no other program write private/state.db; update SQLite "
+    "when you can"
 )
 
 
@@ -50,7 +54,9 @@ def show_status(path: Path, *, private: bool, json: bool) -> None:
     book = ledger_of(place_.folder, place_.config.ledger if place_.config else None)
     entry = next((one for one in book.entries() if one.id == about["entry"]), None)
     calendar, step, horizon = calendar_of(about), standing["step"], promise["horizon"]
-    following = None if calendar is None or step == horizon else calendar.closes(step + 1).isoformat()
+    following = (
+        None if calendar is None or step == horizon else calendar.closes(step + 1).isoformat()
+    )
     found: dict[str, Any] = {
         "stream": place_.folder.name,
         "guarantee": promise["sentence"],
@@ -71,7 +77,9 @@ def show_status(path: Path, *, private: bool, json: bool) -> None:
         found["private"] = {"note": PRIVATE, "files": files_now(place_.config)}
     if json:
         return say.as_json(found)
-    shown = {name: value for name, value in found.items() if value is not None and name != "private"}
+    shown = {
+        name: value for name, value in found.items() if value is not None and name != "private"
+    }
     say.facts([(name.replace("_", " "), f"{value}") for name, value in shown.items()])
     if private:
         _show_files(found["private"])
@@ -94,7 +102,8 @@ def _promise(path: Path) -> dict[str, Any]:
         return {"sentence": found["sentence"], "horizon": found["horizon"]}
     except (OSError, ValueError, TypeError, KeyError, RecursionError):
         raise Corrupt(
-            "releases/guarantee.json is missing or damaged: restore the whole directory from a backup."
+            "releases/guarantee.json is missing or damaged: restore the whole directory from a "
+            "backup."
         ) from None
 
 
@@ -102,7 +111,9 @@ def _show_files(private: dict[str, Any]) -> None:
     say.tell(private["note"])
     header = ("file", "used since step", "state", "rows now", "not counted", "problem")
     cells = [(name, *one.values()) for name, one in private["files"].items()]
-    say.show("Files", header, [["" if cell is None else f"{cell}" for cell in row] for row in cells])
+    say.show(
+        "Files", header, [["" if cell is None else f"{cell}" for cell in row] for row in cells]
+    )
 
 
 def export_table(path: Path, to: Path, step: int | None, *, formulas: bool) -> None:
@@ -115,13 +126,16 @@ def export_table(path: Path, to: Path, step: int | None, *, formulas: bool) -> N
     held = sorted(int(one.name) for one in releases.iterdir() if one.name.isdigit())
     wanted = step if step is not None else (held[-1] if held else 0)
     if wanted not in held:
-        raise StateError(f"There is no release of step {wanted}: the last one is {held[-1] if held else 0}.")
+        raise StateError(
+            f"There is no release of step {wanted}: the last one is {held[-1] if held else 0}."
+        )
     table, buffer = releases / f"{wanted:06d}" / "table.parquet", io.BytesIO()
     try:
         frame = pl.read_parquet(table)
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError):
         raise Corrupt(
-            f"releases/{table.parent.name}/{table.name} is damaged: move its folder away, and tailrace run writes it again."
+            f"releases/{table.parent.name}/{table.name} is damaged: move its folder away, and "
+            f"tailrace run writes it again."
         ) from None
     if to.suffix.lower() == ".csv":
         buffer.write(csv_of(frame, formulas=formulas))
@@ -142,7 +156,9 @@ def show_ledger(stream: Path | None, path: Path, *, json: bool) -> None:
             "population": cap.population,
             "cap": str(cap.loss),
             "unit": cap.unit.words(),
-            "spent": cap.words(cap.spent(one.guarantee for one in entries if one.population == cap.population)),
+            "spent": cap.words(
+                cap.spent(one.guarantee for one in entries if one.population == cap.population)
+            ),
         }
         for cap in book.caps()
     ]
@@ -152,7 +168,10 @@ def show_ledger(stream: Path | None, path: Path, *, json: bool) -> None:
     for title, rows in (("Caps", caps), ("Streams", streams)):
         if rows:
             words = {True: "yes", False: "no"}
-            cells = [[words[one] if isinstance(one, bool) else f"{one}" for one in row.values()] for row in rows]
+            cells = [
+                [words[one] if isinstance(one, bool) else f"{one}" for one in row.values()]
+                for row in rows
+            ]
             say.show(title, tuple(rows[0]), cells)
         else:
             say.tell(f"{title}: none.")
@@ -162,7 +181,10 @@ def show_ledger(stream: Path | None, path: Path, *, json: bool) -> None:
 def set_cap(path: Path, population: str, epsilon: str, delta: str | None, unit: str) -> None:
     """Set a cap, in place of an earlier one."""
     cap = Ledger(path).cap(population, budget(epsilon, delta), protected(unit))
-    say.tell(f"Population '{cap.population}' may lose {cap.loss} for {cap.unit.words()}, over all its streams.")
+    say.tell(
+        f"Population '{cap.population}' may lose {cap.loss} for {cap.unit.words()}, over all its "
+        f"streams."
+    )
 
 
 def _ledger_of(stream: Path) -> Ledger:

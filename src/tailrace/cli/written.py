@@ -18,7 +18,9 @@ def write_new(path: Path, data: bytes, *, check: Callable[[Path], object] | None
     try:
         write_file(partial, data)
     except OSError:
-        say.refuse(f"{path} cannot be written: see whether its folder is there and may be written to.")
+        say.refuse(
+            f"{path} cannot be written: see whether its folder is there and may be written to."
+        )
     try:
         if check is not None:
             check(partial)

@@ -1,4 +1,6 @@
-"""`stream.toml`: everything about a stream in one file; what is wrong with it is said with its line, its key and the fix."""
+"""`stream.toml`: everything about a stream in one file; what is wrong with it is said with its
+line, its key and the fix.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,11 @@ __all__ = ["load"]
 
 
 def load(path: str | os.PathLike[str]) -> Config:
-    """The configuration in a TOML file, checked as a whole; a ConfigError of one sentence where it cannot be used."""
-    from tailrace.config.reading import read  # pydantic takes its time, which `tailrace --help` should not
+    """The configuration in a TOML file, checked as a whole; a ConfigError of one sentence where it
+    cannot be used.
+    """
+    from tailrace.config.reading import (
+        read,
+    )  # pydantic takes its time, which `tailrace --help` should not
 
     return read(path)

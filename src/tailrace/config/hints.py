@@ -1,4 +1,6 @@
-"""What a type hint says about a value in a TOML file: whether it fits, and how to ask for one that does."""
+"""What a type hint says about a value in a TOML file: whether it fits, and how to ask for one that
+does.
+"""
 
 from __future__ import annotations
 
@@ -22,10 +24,16 @@ _MANY = {bool: "truth values", int: "whole numbers", float: "numbers", str: "tex
 def hints_of(make: Callable[..., Any]) -> dict[str, Any]:
     """The type of everything that a class takes, by name."""
     found: dict[str, Any] = {}
-    for source in (make, getattr(make, "__init__", None)):  # fields first: an __init__ of its own says what it takes
+    for source in (
+        make,
+        getattr(make, "__init__", None),
+    ):  # fields first: an __init__ of its own says what it takes
         try:
             found |= typing.get_type_hints(source)
-        except (NameError, TypeError):  # the generated __init__ of a derived class, whose fields are known already
+        except (
+            NameError,
+            TypeError,
+        ):  # the generated __init__ of a derived class, whose fields are known already
             continue
     return found
 
@@ -43,7 +51,9 @@ def union(hint: Any) -> tuple[Any, ...]:
 
 def without_none(hint: Any) -> Any:
     """The hint of a key that is left out where it is None, since TOML cannot write that."""
-    return functools.reduce(operator.or_, [option for option in union(hint) if option is not type(None)])
+    return functools.reduce(
+        operator.or_, [option for option in union(hint) if option is not type(None)]
+    )
 
 
 def element(hint: Any) -> Any:
@@ -53,12 +63,20 @@ def element(hint: Any) -> Any:
     >>> element(Sequence[float] | None)
     <class 'float'>
     """
-    held = [arg for option in union(hint) if _is_list(option) for arg in typing.get_args(option) if arg is not ...]
+    held = [
+        arg
+        for option in union(hint)
+        if _is_list(option)
+        for arg in typing.get_args(option)
+        if arg is not ...
+    ]
     return functools.reduce(operator.or_, held) if held else Any
 
 
 def fits(value: Any, hint: Any) -> bool:
-    """Whether a plain value may stand where the hint is; the items of a list are asked about one by one."""
+    """Whether a plain value may stand where the hint is; the items of a list are asked about one by
+    one.
+    """
     return any(_fits(value, option) for option in union(hint))
 
 
@@ -66,7 +84,9 @@ def _fits(value: Any, option: Any) -> bool:
     if option is Any:
         return True
     if typing.get_origin(option) is typing.Literal:
-        return any(value == choice and type(value) is type(choice) for choice in typing.get_args(option))
+        return any(
+            value == choice and type(value) is type(choice) for choice in typing.get_args(option)
+        )
     if isinstance(value, list):
         return _is_list(option)
     if option is float:
@@ -97,4 +117,8 @@ def plain_words(hint: Any) -> str:
 
 def _is_list(option: Any) -> bool:
     origin = typing.get_origin(option) or option
-    return inspect.isclass(origin) and issubclass(origin, collections.abc.Sequence) and origin is not str
+    return (
+        inspect.isclass(origin)
+        and issubclass(origin, collections.abc.Sequence)
+        and origin is not str
+    )

@@ -1,7 +1,7 @@
 """Where each key of a TOML text stands: `tomllib` reads the values and forgets the lines.
 
-The text is one that `tomllib` accepts, so nothing is checked here; every path that can be followed in the parsed values
-(keys, and places in lists) has its line.
+The text is one that `tomllib` accepts, so nothing is checked here; every path that can be followed
+in the parsed values (keys, and places in lists) has its line.
 """
 
 from __future__ import annotations
@@ -119,12 +119,17 @@ class _Scan:
         return keys
 
     def _note(self, path: Path, keys: list[str], line: int) -> Path:
-        """The path of a dotted key below `path`, with every part of it that is new standing on `line`."""
+        """The path of a dotted key below `path`, with every part of it that is new standing on
+        `line`.
+        """
         for key in keys:
             path = (*path, key)
             self.lines.setdefault(path, line)
             if path in self.repeated:
-                path = (*path, self.repeated[path] - 1)  # a table below [[tables]] belongs to the last of them
+                path = (
+                    *path,
+                    self.repeated[path] - 1,
+                )  # a table below [[tables]] belongs to the last of them
         return path
 
     def _line(self) -> int:

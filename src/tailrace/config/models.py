@@ -25,7 +25,9 @@ def _text(value: str) -> str:
 
 
 def _in_full(value: object, info: ValidationInfo) -> object:
-    """A path relative to the file that it is written in, whose folder is the context (or to the current one)."""
+    """A path relative to the file that it is written in, whose folder is the context (or to the
+    current one).
+    """
     return (
         Path(os.path.abspath(os.path.join(info.context or os.curdir, _text(value))))
         if isinstance(value, str)
@@ -43,8 +45,14 @@ def _files(value: str) -> str:
     if not value.lower().endswith((".csv", ".parquet")):
         raise ConfigError('must end in .csv or .parquet, for example "*.csv".')
     parts = value.split("/")
-    if PurePath(value).is_absolute() or ".." in parts or any("**" in part and part != "**" for part in parts):
-        raise ConfigError('must be a pattern inside the folder of path, for example "*.csv" or "**/*.csv".')
+    if (
+        PurePath(value).is_absolute()
+        or ".." in parts
+        or any("**" in part and part != "**" for part in parts)
+    ):
+        raise ConfigError(
+            'must be a pattern inside the folder of path, for example "*.csv" or "**/*.csv".'
+        )
     return value
 
 
@@ -67,7 +75,12 @@ def _form(value: str) -> str:
 
 Text = Annotated[str, AfterValidator(_text)]
 Place = Annotated[Path, BeforeValidator(_in_full)]
-Url = Annotated[str, AfterValidator(_text), AfterValidator(_url), Field(examples=['"sqlite:///ward.db"'], repr=False)]
+Url = Annotated[
+    str,
+    AfterValidator(_text),
+    AfterValidator(_url),
+    Field(examples=['"sqlite:///ward.db"'], repr=False),
+]
 Files = Annotated[str, AfterValidator(_text), AfterValidator(_files)]
 Dated = Annotated[Files, AfterValidator(dated)]
 Form = Annotated[str, AfterValidator(_form)]
@@ -88,7 +101,9 @@ class StreamSettings(Settings):
 
 
 class FolderSource(Settings):
-    """Files of a folder: one for each step, or cut by the column `time`, or one for each period, by its `name`."""
+    """Files of a folder: one for each step, or cut by the column `time`, or one for each period, by
+    its `name`.
+    """
 
     kind: Literal["Folder"] = "Folder"
     path: Place = Field(examples=['"incoming"'])

@@ -40,15 +40,21 @@ def open_stream(config: Config) -> Stream:
         if kept != asked:
             stream.close()
             raise Mismatch(
-                f"{config.file.name} asks for another {part} than the one that {config.path.name} was made with: a stream keeps "
-                "its promise by never changing. Undo the change, or name a new path, which is a new charge."
+                f"{config.file.name} asks for another {part} than the one that {config.path.name} "
+                f"was made with: a stream keeps "
+                "its promise by never changing. Undo the change, or name a new path, which is a "
+                "new charge."
             )
     return stream
 
 
 def _rehearse(config: Config) -> None:
-    """Read step 1 and forget it, so that a stream whose rows cannot be read is neither made nor charged."""
-    if config.source.kind == "Lines":  # can be read only once, and have no shape that could be wrong
+    """Read step 1 and forget it, so that a stream whose rows cannot be read is neither made nor
+    charged.
+    """
+    if (
+        config.source.kind == "Lines"
+    ):  # can be read only once, and have no shape that could be wrong
         return
     with tempfile.TemporaryDirectory(prefix="tailrace-") as folder:
         source = open_source(config, remembered=sources.Used(Path(folder) / "files.json"))
@@ -72,18 +78,26 @@ def reader(config: Config) -> sources.Reader:
     )
 
 
-def open_source(config: Config, *, live: bool = False, remembered: sources.Used | None = None) -> sources.Source:
+def open_source(
+    config: Config, *, live: bool = False, remembered: sources.Used | None = None
+) -> sources.Source:
     """Where the rows come from; `live` does not wait for the end of standard input."""
     late = late_rows(config.calendar, config.mechanism.takes)
     read, source = reader(config), config.source
     if source.kind == "Lines":
         if sys.stdin is None:
-            raise DataError("Standard input is closed: pipe rows into it, as JSON, one object a line.")
-        return sources.Lines(lines=_standard_input(), reader=read, calendar=config.calendar, live=live)
+            raise DataError(
+                "Standard input is closed: pipe rows into it, as JSON, one object a line."
+            )
+        return sources.Lines(
+            lines=_standard_input(), reader=read, calendar=config.calendar, live=live
+        )
     if source.kind == "SqlTable":
         assert config.calendar is not None
         waits = late if source.arrived is not None else "drop"
-        return sources.SqlTable(source.url, source.table, reader=read, calendar=config.calendar, late=waits)
+        return sources.SqlTable(
+            source.url, source.table, reader=read, calendar=config.calendar, late=waits
+        )
     return _folder(config, source, read, late, used(config) if remembered is None else remembered)
 
 
@@ -113,7 +127,9 @@ def _sink(sink: Sink) -> sinks.Sink:
 
 
 def _standard_input() -> BinaryIO:
-    """Not sys.stdin, which Python cannot let go of when it ends while a thread still reads from it."""
+    """Not sys.stdin, which Python cannot let go of when it ends while a thread still reads from
+    it.
+    """
     return open(0, "rb", closefd=False)  # it lasts as long as the process
 
 

@@ -1,7 +1,9 @@
-"""Parts of a mechanism from their tables, `{ kind = "Block", size = 8 }`, by the signatures of their classes.
+"""Parts of a mechanism from their tables, `{ kind = "Block", size = 8 }`, by the signatures of
+their classes.
 
-Everything that a stored stream can be made of (`tailrace.registry.parts`) can be written in a configuration; what it
-takes is read off its signature, so a new mechanism, counter, loss or unit needs no change here.
+Everything that a stored stream can be made of (`tailrace.registry.parts`) can be written in a
+configuration; what it takes is read off its signature, so a new mechanism, counter, loss or unit
+needs no change here.
 """
 
 from __future__ import annotations
@@ -26,9 +28,12 @@ from tailrace.errors import ConfigError, Error
 from tailrace.privacy.guarantee import KINDS
 from tailrace.registry import parts
 
-# TOML has no null: this stands for it under a key that must be there and may stay open (the horizon of an endless stream)
+# TOML has no null: this stands for it under a key that must be there and may stay open (the horizon
+# of an endless stream)
 _NONE = "none"
-_CHOICES = {policy.name for policy in Missing}  # members of enumerations, which a table names by their kind
+_CHOICES = {
+    policy.name for policy in Missing
+}  # members of enumerations, which a table names by their kind
 _SPACES = (domain, geometry)  # the modules of domains
 _EXAMPLES = {
     "horizon": "365",
@@ -52,11 +57,15 @@ class Key:
 
 def classes() -> Mapping[str, Callable[..., Any]]:
     """Everything that a `kind` may name."""
-    known = {**parts(), **_declared()}  # a domain is made by its class, and not from what its to_dict wrote
+    known = {
+        **parts(),
+        **_declared(),
+    }  # a domain is made by its class, and not from what its to_dict wrote
     return {
         name: make
         for name, make in known.items()
-        if name in {*KINDS, *_CHOICES} or (inspect.isclass(make) and not getattr(make, "_is_protocol", False))
+        if name in {*KINDS, *_CHOICES}
+        or (inspect.isclass(make) and not getattr(make, "_is_protocol", False))
     }
 
 
@@ -71,7 +80,9 @@ def _declared() -> dict[str, Any]:
 
 
 def space(name: str, table: Mapping[str, Any], folder: Folder) -> Any:
-    """The domain that the table `[name]` describes; a geometry lies in a file beside the configuration."""
+    """The domain that the table `[name]` describes; a geometry lies in a file beside the
+    configuration.
+    """
     make: Any = domains()[name]
     if make not in FILES:
         return build(make, table, (name,))
@@ -90,14 +101,22 @@ def mechanism(table: Mapping[str, Any], space: Any, place: Path) -> Any:
     fitting = [name for name, kind in domains().items() if kind in union(wanted)]
     if fitting and type(space) not in union(wanted):
         instead = " or ".join(f"[{name}]" for name in fitting)
-        raise Problem(place, f"{label(place)} does not fit {table['kind']}; describe the columns in {instead}.")
+        raise Problem(
+            place,
+            f"{label(place)} does not fit {table['kind']}; describe the columns in {instead}.",
+        )
     return build(make, rest, where, given={"domain": (space, place)})
 
 
 def build(
-    make: Callable[..., Any], table: Mapping[str, Any], where: Path, given: Mapping[str, tuple[Any, Path]] | None = None
+    make: Callable[..., Any],
+    table: Mapping[str, Any],
+    where: Path,
+    given: Mapping[str, tuple[Any, Path]] | None = None,
 ) -> Any:
-    """What a class makes of the table at `where`; `given` are arguments that stand elsewhere, with their places."""
+    """What a class makes of the table at `where`; `given` are arguments that stand elsewhere, with
+    their places.
+    """
     return _build(make, table, where, given or {}, frozenset())
 
 
@@ -114,7 +133,10 @@ def _build(
     others = _others(make)
     for name in table:
         if name in known and name not in own:
-            raise Problem((*where, name), f"{label(where)} takes its {name} from [{where[0]}]; remove it here.")
+            raise Problem(
+                (*where, name),
+                f"{label(where)} takes its {name} from [{where[0]}]; remove it here.",
+            )
         if name not in own and others is None:
             raise unknown_key(where, name, own)
     for name, key in own.items():
@@ -132,15 +154,23 @@ def _build(
         raise _refused(str(error), where, written, given) from None
     except (Error, TypeError, ValueError, ArithmeticError, LookupError):
         name = getattr(make, "__name__", "it")
-        raise Problem(where, f"{label(where)}: {name} cannot be made of these values; see its documentation.") from None
+        raise Problem(
+            where, f"{label(where)}: {name} cannot be made of these values; see its documentation."
+        ) from None
 
 
 def keys(make: Callable[..., Any]) -> dict[str, Key]:
-    """What a class takes by name, apart from what only other code sets (fields that are not compared)."""
+    """What a class takes by name, apart from what only other code sets (fields that are not
+    compared).
+    """
     if not inspect.isclass(make):
         return {}
     hints = hints_of(make)
-    hidden = {f.name for f in dataclasses.fields(make) if not f.compare} if dataclasses.is_dataclass(make) else set()
+    hidden = (
+        {f.name for f in dataclasses.fields(make) if not f.compare}
+        if dataclasses.is_dataclass(make)
+        else set()
+    )
     taken = {
         name: parameter
         for name, parameter in inspect.signature(make).parameters.items()
@@ -149,7 +179,9 @@ def keys(make: Callable[..., Any]) -> dict[str, Key]:
     return {
         name: Key(hints.get(name, Any), required=True)
         if parameter.default is inspect.Parameter.empty
-        else Key(without_none(hints.get(name, Any)), required=False, filled=parameter.default is None)
+        else Key(
+            without_none(hints.get(name, Any)), required=False, filled=parameter.default is None
+        )
         for name, parameter in taken.items()
     }
 
@@ -159,9 +191,15 @@ def example(hint: Any, name: str = "") -> str:
     names = _fitting(hint)
     if names is None or names:
         kind = (names or _unclaimed())[0]
-        needed = [(key, taken.hint) for key, taken in keys(classes()[kind]).items() if taken.required]
+        needed = [
+            (key, taken.hint) for key, taken in keys(classes()[kind]).items() if taken.required
+        ]
         return (
-            "{ " + ", ".join([f'kind = "{kind}"', *(f"{key} = {example(inner, key)}" for key, inner in needed)]) + " }"
+            "{ "
+            + ", ".join(
+                [f'kind = "{kind}"', *(f"{key} = {example(inner, key)}" for key, inner in needed)]
+            )
+            + " }"
         )
     for option in union(hint):
         if typing.get_origin(option) is typing.Literal:
@@ -170,14 +208,20 @@ def example(hint: Any, name: str = "") -> str:
         item = union(element(hint))[0]
         return '["a", "b"]' if item is str else "[0, 1]"
     plain = ((bool, "true"), (float, "1.0"), (int, "10"))
-    return _EXAMPLES.get(name) or next((text for kind, text in plain if kind in union(hint)), f'"{name}"')
+    return _EXAMPLES.get(name) or next(
+        (text for kind, text in plain if kind in union(hint)), f'"{name}"'
+    )
 
 
 def _others(make: Callable[..., Any]) -> Any:
     """The hint of arguments of any name, where a class takes such; None where it does not."""
     if not inspect.isclass(make):
         return None
-    found = [p.name for p in inspect.signature(make).parameters.values() if p.kind is inspect.Parameter.VAR_KEYWORD]
+    found = [
+        p.name
+        for p in inspect.signature(make).parameters.values()
+        if p.kind is inspect.Parameter.VAR_KEYWORD
+    ]
     return hints_of(make).get(found[0], Any) if found else None
 
 
@@ -196,7 +240,9 @@ def _value(value: Any, hint: Any, where: Path, above: frozenset[str]) -> Any:
         raise Problem(where, f"{label(where)} must be {wanted}.")
     if isinstance(value, list):
         inner = element(hint)
-        return tuple(_value(item, inner, (*where, number), above) for number, item in enumerate(value))
+        return tuple(
+            _value(item, inner, (*where, number), above) for number, item in enumerate(value)
+        )
     return value
 
 
@@ -206,7 +252,9 @@ def _chosen(
     """The class that a table's kind names, one of `names` (None: any), and the other keys."""
     told = _unclaimed() if names is None else names
     if "kind" not in table:
-        raise Problem(where, f"{label(where)} needs the key 'kind', which is one of {quoted(told)}.")
+        raise Problem(
+            where, f"{label(where)} needs the key 'kind', which is one of {quoted(told)}."
+        )
     kind = table["kind"]
     if not isinstance(kind, str) or kind not in (classes() if names is None else names):
         raise unknown_kind(where, kind, told)
@@ -227,21 +275,33 @@ def _fitting(hint: Any) -> list[str] | None:
 
 
 def _mechanisms() -> list[str]:
-    return sorted(name for name in mechanisms.__all__ if name in classes() and "domain" in keys(classes()[name]))
+    return sorted(
+        name
+        for name in mechanisms.__all__
+        if name in classes() and "domain" in keys(classes()[name])
+    )
 
 
 def _unclaimed() -> list[str]:
-    """The kinds that are no loss, unit, domain or mechanism: what a hint of Any most likely wants, counters first."""
+    """The kinds that are no loss, unit, domain or mechanism: what a hint of Any most likely wants,
+    counters first.
+    """
     taken = {*KINDS, *_CHOICES, *_declared(), *_mechanisms()}
     return sorted(
-        (name for name in classes() if name not in taken), key=lambda name: (name not in counters.__all__, name)
+        (name for name in classes() if name not in taken),
+        key=lambda name: (name not in counters.__all__, name),
     )
 
 
 def _refused(
-    message: str, where: Path, written: Mapping[str, tuple[Any, Any]], given: Mapping[str, tuple[Any, Path]]
+    message: str,
+    where: Path,
+    written: Mapping[str, tuple[Any, Any]],
+    given: Mapping[str, tuple[Any, Path]],
 ) -> Problem:
-    """A constructor's own sentence, at the first key that it names: itself, by a kind it takes, or by a key inside it."""
+    """A constructor's own sentence, at the first key that it names: itself, by a kind it takes, or
+    by a key inside it.
+    """
     for word in re.findall(r"\w+", message):
         if word in given:
             place = given[word][1]

@@ -1,4 +1,6 @@
-"""From the text of a `stream.toml` to a `Config`, or to one sentence with the line, the key and the fix."""
+"""From the text of a `stream.toml` to a `Config`, or to one sentence with the line, the key and the
+fix.
+"""
 
 from __future__ import annotations
 
@@ -42,8 +44,16 @@ from tailrace.config.problem import (
 )
 from tailrace.errors import ConfigError
 
-_SOURCES: dict[str, type[Source]] = {"Folder": FolderSource, "Lines": LinesSource, "SqlTable": SqlSource}
-_SINKS: dict[str, type[Sink]] = {"CsvFolder": CsvSink, "ParquetFolder": ParquetSink, "SqlTable": SqlSink}
+_SOURCES: dict[str, type[Source]] = {
+    "Folder": FolderSource,
+    "Lines": LinesSource,
+    "SqlTable": SqlSource,
+}
+_SINKS: dict[str, type[Sink]] = {
+    "CsvFolder": CsvSink,
+    "ParquetFolder": ParquetSink,
+    "SqlTable": SqlSink,
+}
 _NEEDED = {
     "stream": 'path = "ward.tail" and population = "patients of the ward"',
     "mechanism": 'kind = "HistogramStream", horizon, privacy and unit',
@@ -53,9 +63,18 @@ _SYNTAX = (  # how tomllib begins what it says, and what to do about it
     ("Expected '='", "write key = value"),
     ("Expected newline", "write one key to a line, and text in quotes"),
     ("Expected ']", "close the brackets around the name of the table"),
-    ("Invalid value", 'write a value after the equals sign, and text in quotes, for example "ward.tail"'),
-    ("Invalid initial", "a key is missing here, or it needs quotes, or a comma at the end of { } is one too many"),
-    ("Invalid date", "there is no such date or time; write it as 2026-01-31 or 2026-01-31T06:00:00"),
+    (
+        "Invalid value",
+        'write a value after the equals sign, and text in quotes, for example "ward.tail"',
+    ),
+    (
+        "Invalid initial",
+        "a key is missing here, or it needs quotes, or a comma at the end of { } is one too many",
+    ),
+    (
+        "Invalid date",
+        "there is no such date or time; write it as 2026-01-31 or 2026-01-31T06:00:00",
+    ),
     ("Cannot declare", "this table is here twice; keep one of them"),
     ("Cannot overwrite", "this key is here twice; keep one of them"),
     ("Duplicate inline", "this key is here twice; keep one of them"),
@@ -81,7 +100,8 @@ def read(path: str | os.PathLike[str]) -> Config:
     except (OSError, TypeError, ValueError):
         name = os.path.basename(path) if isinstance(path, str | Path) else ""
         raise ConfigError(
-            f"{one_line(name) or 'stream.toml'} cannot be read; name a stream.toml, or make one with tailrace init."
+            f"{one_line(name) or 'stream.toml'} cannot be read; name a stream.toml, or make one "
+            f"with tailrace init."
         ) from None
     name = one_line(file.name)
     values, places = _parsed(raw, name)
@@ -102,7 +122,9 @@ def _parsed(raw: bytes, name: str) -> tuple[dict[str, Any], dict[lines.Path, int
         text = raw.decode("utf-8-sig").replace("\r\n", "\n")
     except UnicodeDecodeError as error:
         line = raw[: error.start].count(b"\n") + 1
-        raise ConfigError(f"{name}, line {line}: this is not UTF-8 text; save the file as UTF-8.") from None
+        raise ConfigError(
+            f"{name}, line {line}: this is not UTF-8 text; save the file as UTF-8."
+        ) from None
     try:
         return tomllib.loads(text), lines.locate(text)
     except tomllib.TOMLDecodeError as error:
@@ -110,7 +132,8 @@ def _parsed(raw: bytes, name: str) -> tuple[dict[str, Any], dict[lines.Path, int
         found = re.search(r"\(at line (\d+)", said)
         line = int(found[1]) if found else text.rstrip().count("\n") + 1
         fix = next(
-            (fix for start, fix in _SYNTAX if said.startswith(start)), "write tables as [name] and keys as key = value"
+            (fix for start, fix in _SYNTAX if said.startswith(start)),
+            "write tables as [name] and keys as key = value",
         )
         raise ConfigError(f"{name}, line {line}: not valid TOML: {fix}.") from None
     except (ValueError, RecursionError):  # a number of thousands of digits, brackets hundreds deep
@@ -147,10 +170,18 @@ def _tables(values: dict[str, Any]) -> None:
     for name, value in values.items():
         if name not in known:
             meant = nearest(name, known)
-            fix = f"did you mean [{meant}]?" if meant else f"there are {', '.join(f'[{table}]' for table in known)}."
+            fix = (
+                f"did you mean [{meant}]?"
+                if meant
+                else f"there are {', '.join(f'[{table}]' for table in known)}."
+            )
             raise Problem((name,), f"there is no table [{shown(name)}]; {fix}")
-        if name == "sink" and not (isinstance(value, list) and all(isinstance(table, dict) for table in value)):
-            raise Problem((name,), "a sink is a table in two brackets, [[sink]], and its keys below it.")
+        if name == "sink" and not (
+            isinstance(value, list) and all(isinstance(table, dict) for table in value)
+        ):
+            raise Problem(
+                (name,), "a sink is a table in two brackets, [[sink]], and its keys below it."
+            )
         if name != "sink" and not isinstance(value, dict):
             raise Problem((name,), f"{name} must be one table, [{name}], with its keys below it.")
     for name, needed in _NEEDED.items():
@@ -159,17 +190,26 @@ def _tables(values: dict[str, Any]) -> None:
     described = [name for name in values if name in parts.domains()]
     either = " or ".join(f"[{name}]" for name in parts.domains())
     if not described:
-        raise Problem((), f"the table {either} is missing; add one to say what the columns may hold.")
+        raise Problem(
+            (), f"the table {either} is missing; add one to say what the columns may hold."
+        )
     if len(described) > 1:
-        raise Problem((described[1],), f"[{described[1]}] is one description too many; keep only one of {either}.")
+        raise Problem(
+            (described[1],),
+            f"[{described[1]}] is one description too many; keep only one of {either}.",
+        )
 
 
 def _calendar(table: dict[str, Any], source: Source) -> Calendar:
-    """Times of TOML go in as the text they stand for; rows that cannot be told from old ones are dropped when late."""
+    """Times of TOML go in as the text they stand for; rows that cannot be told from old ones are
+    dropped when late.
+    """
     start = table.get("start")
     text = {"start": start.isoformat()} if isinstance(start, date | time) else {}
     calendar = parts.build(Calendar, {**table, **text}, ("calendar",))
-    repeated = isinstance(source, LinesSource) or (isinstance(source, SqlSource) and source.arrived is None)
+    repeated = isinstance(source, LinesSource) or (
+        isinstance(source, SqlSource) and source.arrived is None
+    )
     return replace(calendar, late="drop") if calendar.late is None and repeated else calendar
 
 
@@ -177,7 +217,9 @@ def _chosen(
     models: Mapping[str, type[Model]], table: dict[str, Any], where: lines.Path
 ) -> tuple[type[Model], dict[str, Any]]:
     if "kind" not in table:
-        raise Problem(where, f"{label(where)} needs the key 'kind', which is one of {quoted(models)}.")
+        raise Problem(
+            where, f"{label(where)} needs the key 'kind', which is one of {quoted(models)}."
+        )
     kind = table["kind"]
     if not isinstance(kind, str) or kind not in models:
         raise unknown_kind(where, kind, models)
@@ -205,4 +247,6 @@ def _first(error: ValidationError, model: type[Settings], where: lines.Path) -> 
     if found["type"] != "value_error":
         return Problem((*where, key), f"{label((*where, key))} must be a text in quotes.")
     said = str(found.get("ctx", {}).get("error"))
-    return Problem((*where, key), f"{label(where)}{':' if said.startswith(key) else f' {key}'} {said}")
+    return Problem(
+        (*where, key), f"{label(where)}{':' if said.startswith(key) else f' {key}'} {said}"
+    )

@@ -1,4 +1,6 @@
-"""Domains that a configuration takes from a file: `[region]` and `[roads]` name it, relative to their own file."""
+"""Domains that a configuration takes from a file: `[region]` and `[roads]` name it, relative to
+their own file.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ class RegionFile:
     outside: Literal["drop", "nearest"] = "drop"
 
     def opened(self, folder: Path) -> Region:
-        return Region.read(folder / self.path, columns=self.columns, cells=self.cells, outside=self.outside)
+        return Region.read(
+            folder / self.path, columns=self.columns, cells=self.cells, outside=self.outside
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

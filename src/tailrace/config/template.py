@@ -1,4 +1,6 @@
-"""A commented `stream.toml` from a few answers: every key is explained in a line, and what else it could be is offered."""
+"""A commented `stream.toml` from a few answers: every key is explained in a line, and what else it
+could be is offered.
+"""
 
 from __future__ import annotations
 
@@ -28,18 +30,46 @@ _HEAD = """\
 _STREAM: Entries = (
     ("path", "where the stream is kept, relative to this file", ""),
     ("population", "whose data these are: their budget is charged", ""),
-    ("ledger", "where budgets are written down; left out: tailrace.ledger beside the stream", '"tailrace.ledger"'),
+    (
+        "ledger",
+        "where budgets are written down; left out: tailrace.ledger beside the stream",
+        '"tailrace.ledger"',
+    ),
 )
 _MECHANISM: Entries = (
     ("kind", "what is published", ""),
-    ("horizon", 'how many steps there will be at most; "none": a stream without end, at a higher error', ""),
-    ("privacy", "the loss of one unit over all steps; a smaller epsilon protects more and blurs more", ""),
-    ("", "or this, which allows Gaussian noise", 'privacy = { kind = "ApproxDP", epsilon = 1.0, delta = 1e-6 }'),
+    (
+        "horizon",
+        'how many steps there will be at most; "none": a stream without end, at a higher error',
+        "",
+    ),
+    (
+        "privacy",
+        "the loss of one unit over all steps; a smaller epsilon protects more and blurs more",
+        "",
+    ),
+    (
+        "",
+        "or this, which allows Gaussian noise",
+        'privacy = { kind = "ApproxDP", epsilon = 1.0, delta = 1e-6 }',
+    ),
     ("unit", "who is protected", ""),
     ("", "or one event, that is one row", 'unit = { kind = "Event" }'),
-    ("", "or a person with at most so many rows", 'unit = { kind = "User", column = "id", events = 3 }'),
-    ("deletes", "whether rows may be deleted later; true costs accuracy where a person is protected", ""),
-    ("counter", "how sums are kept; left out: with the lowest error", '{ kind = "Block", size = 8 }'),
+    (
+        "",
+        "or a person with at most so many rows",
+        'unit = { kind = "User", column = "id", events = 3 }',
+    ),
+    (
+        "deletes",
+        "whether rows may be deleted later; true costs accuracy where a person is protected",
+        "",
+    ),
+    (
+        "counter",
+        "how sums are kept; left out: with the lowest error",
+        '{ kind = "Block", size = 8 }',
+    ),
 )
 _CALENDAR: Entries = (
     ("start", "when step 1 begins, by the clock of the time zone", "2026-01-01"),
@@ -50,14 +80,22 @@ _CALENDAR: Entries = (
 )
 _TIME: Entries = (
     ("time", "the column that says which step a row belongs to (with [calendar])", '"day"'),
-    ("format", "how its times are written, if not like 2026-01-31 or 2026-01-31T06:00", '"%d.%m.%Y"'),
+    (
+        "format",
+        "how its times are written, if not like 2026-01-31 or 2026-01-31T06:00",
+        '"%d.%m.%Y"',
+    ),
 )
 _OP: Entries = (("op", "a column that says insert or delete (with deletes = true)", '"op"'),)
 _SOURCES: dict[str, Entries] = {
     "Folder": (
         ("path", "the folder of the files, relative to this file", ""),
         ("files", "which files: .csv or .parquet", '"*.csv"'),
-        ("name", "instead of files and time: one file for each period, which its name says", '"cases-%Y-%m-%d.csv"'),
+        (
+            "name",
+            "instead of files and time: one file for each period, which its name says",
+            '"cases-%Y-%m-%d.csv"',
+        ),
         *_TIME,
         ("deletes", "files of deleted rows (with deletes = true)", '"gone/*.csv"'),
         *_OP,
@@ -98,7 +136,9 @@ _NO_SINK = """\
 
 @dataclass(frozen=True, kw_only=True)
 class Answers:
-    """What has to be known to write a configuration; `source` and `sinks` are tables of texts, with their kind."""
+    """What has to be known to write a configuration; `source` and `sinks` are tables of texts, with
+    their kind.
+    """
 
     path: str
     population: str
@@ -129,8 +169,13 @@ def write(answers: Answers) -> str:
         "unit": to_plain(answers.unit),
         "deletes": answers.deletes,
     }
-    columns = (f"{_key(column)} = {_value(attribute.to_dict())}\n" for column, attribute in answers.attributes)
-    sinks = ["[[sink]]\n" + _kind(sink, _SINKS, "where releases are copied to") for sink in answers.sinks]
+    columns = (
+        f"{_key(column)} = {_value(attribute.to_dict())}\n"
+        for column, attribute in answers.attributes
+    )
+    sinks = [
+        "[[sink]]\n" + _kind(sink, _SINKS, "where releases are copied to") for sink in answers.sinks
+    ]
     tables = (
         "[stream]\n" + _keys(_STREAM, stream),
         "[mechanism]\n" + _keys(_MECHANISM, mechanism),
@@ -142,8 +187,9 @@ def write(answers: Answers) -> str:
 
 
 def attribute(text: str) -> Attribute:
-    """An attribute in the words of a flag: `integer 0 99`, `category f m "not said"`, `real 0 18.5 30` (the edges of its
-    bins) or `boolean`, and, last, what happens to other values: `outside=clip`.
+    """An attribute in the words of a flag: `integer 0 99`, `category f m "not said"`, `real 0 18.5
+    30` (the edges of its bins) or `boolean`, and, last, what happens to other values:
+    `outside=clip`.
 
     >>> attribute("integer 0 99 outside=clip")
     Integer(low=0, high=99, outside='clip')
@@ -151,12 +197,18 @@ def attribute(text: str) -> Attribute:
     try:
         kind, *words = shlex.split(text)
     except ValueError:
-        raise ConfigError(f"An attribute is written like {_OFFERED}, with every quote closed.") from None
+        raise ConfigError(
+            f"An attribute is written like {_OFFERED}, with every quote closed."
+        ) from None
     if kind not in _MAKERS:
         meant = nearest(kind, _MAKERS)
         fix = f"did you mean {meant}?" if meant else f"write it like {_OFFERED}."
         raise ConfigError(f"There is no attribute '{one_line(kind)}'; {fix}")
-    outside = {"outside": words.pop().removeprefix("outside=")} if words and words[-1].startswith("outside=") else {}
+    outside = (
+        {"outside": words.pop().removeprefix("outside=")}
+        if words and words[-1].startswith("outside=")
+        else {}
+    )
     example, make = _MAKERS[kind]
     try:
         return make(words, outside)
@@ -180,7 +232,10 @@ def _integer(words: list[str], outside: dict[str, Any]) -> Attribute:
 _MAKERS: dict[str, tuple[str, Callable[[list[str], dict[str, Any]], Attribute]]] = {
     "integer": ("integer 0 99", _integer),
     "category": ("category f m", lambda words, outside: Categorical(words, **outside)),
-    "real": ("real 0 18.5 30", lambda words, outside: Real(edges=[float(word) for word in words], **outside)),
+    "real": (
+        "real 0 18.5 30",
+        lambda words, outside: Real(edges=[float(word) for word in words], **outside),
+    ),
     "boolean": ("boolean", _boolean),
 }
 _OFFERED = " or ".join(f"'{example}'" for example, _ in _MAKERS.values())
@@ -209,9 +264,13 @@ def _kind(table: Mapping[str, str], kinds: Mapping[str, Entries], words: str) ->
 def _keys(entries: Entries, values: Mapping[str, Any]) -> str:
     """Each key with its explanation; what has no value is offered in a comment."""
     offers = {name: f"# {name} = {example}" for name, _, example in entries}
-    written = {name: f"{name} = {_value(value)}" for name, value in values.items() if value is not None}
+    written = {
+        name: f"{name} = {_value(value)}" for name, value in values.items() if value is not None
+    }
     codes = {**offers, **written}
-    return "".join(_line(codes[name] if name else f"# {example}", words) for name, words, example in entries)
+    return "".join(
+        _line(codes[name] if name else f"# {example}", words) for name, words, example in entries
+    )
 
 
 def _line(code: str, words: str) -> str:
@@ -225,7 +284,9 @@ def _key(name: str) -> str:
 def _value(value: Any) -> str:
     """A plain value as TOML."""
     if isinstance(value, Mapping):
-        pairs = (f"{_key(name)} = {_value(part)}" for name, part in value.items() if part is not None)
+        pairs = (
+            f"{_key(name)} = {_value(part)}" for name, part in value.items() if part is not None
+        )
         return "{ " + ", ".join(pairs) + " }"
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(_value, value))}]"
@@ -236,5 +297,7 @@ def _value(value: Any) -> str:
     if not isinstance(value, str):
         return repr(value).lower()  # numbers, true and false
     if any("\ud800" <= letter <= "\udfff" for letter in value):
-        raise ConfigError("A configuration must be valid Unicode text, which every program can hold.")
+        raise ConfigError(
+            "A configuration must be valid Unicode text, which every program can hold."
+        )
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

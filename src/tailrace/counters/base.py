@@ -1,4 +1,6 @@
-"""The contract of a continual counter: private running sums of n rows at once, each row with a clock of its own."""
+"""The contract of a continual counter: private running sums of n rows at once, each row with a
+clock of its own.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +18,9 @@ S = TypeVar("S")
 class Counter(Protocol[S]):
     """Frozen public configuration, and pure functions of an explicit state.
 
-    `init`, `grow` and `step` return new states and leave the old one as it was: the same state, input and noise path
-    give the same result. A state is a frozen dataclass of arrays, and private: it holds exact sums. Deletions are
-    negative inputs.
+    `init`, `grow` and `step` return new states and leave the old one as it was: the same state,
+    input and noise path give the same result. A state is a frozen dataclass of arrays, and private:
+    it holds exact sums. Deletions are negative inputs.
     """
 
     @property
@@ -39,12 +41,18 @@ class Counter(Protocol[S]):
         """The same with `rows` further rows at time 0."""
         ...
 
-    def step(self, state: S, x: np.ndarray, noise: Draws, rows: np.ndarray | None = None) -> tuple[S, np.ndarray]:
-        """Feed x[i] to row rows[i] (all rows in order where None); returns the state and the fed rows' estimates of their sums."""
+    def step(
+        self, state: S, x: np.ndarray, noise: Draws, rows: np.ndarray | None = None
+    ) -> tuple[S, np.ndarray]:
+        """Feed x[i] to row rows[i] (all rows in order where None); returns the state and the fed
+        rows' estimates of their sums.
+        """
         ...
 
     def loss(self, events: int = 1, deletes: int = 0) -> Loss:
-        """What so many insertions and deletions of one unit lose together, wherever they fall in time and rows."""
+        """What so many insertions and deletions of one unit lose together, wherever they fall in
+        time and rows.
+        """
         ...
 
     def variance(self, t: ArrayLike, since: ArrayLike = 0) -> np.ndarray:

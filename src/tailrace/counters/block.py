@@ -1,13 +1,13 @@
 """Running sums in two levels: noise per step inside a block, one noise for a finished block.
 
-Privacy: the declared loss per event over the horizon, neighbours add/remove of one insertion or deletion. An element
-lies in at most two atoms, its step and its block (the last element of a block only in the block's): noise
-Lap(2/epsilon) or N(0, 2/(2 rho)). Inputs may depend on past outputs.
-Accuracy: variance (blocks finished + steps inside the block) times that of one draw; with blocks of sqrt(T),
-O(sqrt(T)).
+Privacy: the declared loss per event over the horizon, neighbours add/remove of one insertion or
+deletion. An element lies in at most two atoms, its step and its block (the last element of a block
+only in the block's): noise Lap(2/epsilon) or N(0, 2/(2 rho)). Inputs may depend on past outputs.
+Accuracy: variance (blocks finished + steps inside the block) times that of one draw; with blocks of
+sqrt(T), O(sqrt(T)).
 Source: Chan-Shi-Song 2011, "Two-Level Counting Mechanism"; PrivStream, Algorithm 9.
-Departs: integer noise; a horizon below the block size gets the scale of one atom, since no block ever ends; Gaussian
-noise under ZCDP and ApproxDP.
+Departs: integer noise; a horizon below the block size gets the scale of one atom, since no block
+ever ends; Gaussian noise under ZCDP and ApproxDP.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from tailrace.errors import ConfigError
 @told
 @dataclass(frozen=True, kw_only=True)
 class Block(LadderCounter):
-    """Blocks of `size` steps (None: the square root of the horizon); the horizon is optional where size is given.
+    """Blocks of `size` steps (None: the square root of the horizon); the horizon is optional where
+    size is given.
 
     >>> Block(horizon=100).sizes
     (1, 10)
@@ -34,7 +35,10 @@ class Block(LadderCounter):
     def __post_init__(self) -> None:
         configured(self, "size")
         if self.size == 1:
-            raise ConfigError("A block of 1 step is the Simple counter: use counters.Simple, or a size of at least 2.")
+            raise ConfigError(
+                "A block of 1 step is the Simple counter: use counters.Simple, or a size of at "
+                "least 2."
+            )
         self._check()
 
     @property

@@ -26,17 +26,19 @@ from tailrace.privacy.loss import Loss, PureDP, whole
 
 ENDLESS = 4096  # steps over which counters without a horizon are compared
 _POINTS = 20_000  # times at which a mean is taken, all of them up to here
-_TOEPLITZ_REACH = 1 << 14  # above, its 16 bytes per step and row and its quadratic set-up are too much
+_TOEPLITZ_REACH = (
+    1 << 14
+)  # above, its 16 bytes per step and row and its quadratic set-up are too much
 
 
 @told
 def best(*, privacy: Loss, horizon: int | None) -> Counter[Any]:
-    """The counter of lowest predicted mean squared error over t <= horizon (None: over the first 4,096 steps of an
-    endless stream).
+    """The counter of lowest predicted mean squared error over t <= horizon (None: over the first
+    4,096 steps of an endless stream).
 
-    Under ZCDP and ApproxDP pure counters compete too: their loss, epsilon = sqrt(2 rho) or epsilon itself, lies
-    within the budget. SqrtToeplitz keeps 16 bytes for every step and row, so it competes up to 16,384 steps, and not on
-    a stream without end.
+    Under ZCDP and ApproxDP pure counters compete too: their loss, epsilon = sqrt(2 rho) or epsilon
+    itself, lies within the budget. SqrtToeplitz keeps 16 bytes for every step and row, so it
+    competes up to 16,384 steps, and not on a stream without end.
 
     >>> from tailrace import ApproxDP, PureDP
     >>> best(privacy=PureDP(epsilon=1), horizon=30)
@@ -56,16 +58,25 @@ def _best(privacy: Loss, horizon: int | None) -> Counter[Any]:
 def check_counter(counter: Any) -> None:
     """Refuse what is no counter."""
     parts = ("privacy", "horizon", "init", "step", "loss", "variance")
-    if counter is not None and (isinstance(counter, type) or not all(hasattr(counter, part) for part in parts)):
-        raise ConfigError("counter must be a counter without a budget, for example counters.Block(size=8), or None.")
+    if counter is not None and (
+        isinstance(counter, type) or not all(hasattr(counter, part) for part in parts)
+    ):
+        raise ConfigError(
+            "counter must be a counter without a budget, for example counters.Block(size=8), or "
+            "None."
+        )
 
 
 @functools.lru_cache(maxsize=256)
-def allot(counter: Any, *, privacy: Loss, horizon: int | None, events: tuple[int, int]) -> Counter[Any]:
-    """A counter whose loss for (insertions, deletions) of one unit is `privacy`: the given one, or the best where None.
+def allot(
+    counter: Any, *, privacy: Loss, horizon: int | None, events: tuple[int, int]
+) -> Counter[Any]:
+    """A counter whose loss for (insertions, deletions) of one unit is `privacy`: the given one, or
+    the best where None.
 
-    The loss of a unit is (m + d) epsilon, or (m^2 + d^2) rho, of one event's; so the budget of one event is that part of the
-    unit's. Under ApproxDP both are tried: the pure part of epsilon, and the zCDP part of the largest rho within.
+    The loss of a unit is (m + d) epsilon, or (m^2 + d^2) rho, of one event's; so the budget of one
+    event is that part of the unit's. Under ApproxDP both are tried: the pure part of epsilon, and
+    the zCDP part of the largest rho within.
     """
     budgets: list[Loss] = [per_event(privacy.pure_within(), events)]
     if not isinstance(privacy, PureDP):
@@ -73,7 +84,9 @@ def allot(counter: Any, *, privacy: Loss, horizon: int | None, events: tuple[int
         budgets = [gaussian] if counter is not None else [*budgets, gaussian]
     if counter is not None:
         return replace(counter, privacy=budgets[0], horizon=horizon)
-    return min((best(privacy=budget, horizon=horizon) for budget in budgets), key=mean_squared_error)
+    return min(
+        (best(privacy=budget, horizon=horizon) for budget in budgets), key=mean_squared_error
+    )
 
 
 def mean_squared_error(counter: Counter[Any], steps: int | None = None) -> float:
@@ -81,7 +94,9 @@ def mean_squared_error(counter: Counter[Any], steps: int | None = None) -> float
     last = steps or counter.horizon or ENDLESS
     if last <= _POINTS:
         return float(counter.variance(np.arange(1, last + 1)).mean())
-    spread = np.arange(_POINTS) * 0.6180339887498949 % 1.0  # multiples of the golden ratio are in step with no tree
+    spread = (
+        np.arange(_POINTS) * 0.6180339887498949 % 1.0
+    )  # multiples of the golden ratio are in step with no tree
     return float(counter.variance(1 + (spread * last).astype(np.int64)).mean())
 
 

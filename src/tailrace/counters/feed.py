@@ -1,4 +1,6 @@
-"""What a counter checks before any noise is drawn: the configuration once, the shape of its input at every step."""
+"""What a counter checks before any noise is drawn: the configuration once, the shape of its input
+at every step.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,8 @@ def bounded(horizon: int | None, name: str) -> int:
     """The horizon of a counter that cannot do without one."""
     if horizon is None:
         raise ConfigError(
-            f"{name} needs horizon=, the number of steps; for a stream without end use counters.Unbounded(counter={name}())."
+            f"{name} needs horizon=, the number of steps; for a stream without end use "
+            f"counters.Unbounded(counter={name}())."
         )
     return horizon
 
@@ -41,11 +44,15 @@ def row_count(rows: int) -> int:
 Fed = slice | np.ndarray
 
 
-def fed(clock: np.ndarray, x: np.ndarray, rows: np.ndarray | None, horizon: int | None) -> tuple[Fed, np.ndarray]:
+def fed(
+    clock: np.ndarray, x: np.ndarray, rows: np.ndarray | None, horizon: int | None
+) -> tuple[Fed, np.ndarray]:
     """The index of the rows fed now, and their inputs as int64."""
     values = _array(x)
     if values.dtype.kind not in "iu" or values.dtype == np.uint64:
-        raise DataError("A counter takes signed integer counts: round or rescale them first, on a public grid.")
+        raise DataError(
+            "A counter takes signed integer counts: round or rescale them first, on a public grid."
+        )
     if rows is None:
         index, count = slice(None), len(clock)
     else:
@@ -54,16 +61,23 @@ def fed(clock: np.ndarray, x: np.ndarray, rows: np.ndarray | None, horizon: int 
             raise DataError("rows must be a one-dimensional array of row numbers.")
         index, count = index.astype(np.int64, copy=False), len(index)
         if count and not (index.min() >= 0 and index.max() < len(clock)):
-            raise DataError(f"rows must be row numbers from 0 to {len(clock) - 1}; use grow() to add rows.")
+            raise DataError(
+                f"rows must be row numbers from 0 to {len(clock) - 1}; use grow() to add rows."
+            )
         seen = np.zeros(len(clock), np.bool_)
         seen[index] = True
         if int(seen.sum()) != count:
-            raise DataError("rows names a row twice: add its counts up first, a row takes one input per step.")
+            raise DataError(
+                "rows names a row twice: add its counts up first, a row takes one input per step."
+            )
     if values.shape != (count,):
-        raise DataError(f"x must hold one count for each of the {count} rows fed; its shape is {values.shape}.")
+        raise DataError(
+            f"x must hold one count for each of the {count} rows fed; its shape is {values.shape}."
+        )
     if horizon is not None and count and int(clock[index].max()) >= horizon:
         raise HorizonReached(
-            f"A row has taken all {horizon} steps of its horizon; start a new counter, which is a new charge."
+            f"A row has taken all {horizon} steps of its horizon; start a new counter, which is a "
+            f"new charge."
         )
     return index, values.astype(np.int64, copy=False)
 
@@ -72,7 +86,9 @@ def _array(values: ArrayLike) -> np.ndarray:
     try:
         return np.asarray(values)
     except ValueError:
-        raise DataError("Expected an array of whole numbers of one shape; this one is ragged.") from None
+        raise DataError(
+            "Expected an array of whole numbers of one shape; this one is ragged."
+        ) from None
 
 
 def times(t: ArrayLike, since: ArrayLike, horizon: int | None) -> tuple[np.ndarray, np.ndarray]:

@@ -1,22 +1,25 @@
-"""Counters whose noise climbs a ladder: what Simple, Block, BinaryTree, KaryTree and UnboundedBlock share.
+"""Counters whose noise climbs a ladder: what Simple, Block, BinaryTree, KaryTree and UnboundedBlock
+share.
 
-Let sizes 1 = s_0 | s_1 | ... | s_L, each a multiple of the one before. At time t the interval of the largest size s_i
-that divides t ends, and its sum is an atom: it gets one noise. The estimate of the prefix t adds the atoms of its
-greedy partition, so that with N(t) the noise of the estimate
+Let sizes 1 = s_0 | s_1 | ... | s_L, each a multiple of the one before. At time t the interval of
+the largest size s_i that divides t ends, and its sum is an atom: it gets one noise. The estimate of
+the prefix t adds the atoms of its greedy partition, so that with N(t) the noise of the estimate
 
     N(t) = N(t - s_i) + fresh noise.
 
-A row therefore needs its exact sum and, for every level, the noise at the last multiple of that size: `carried`. Time
-per step does not grow with t.
+A row therefore needs its exact sum and, for every level, the noise at the last multiple of that
+size: `carried`. Time per step does not grow with t.
 
-With subtraction (`ahead` = m > 0, all sizes powers of an odd arity k = 2m + 1), t is written with digits from -m to
-m: a prefix that ends in the second half of an interval is the whole interval less what is still to come. The noise of
-the m intervals to come is drawn when the half is passed (`pending`) and handed back one by one. Where all digits below
-a size are 0, t is a multiple of it: `carried` is taken from the estimate there, with or without subtraction.
+With subtraction (`ahead` = m > 0, all sizes powers of an odd arity k = 2m + 1), t is written with
+digits from -m to m: a prefix that ends in the second half of an interval is the whole interval less
+what is still to come. The noise of the m intervals to come is drawn when the half is passed
+(`pending`) and handed back one by one. Where all digits below a size are 0, t is a multiple of it:
+`carried` is taken from the estimate there, with or without subtraction.
 
-Privacy: the declared loss per event over the horizon, from the weight of `Atoms`: element 1 lies in one atom of each
-size that is ever used, and no element in more: the number of sizes s_i with s_i <= T, or with (s_i + 1) / 2 <= T
-under subtraction (then the atom of size s_i is used from the middle on).
+Privacy: the declared loss per event over the horizon, from the weight of `Atoms`: element 1 lies in
+one atom of each size that is ever used, and no element in more: the number of sizes s_i with s_i <=
+T, or with (s_i + 1) / 2 <= T under subtraction (then the atom of size s_i is used from the middle
+on).
 """
 
 from __future__ import annotations
@@ -43,7 +46,9 @@ class Ladder:
     clock: np.ndarray  # (rows,) steps taken
     total: np.ndarray  # (rows,) exact sums
     carried: np.ndarray  # (levels, rows) noise of the estimate at the last multiple of each size
-    pending: np.ndarray  # (levels - 1, ahead, rows) noise already subtracted and still to be handed back
+    pending: (
+        np.ndarray
+    )  # (levels - 1, ahead, rows) noise already subtracted and still to be handed back
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,10 +81,14 @@ class LadderCounter(abc.ABC):
     def atoms(self) -> Atoms:
         """The noise, by the number of atoms that hold one element."""
         first_use = [(size + 1) // 2 if self.ahead else size for size in self.sizes]
-        return Atoms(self.privacy, sum(self.horizon is None or first <= self.horizon for first in first_use))
+        return Atoms(
+            self.privacy, sum(self.horizon is None or first <= self.horizon for first in first_use)
+        )
 
     def ends(self, t: np.ndarray) -> list[tuple[int, np.ndarray]]:
-        """The levels whose atoms end at the times t, each with the places in t: the largest size that divides t."""
+        """The levels whose atoms end at the times t, each with the places in t: the largest size
+        that divides t.
+        """
         groups, places, times_left = [], np.arange(len(t)), t
         for level, size in enumerate(self.sizes[1:]):
             divides = times_left % size == 0
@@ -119,7 +128,9 @@ class LadderCounter(abc.ABC):
             if self.ahead:
                 drawn = self._handed(drawn, pending, ended, at, clock[at])
                 for below in reversed(range(ended)):
-                    to_come = self.atoms.draw(noise.at("ahead", ended, below), (self.ahead, len(drawn)))
+                    to_come = self.atoms.draw(
+                        noise.at("ahead", ended, below), (self.ahead, len(drawn))
+                    )
                     pending[below] = _put(pending[below], at, to_come)
                     drawn = drawn - to_come.sum(axis=0)
             estimates[where] = (total[at] + carried[ended, at]) + drawn  # where noise meets the sum
@@ -149,19 +160,26 @@ class LadderCounter(abc.ABC):
     def atoms_between(self, t: np.ndarray, since: np.ndarray) -> np.ndarray:
         """How many atoms tell the estimates of two prefixes apart.
 
-        Above the first digit that differs the partitions agree; there they share all but the difference; below they
-        share nothing.
+        Above the first digit that differs the partitions agree; there they share all but the
+        difference; below they share nothing.
         """
         count, same = np.zeros(t.shape, np.int64), np.ones(t.shape, np.bool_)
-        for late, early in zip(reversed(self._digits(t)), reversed(self._digits(since)), strict=True):
+        for late, early in zip(
+            reversed(self._digits(t)), reversed(self._digits(since)), strict=True
+        ):
             count += np.where(same, np.abs(late - early), np.abs(late) + np.abs(early))
             same &= late == early
         return count
 
     def _digits(self, t: np.ndarray) -> list[np.ndarray]:
-        """How many atoms of each size, from the smallest, the partition of the prefix t holds; negative: subtracted."""
+        """How many atoms of each size, from the smallest, the partition of the prefix t holds;
+        negative: subtracted.
+        """
         shifted, sizes = t + self._middle, self.sizes
-        lower = [shifted // size % (above // size) - self.ahead for size, above in itertools.pairwise(sizes)]
+        lower = [
+            shifted // size % (above // size) - self.ahead
+            for size, above in itertools.pairwise(sizes)
+        ]
         return [*lower, shifted // sizes[-1]]
 
     @property

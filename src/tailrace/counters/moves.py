@@ -1,9 +1,11 @@
-"""What a counter loses if an event moves in time: an input of 1 at step s becomes one at step s', or comes, or goes.
+"""What a counter loses if an event moves in time: an input of 1 at step s becomes one at step s',
+or comes, or goes.
 
-That is what replacing a person does to a counter of "who has reached b by now". The atoms of an event move by the difference of two
-columns of the counter's encoding, which is more than the one column of an event that only goes (but less than two events): at a horizon of
-12 a square of 7 instead of 4 for the binary tree, of 2.58 instead of 1.86 for the square root. An event that never happens is one of the
-cases, or a counter of horizon 1 would have nothing to hide.
+That is what replacing a person does to a counter of "who has reached b by now". The atoms of an
+event move by the difference of two columns of the counter's encoding, which is more than the one
+column of an event that only goes (but less than two events): at a horizon of 12 a square of 7
+instead of 4 for the binary tree, of 2.58 instead of 1.86 for the square root. An event that never
+happens is one of the cases, or a counter of horizon 1 would have nothing to hide.
 """
 
 from __future__ import annotations
@@ -32,7 +34,9 @@ def loss_of_a_move(counter: Any) -> ZCDP:
 def allot_move(counter: Any, *, rho: Fraction, horizon: int) -> Any:
     """The counter with a budget at which an event that moves, comes or goes loses `rho`."""
     made = replace(counter, privacy=ZCDP(rho=rho), horizon=horizon)
-    while True:  # the lattice of a Toeplitz counter may grow coarser with the noise, once or twice at most
+    while (
+        True
+    ):  # the lattice of a Toeplitz counter may grow coarser with the noise, once or twice at most
         weight = Fraction(made.atoms.weight, squared_move(made))
         again = replace(counter, privacy=ZCDP(rho=rho * weight), horizon=horizon)
         if Fraction(again.atoms.weight, squared_move(again)) == weight:
@@ -41,27 +45,37 @@ def allot_move(counter: Any, *, rho: Fraction, horizon: int) -> Any:
 
 
 def squared_move(counter: Any) -> int:
-    """The largest square of the distance by which such an event moves the atoms, in their own unit."""
+    """The largest square of the distance by which such an event moves the atoms, in their own
+    unit.
+    """
     horizon = bounded(counter.horizon, type(counter).__name__)
     if isinstance(counter, SqrtToeplitz):
         return _toeplitz(horizon, counter.unit_bits)
     if isinstance(counter, SqrtEven):
-        return _between(np.hstack([even(horizon, counter.unit_bits)[0], np.zeros((horizon, 1), np.int64)]))
+        return _between(
+            np.hstack([even(horizon, counter.unit_bits)[0], np.zeros((horizon, 1), np.int64)])
+        )
     if isinstance(counter, BinaryTree):
         return _tree(horizon)
-    raise ConfigError("Only SqrtToeplitz, SqrtEven and BinaryTree are proved for events that move in time.")
+    raise ConfigError(
+        "Only SqrtToeplitz, SqrtEven and BinaryTree are proved for events that move in time."
+    )
 
 
 @functools.lru_cache(maxsize=1024)
 def _tree(horizon: int) -> int:
-    """An atom ends at each t and holds the last lowbit(t) steps up to it; the steps that it holds are its ones."""
+    """An atom ends at each t and holds the last lowbit(t) steps up to it; the steps that it holds
+    are its ones.
+    """
     ends = np.arange(1, horizon + 1)
     holds = (ends[:, None] - (ends & -ends)[:, None] < ends) & (ends <= ends[:, None])
     return _between(np.hstack([holds, np.zeros((horizon, 1), bool)]).astype(np.int64))
 
 
 def _between(columns: np.ndarray) -> int:
-    """The largest squared distance of two columns; the last one is that of an event that never happens."""
+    """The largest squared distance of two columns; the last one is that of an event that never
+    happens.
+    """
     together = columns.T @ columns
     squares = np.diag(together)
     return int((squares[:, None] + squares - 2 * together).max())

@@ -1,8 +1,8 @@
 """Running sums with one noise per step.
 
-Privacy: the declared loss per event over any horizon (none is needed), neighbours add/remove of one insertion or
-deletion. An element lies in exactly one atom, its own step; noise Lap(1/epsilon) or N(0, 1/(2 rho)). Inputs may
-depend on past outputs.
+Privacy: the declared loss per event over any horizon (none is needed), neighbours add/remove of one
+insertion or deletion. An element lies in exactly one atom, its own step; noise Lap(1/epsilon) or
+N(0, 1/(2 rho)). Inputs may depend on past outputs.
 Accuracy: variance t times that of one draw. Best of all pure counters over short horizons:
 up to 33 steps at epsilon = 0.5.
 Source: Chan-Shi-Song 2011, "Simple Counting Mechanism II"; PrivStream, Algorithm 8.

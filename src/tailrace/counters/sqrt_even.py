@@ -1,16 +1,20 @@
-"""Running sums through the square root of the prefix-sum matrix, its columns made equally long: for short, known horizons.
+"""Running sums through the square root of the prefix-sum matrix, its columns made equally long: for
+short, known horizons.
 
-The columns of the square root C grow shorter towards the horizon, so late events are hidden better than they need be. Here column s
-is divided by its length: every event moves the measurements equally far, and the room is used. The counter releases
-y = C x + z and decodes with A C^-1 (A: prefix sums).
+The columns of the square root C grow shorter towards the horizon, so late events are hidden better
+than they need be. Here column s is divided by its length: every event moves the measurements
+equally far, and the room is used. The counter releases y = C x + z and decodes with A C^-1 (A:
+prefix sums).
 
-Privacy: the declared rho (or what it converts to) per event over the horizon T, neighbours add/remove of one insertion or deletion. C is
-rounded down to multiples of 2^-b and everything is counted in that unit: y = C_r x + z are integers, in both worlds on one lattice, with z
-discrete Gaussian of variance w / (2 rho), w the largest squared length of a column of C_r. y_t needs inputs up to t only, so inputs
-may depend on past outputs. Decoding is done in floats: post-processing.
-Accuracy: variance w |(A C_r^-1)_t|^2 / (2 rho). Over all steps its root mean square is .967 (T = 2), .955 (4), .951 (12) of
-`SqrtToeplitz`'s; no counter of this kind can be below .965, .949, .941.
-Source: Denisov, McMahan, Rush, Smith, Thakurta 2022 (optimal factorisations have columns of equal length); the normalised square root.
+Privacy: the declared rho (or what it converts to) per event over the horizon T, neighbours
+add/remove of one insertion or deletion. C is rounded down to multiples of 2^-b and everything is
+counted in that unit: y = C_r x + z are integers, in both worlds on one lattice, with z discrete
+Gaussian of variance w / (2 rho), w the largest squared length of a column of C_r. y_t needs inputs
+up to t only, so inputs may depend on past outputs. Decoding is done in floats: post-processing.
+Accuracy: variance w |(A C_r^-1)_t|^2 / (2 rho). Over all steps its root mean square is .967 (T =
+2), .955 (4), .951 (12) of `SqrtToeplitz`'s; no counter of this kind can be below .965, .949, .941.
+Source: Denisov, McMahan, Rush, Smith, Thakurta 2022 (optimal factorisations have columns of equal
+length); the normalised square root.
 Departs: exact on a lattice where the texts take continuous noise.
 Memory: inputs and outputs of every step, 16 T bytes a row, and two T x T matrices.
 """
@@ -61,11 +65,14 @@ class SqrtEven:
         configured(self)
         if isinstance(self.privacy, PureDP):
             raise ConfigError(
-                "SqrtEven needs Gaussian noise, which cannot give PureDP: use privacy=ZCDP(rho=...) or "
+                "SqrtEven needs Gaussian noise, which cannot give PureDP: use "
+                "privacy=ZCDP(rho=...) or "
                 "ApproxDP(epsilon=..., delta=...), or a pure counter such as KaryTree."
             )
         if self.horizon is not None and self.horizon > _LONGEST:
-            raise ConfigError(f"SqrtEven takes a horizon of at most {_LONGEST:,} steps: use SqrtToeplitz.")
+            raise ConfigError(
+                f"SqrtEven takes a horizon of at most {_LONGEST:,} steps: use SqrtToeplitz."
+            )
         if self.horizon is not None and self.privacy is not None:
             self.atoms.check()
 
@@ -79,16 +86,24 @@ class SqrtEven:
 
     @property
     def atoms(self) -> Atoms:
-        return Atoms(self.privacy, squared_length(bounded(self.horizon, "SqrtEven"), self.unit_bits))
+        return Atoms(
+            self.privacy, squared_length(bounded(self.horizon, "SqrtEven"), self.unit_bits)
+        )
 
     def init(self, rows: int) -> Diary:
         count = row_count(rows)
         bounded(self.horizon, "SqrtEven")
-        return Diary(np.zeros(count, np.int64), np.zeros((0, count), np.int64), np.zeros((0, count), np.int64))
+        return Diary(
+            np.zeros(count, np.int64),
+            np.zeros((0, count), np.int64),
+            np.zeros((0, count), np.int64),
+        )
 
     def grow(self, state: Diary, rows: int) -> Diary:
         wider = ((0, 0), (0, row_count(rows)))
-        return Diary(np.pad(state.clock, wider[1]), np.pad(state.inputs, wider), np.pad(state.outputs, wider))
+        return Diary(
+            np.pad(state.clock, wider[1]), np.pad(state.inputs, wider), np.pad(state.outputs, wider)
+        )
 
     def step(
         self, state: Diary, x: np.ndarray, noise: Draws, rows: np.ndarray | None = None
@@ -100,7 +115,9 @@ class SqrtEven:
         encode, decode = matrices(bounded(self.horizon, "SqrtEven"), self.unit_bits)
         now = clock[index] - 1
         places = np.arange(len(clock)) if isinstance(index, slice) else index
-        inputs, outputs = (np.pad(part, ((0, steps - len(part)), (0, 0))) for part in (state.inputs, state.outputs))
+        inputs, outputs = (
+            np.pad(part, ((0, steps - len(part)), (0, 0))) for part in (state.inputs, state.outputs)
+        )
         inputs[now, places] = x
         sums = np.einsum("rs,sr->r", encode[now, :steps], inputs[:, places])
         outputs[now, places] = sums + self.atoms.draw(noise.at("fresh"), len(x))
@@ -132,4 +149,6 @@ def matrices(horizon: int, unit_bits: int) -> tuple[np.ndarray, np.ndarray]:
 @functools.lru_cache(maxsize=1024)
 def squared_length(horizon: int, unit_bits: int) -> int:
     """The largest squared length of a column of C_r in squared lattice units, exactly."""
-    return max(sum(int(entry) ** 2 for entry in column) for column in matrices(horizon, unit_bits)[0].T)
+    return max(
+        sum(int(entry) ** 2 for entry in column) for column in matrices(horizon, unit_bits)[0].T
+    )

@@ -1,19 +1,22 @@
-"""Running sums through the square root of the prefix-sum matrix: the most accurate counter under Gaussian noise.
+"""Running sums through the square root of the prefix-sum matrix: the most accurate counter under
+Gaussian noise.
 
-With f_0 = 1, f_k = f_{k-1} (1 - 1/(2k)) and C the lower triangular Toeplitz matrix of f, C C x are the prefix sums of
-x. The counter releases y = C x + z and decodes.
+With f_0 = 1, f_k = f_{k-1} (1 - 1/(2k)) and C the lower triangular Toeplitz matrix of f, C C x are
+the prefix sums of x. The counter releases y = C x + z and decodes.
 
-Privacy: the declared rho (or what it converts to) per event over the horizon T, neighbours add/remove of one
-insertion or deletion. C is rounded down to multiples of 2^-b and everything is counted in that unit: y = C_r x + z
-are integers, in both worlds on one lattice, with z discrete Gaussian of variance |c|^2 / (2 rho), c the first column
-of C_r: an event at time s shifts y by the first T - s + 1 entries of c. y_t needs inputs up to t only, so inputs may
-depend on past outputs. Decoding multiplies y by A C_r^-1 (A: prefix sums) in floats: post-processing.
-Accuracy: variance |c|^2 |(A C_r^-1)_t|^2 / (2 rho), up to rounding S_T S_t / (2 rho) with S_t = sum_{k<t} f_k^2 ~
-ln(t)/pi + 1.07; unit-noise maximum 10.7 at T = 1024. Unbiased, because it decodes with the rounded matrix.
+Privacy: the declared rho (or what it converts to) per event over the horizon T, neighbours
+add/remove of one insertion or deletion. C is rounded down to multiples of 2^-b and everything is
+counted in that unit: y = C_r x + z are integers, in both worlds on one lattice, with z discrete
+Gaussian of variance |c|^2 / (2 rho), c the first column of C_r: an event at time s shifts y by the
+first T - s + 1 entries of c. y_t needs inputs up to t only, so inputs may depend on past outputs.
+Decoding multiplies y by A C_r^-1 (A: prefix sums) in floats: post-processing.
+Accuracy: variance |c|^2 |(A C_r^-1)_t|^2 / (2 rho), up to rounding S_T S_t / (2 rho) with S_t =
+sum_{k<t} f_k^2 ~ ln(t)/pi + 1.07; unit-noise maximum 10.7 at T = 1024. Unbiased, because it decodes
+with the rounded matrix.
 Source: Henzinger-Upadhyay-Upadhyay 2023; Fichtenberger-Henzinger-Upadhyay 2023.
-Departs: exact on a lattice where the texts take continuous noise. b is 20, or less where the noise is
-so wide that a unit of 2^-20 would leave the sampler's range.
-Memory: inputs and outputs of every step, 16 T bytes a row.
+Departs: exact on a lattice where the texts take continuous noise. b is 20, or less where the noise
+is so wide that a unit of 2^-20 would leave the sampler's range. Memory: inputs and outputs of every
+step, 16 T bytes a row.
 """
 
 from __future__ import annotations
@@ -60,7 +63,8 @@ class SqrtToeplitz:
         configured(self)
         if isinstance(self.privacy, PureDP):
             raise ConfigError(
-                "SqrtToeplitz needs Gaussian noise, which cannot give PureDP: use privacy=ZCDP(rho=...) or "
+                "SqrtToeplitz needs Gaussian noise, which cannot give PureDP: use "
+                "privacy=ZCDP(rho=...) or "
                 "ApproxDP(epsilon=..., delta=...), or a pure counter such as KaryTree."
             )
         if self.horizon is not None and self.privacy is not None:
@@ -76,16 +80,24 @@ class SqrtToeplitz:
 
     @property
     def atoms(self) -> Atoms:
-        return Atoms(self.privacy, squared_norm(bounded(self.horizon, "SqrtToeplitz"), self.unit_bits))
+        return Atoms(
+            self.privacy, squared_norm(bounded(self.horizon, "SqrtToeplitz"), self.unit_bits)
+        )
 
     def init(self, rows: int) -> History:
         count = row_count(rows)
         bounded(self.horizon, "SqrtToeplitz")
-        return History(np.zeros(count, np.int64), np.zeros((0, count), np.int64), np.zeros((0, count), np.int64))
+        return History(
+            np.zeros(count, np.int64),
+            np.zeros((0, count), np.int64),
+            np.zeros((0, count), np.int64),
+        )
 
     def grow(self, state: History, rows: int) -> History:
         wider = ((0, 0), (0, row_count(rows)))
-        return History(np.pad(state.clock, wider[1]), np.pad(state.inputs, wider), np.pad(state.outputs, wider))
+        return History(
+            np.pad(state.clock, wider[1]), np.pad(state.inputs, wider), np.pad(state.outputs, wider)
+        )
 
     def step(
         self, state: History, x: np.ndarray, noise: Draws, rows: np.ndarray | None = None
@@ -97,7 +109,9 @@ class SqrtToeplitz:
         encode, decode = matrices(bounded(self.horizon, "SqrtToeplitz"), self.unit_bits)
         y = encode[: len(inputs)] @ inputs[:, index] + self.atoms.draw(noise.at("fresh"), len(x))
         outputs = _push(state.outputs, y, index, len(inputs))
-        return History(clock, inputs, outputs), decode[: len(outputs)] @ outputs[:, index] * 0.5**self.unit_bits
+        return History(clock, inputs, outputs), decode[: len(outputs)] @ outputs[
+            :, index
+        ] * 0.5**self.unit_bits
 
     def loss(self, events: int = 1, deletes: int = 0) -> Loss:
         return self.atoms.loss(events, deletes)
@@ -112,10 +126,16 @@ class SqrtToeplitz:
             ((decode[a - b : a] - decode[:b]) ** 2).sum() if b else 0.0
             for a, b in zip(late.flat, early.flat, strict=True)
         ]
-        return self.atoms.variance() * 0.25**self.unit_bits * (np.reshape(shared, late.shape) + squares[late - early])
+        return (
+            self.atoms.variance()
+            * 0.25**self.unit_bits
+            * (np.reshape(shared, late.shape) + squares[late - early])
+        )
 
 
-def _push(history: np.ndarray, newest: np.ndarray, index: slice | np.ndarray, steps: int) -> np.ndarray:
+def _push(
+    history: np.ndarray, newest: np.ndarray, index: slice | np.ndarray, steps: int
+) -> np.ndarray:
     """`history` of at least `steps` entries with `newest` put before those of the fed rows."""
     pushed = np.pad(history, ((0, steps - len(history)), (0, 0)))
     pushed[1:, index] = pushed[:-1, index].copy()

@@ -1,13 +1,14 @@
 """Any bounded counter for a stream without end: a fresh one for every epoch of twice the length.
 
-Privacy: that of the bounded counter with the same budget, over the whole stream. Epochs are public and disjoint: an
-element enters one instance, whose loss is the declared one over its own horizon; a unit's m insertions and d
-deletions may fall into several epochs, each of which loses what its own share proves, and the sum over epochs is at
-most that of all in one (m + d times epsilon; (m^2 + d^2) rho). Inputs may depend on past outputs where the bounded
-counter allows it.
-Accuracy: finished epochs keep the noise of their last estimate: the sum of the epochs' final variances plus that of
-the running one.
-Source: the doubling of Chan-Shi-Song 2011 ("Hybrid Mechanism"), for any counter, with frozen totals.
+Privacy: that of the bounded counter with the same budget, over the whole stream. Epochs are public
+and disjoint: an element enters one instance, whose loss is the declared one over its own horizon; a
+unit's m insertions and d deletions may fall into several epochs, each of which loses what its own
+share proves, and the sum over epochs is at most that of all in one (m + d times epsilon; (m^2 +
+d^2) rho). Inputs may depend on past outputs where the bounded counter allows it.
+Accuracy: finished epochs keep the noise of their last estimate: the sum of the epochs' final
+variances plus that of the running one.
+Source: the doubling of Chan-Shi-Song 2011 ("Hybrid Mechanism"), for any counter, with frozen
+totals.
 Departs: none.
 """
 
@@ -33,7 +34,9 @@ class Epochs:
 
     clock: np.ndarray  # (rows,) steps taken
     finished: np.ndarray  # (rows,) sum of the final estimates of finished epochs
-    oldest: np.ndarray  # () the epoch that running[0] belongs to: none of the rows is in an earlier one
+    oldest: (
+        np.ndarray
+    )  # () the epoch that running[0] belongs to: none of the rows is in an earlier one
     running: tuple[Any, ...]  # the bounded counter's state for each epoch from `oldest` on
 
 
@@ -62,7 +65,8 @@ class Unbounded:
             or self.counter.horizon is not None
         ):
             raise ConfigError(
-                "Unbounded takes a counter without privacy= and horizon=, for example Unbounded(counter=Block(), privacy=...)."
+                "Unbounded takes a counter without privacy= and horizon=, for example "
+                "Unbounded(counter=Block(), privacy=...)."
             )
         self.epoch(0)  # a budget that the counter cannot use is refused now, not at the first step
 
@@ -72,7 +76,12 @@ class Unbounded:
 
     def init(self, rows: int) -> Epochs:
         count = row_count(rows)
-        return Epochs(np.zeros(count, np.int64), np.zeros(count), np.zeros((), np.int64), (self.epoch(0).init(count),))
+        return Epochs(
+            np.zeros(count, np.int64),
+            np.zeros(count),
+            np.zeros((), np.int64),
+            (self.epoch(0).init(count),),
+        )
 
     def grow(self, state: Epochs, rows: int) -> Epochs:
         count, oldest = row_count(rows), int(state.oldest)
@@ -85,7 +94,9 @@ class Unbounded:
             np.pad(state.clock, (0, count)),
             np.pad(state.finished, (0, count)),
             np.array(first, np.int64),
-            tuple(self.epoch(first + place).grow(inner, count) for place, inner in enumerate(running)),
+            tuple(
+                self.epoch(first + place).grow(inner, count) for place, inner in enumerate(running)
+            ),
         )
 
     def step(
@@ -110,12 +121,16 @@ class Unbounded:
         for number, instance in instances.items():
             here = np.flatnonzero(epochs == number)
             place = number - oldest
-            running[place], inner = instance.step(running[place], x[here], noise.at("epoch", number), fed_rows[here])
+            running[place], inner = instance.step(
+                running[place], x[here], noise.at("epoch", number), fed_rows[here]
+            )
             estimates[here] += inner
             ending = clock[fed_rows[here]] == self._start(number + 1)
             finished[fed_rows[here][ending]] += inner[ending]
         leave = int(self._epoch_of(clock + 1).min()) - oldest if len(clock) else 0
-        while leave > 0 and len(running) > 1:  # every row has left: nothing of this epoch is needed again
+        while (
+            leave > 0 and len(running) > 1
+        ):  # every row has left: nothing of this epoch is needed again
             running.pop(0)
             oldest, leave = oldest + 1, leave - 1
         return Epochs(clock, finished, np.array(oldest, np.int64), tuple(running)), estimates
@@ -129,7 +144,9 @@ class Unbounded:
         result = np.zeros(late.shape)
         for number in range(int(self._epoch_of(late.max(initial=1))) + 1):
             start, length = self._start(number), self.first << number
-            result += self.epoch(number).variance(np.clip(late - start, 0, length), np.clip(early - start, 0, length))
+            result += self.epoch(number).variance(
+                np.clip(late - start, 0, length), np.clip(early - start, 0, length)
+            )
         return result
 
     def _start(self, number: Any) -> Any:

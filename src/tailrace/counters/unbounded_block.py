@@ -1,14 +1,16 @@
 """Running sums of a stream without end, in parts of growing length that are counted in blocks.
 
-Privacy: the declared loss per event over the whole stream, neighbours add/remove of one insertion or deletion. Parts
-and blocks are public, a block ends with its part, and an element lies in at most two atoms, its step and its block:
-noise Lap(2/epsilon) or N(0, 2/(2 rho)). Inputs may depend on past outputs.
-Accuracy: noise terms at t = 10,000 / 100,000: 500 / 2,276 for parts of b^2 steps (error O(t^(1/3)), not the published
-t^(1/4)); 221 / 866 for parts of 4^j steps in blocks of 2^j, which is O(t^(1/4)). `tests/unit/counters` checks all
-four.
-Source: the tabular stream's Algorithm 4 (dissertation, Algorithm 15): parts of 4, 9, 16, ... steps in blocks of 2, 3,
-4, ...: `squares=True`.
-Departs: the default parts are 4^j steps in blocks of 2^j; integer noise; Gaussian noise under ZCDP and ApproxDP.
+Privacy: the declared loss per event over the whole stream, neighbours add/remove of one insertion
+or deletion. Parts and blocks are public, a block ends with its part, and an element lies in at most
+two atoms, its step and its block: noise Lap(2/epsilon) or N(0, 2/(2 rho)). Inputs may depend on
+past outputs.
+Accuracy: noise terms at t = 10,000 / 100,000: 500 / 2,276 for parts of b^2 steps (error O(t^(1/3)),
+not the published t^(1/4)); 221 / 866 for parts of 4^j steps in blocks of 2^j, which is O(t^(1/4)).
+`tests/unit/counters` checks all four.
+Source: the tabular stream's Algorithm 4 (dissertation, Algorithm 15): parts of 4, 9, 16, ... steps
+in blocks of 2, 3, 4, ...: `squares=True`.
+Departs: the default parts are 4^j steps in blocks of 2^j; integer noise; Gaussian noise under ZCDP
+and ApproxDP.
 """
 
 from __future__ import annotations
@@ -25,7 +27,9 @@ from tailrace.counters.ladder import LadderCounter, Sizes
 @told
 @dataclass(frozen=True, kw_only=True)
 class UnboundedBlock(LadderCounter):
-    """Parts of 4^j steps in blocks of 2^j, or as published parts of b^2 steps in blocks of b from b = 2."""
+    """Parts of 4^j steps in blocks of 2^j, or as published parts of b^2 steps in blocks of b from b
+    = 2.
+    """
 
     squares: bool = False
 
@@ -39,7 +43,8 @@ class UnboundedBlock(LadderCounter):
         return [(0, np.flatnonzero(~at_end)), (1, np.flatnonzero(at_end))]
 
     def atoms_between(self, t: np.ndarray, since: np.ndarray) -> np.ndarray:
-        # noise after a step is noise at the block's start plus the steps', noise at a block's end is noise at its start plus one:
+        # noise after a step is noise at the block's start plus the steps', noise at a block's end
+        # is noise at its start plus one:
         # walk both back, the later one first, until they meet
         late, early, count = t.copy(), since.copy(), np.zeros(t.shape, np.int64)
         while (apart := late != early).any():

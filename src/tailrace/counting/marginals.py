@@ -104,7 +104,9 @@ class Marginals:
         from tailrace.domain import kernel
 
         if digits.ndim != 2 or digits.shape[1] != len(self.shape):
-            raise DataError(f"digits must be an array (rows, {len(self.shape)}): one number for each attribute.")
+            raise DataError(
+                f"digits must be an array (rows, {len(self.shape)}): one number for each attribute."
+            )
         here = np.ascontiguousarray(digits, np.int32)
         weights = np.zeros(0, np.int64) if rows is None else np.ascontiguousarray(rows, np.int64)
         if self._covered(len(digits)):
@@ -136,7 +138,9 @@ class Marginals:
         """The flat counts, from those of the covering."""
         flat = np.empty(self.size, np.int64)
         for i, (clique, b) in enumerate(zip(self.cliques, self._block, strict=True)):
-            others = tuple(axis for axis, a in enumerate(self.covering.cliques[b]) if a not in clique)
+            others = tuple(
+                axis for axis, a in enumerate(self.covering.cliques[b]) if a not in clique
+            )
             self.part(flat, i)[...] = self.covering.part(blocks, b).sum(axis=others)
         return flat
 
@@ -146,7 +150,9 @@ class Marginals:
         Its columns are `cell` and `rows`; cells without rows are left out.
         """
         names = [f"digit{a}" for a in range(len(self.shape))]
-        digits = rows.select(*(code.alias(name) for name, code in zip(names, schema.codes(rows), strict=True)))
+        digits = rows.select(
+            *(code.alias(name) for name, code in zip(names, schema.codes(rows), strict=True))
+        )
         kept = digits.filter(*(~nw.col(name).is_null() for name in names))
         return self.covering._stacked(kept).group_by("cell").agg(nw.len().alias("rows"))
 
@@ -160,14 +166,24 @@ class Marginals:
         names = [f"marginal{i}" for i in range(len(self.cliques))]
         texts = [f"{number} as {name}" for number, name in zip(self._numbers(), names, strict=True)]
         if digits.implementation.is_duckdb():
-            return nw.from_native(native.project(", ".join(texts)).project(f"unnest([{', '.join(names)}]) as cell"))
+            return nw.from_native(
+                native.project(", ".join(texts)).project(f"unnest([{', '.join(names)}]) as cell")
+            )
         if digits.implementation.is_pyspark():
-            return nw.from_native(native.selectExpr(*texts).selectExpr(f"explode(array({', '.join(names)})) as cell"))
+            return nw.from_native(
+                native.selectExpr(*texts).selectExpr(f"explode(array({', '.join(names)})) as cell")
+            )
         numbers = []
         for i, (clique, strides) in enumerate(zip(self.cliques, self._strides, strict=True)):
-            terms = (nw.col(f"digit{a}") * stride for a, stride in zip(clique, strides, strict=True))
+            terms = (
+                nw.col(f"digit{a}") * stride for a, stride in zip(clique, strides, strict=True)
+            )
             numbers.append(sum(terms, nw.lit(int(self.offsets[i]))).alias(names[i]))
-        return digits.select(*numbers).unpivot(variable_name="marginal", value_name="cell").select("cell")
+        return (
+            digits.select(*numbers)
+            .unpivot(variable_name="marginal", value_name="cell")
+            .select("cell")
+        )
 
     def _numbers(self) -> Iterator[str]:
         """A row's cell in each marginal, in SQL."""
@@ -193,13 +209,21 @@ class Marginals:
         The shape, the offsets, and for each clique a stretch of attributes with their strides.
         """
         starts = np.cumsum([0, *map(len, self.cliques)])
-        members, strides = (list(itertools.chain.from_iterable(parts)) for parts in (self.cliques, self._strides))
-        return tuple(np.array(part, np.int64) for part in (self.shape, self.offsets, starts, members, strides))
+        members, strides = (
+            list(itertools.chain.from_iterable(parts)) for parts in (self.cliques, self._strides)
+        )
+        return tuple(
+            np.array(part, np.int64)
+            for part in (self.shape, self.offsets, starts, members, strides)
+        )
 
     @functools.cached_property
     def _strides(self) -> list[tuple[int, ...]]:
         """The stride of each attribute in its marginal's cells."""
-        return [tuple(math.prod(shape[place + 1 :]) for place in range(len(shape))) for shape in self.shapes]
+        return [
+            tuple(math.prod(shape[place + 1 :]) for place in range(len(shape)))
+            for shape in self.shapes
+        ]
 
 
 def all_ways(shape: tuple[int, ...], ways: int) -> Marginals:
@@ -211,7 +235,9 @@ def all_ways(shape: tuple[int, ...], ways: int) -> Marginals:
     ((0, 2), (0, 3), (2, 3))
     """
     if isinstance(ways, bool) or not isinstance(ways, int) or ways < 1:
-        raise ConfigError("The number of attributes of each marginal must be a whole number of at least 1.")
+        raise ConfigError(
+            "The number of attributes of each marginal must be a whole number of at least 1."
+        )
     telling = [a for a, size in enumerate(shape) if size > 1]
     if not telling:
         raise ConfigError("Every attribute has one value: there is nothing to count.")
@@ -230,8 +256,16 @@ def chosen(schema: Schema, columns: tuple[tuple[str, ...], ...]) -> Marginals:
     """
     shape, found = schema.shape, []
     for names in columns:
-        if isinstance(names, str) or not names or len(set(names)) != len(names) or set(names) - set(schema.columns):
-            raise ConfigError(f"A marginal is a list of different columns of the domain: {', '.join(schema.columns)}.")
+        if (
+            isinstance(names, str)
+            or not names
+            or len(set(names)) != len(names)
+            or set(names) - set(schema.columns)
+        ):
+            raise ConfigError(
+                f"A marginal is a list of different columns of the domain: "
+                f"{', '.join(schema.columns)}."
+            )
         found.append(tuple(sorted(a for a in map(schema.columns.index, names) if shape[a] > 1)))
     cliques = tuple(dict.fromkeys(clique for clique in found if clique))
     if not cliques:
@@ -239,7 +273,9 @@ def chosen(schema: Schema, columns: tuple[tuple[str, ...], ...]) -> Marginals:
     return Marginals(shape, cliques)
 
 
-def _blocks(shape: tuple[int, ...], cliques: tuple[tuple[int, ...], ...], most: int) -> tuple[tuple[int, ...], ...]:
+def _blocks(
+    shape: tuple[int, ...], cliques: tuple[tuple[int, ...], ...], most: int
+) -> tuple[tuple[int, ...], ...]:
     """Blocks of at most `most` cells that hold every clique.
 
     They are found greedily: a block begins with a clique and takes the attribute that completes

@@ -1,8 +1,9 @@
 """What to count, said in public, and counting it on any engine.
 
-Counting is additive: the counts of two frames add up to the counts of their rows together, so rows may be counted
-wherever they lie, in any order and partition (one that keeps a plan's key together, where it has one). An in-memory
-frame is counted by a compiled loop; any other one where it lives, by one expression, and only the counts are fetched.
+Counting is additive: the counts of two frames add up to the counts of their rows together, so rows
+may be counted wherever they lie, in any order and partition (one that keeps a plan's key together,
+where it has one). An in-memory frame is counted by a compiled loop; any other one where it lives,
+by one expression, and only the counts are fetched.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ _PIECE = 1 << 18  # rows of a wide table that are coded at a time
 
 @dataclass(frozen=True, eq=False)
 class Counts:
-    """How many rows were added to and deleted from each cell, kept apart because they are measured apart.
+    """How many rows were added to and deleted from each cell, kept apart because they are measured
+    apart.
 
     >>> (Counts(np.array([2, 0]), np.array([0, 1])) + Counts(np.array([1, 1]), np.array([0, 0]))).net
     array([3, 0])
@@ -42,7 +44,9 @@ class Counts:
                 raise DataError(f"{name} must hold integer counts.")
             object.__setattr__(self, name, values.astype(np.int64, copy=False))
         if self.adds.shape != self.deletes.shape:
-            raise DataError("adds and deletes must have the same shape: one count of each for every cell.")
+            raise DataError(
+                "adds and deletes must have the same shape: one count of each for every cell."
+            )
 
     @property
     def net(self) -> np.ndarray:
@@ -58,12 +62,15 @@ class Counts:
 
 @dataclass(frozen=True)
 class Plan:
-    """A public description of what to count: cells of `codes`; rows with the same `key` must be counted together.
+    """A public description of what to count: cells of `codes`; rows with the same `key` must be
+    counted together.
 
-    `memory` says what is remembered of each unit (`tailrace.counting.memory.LastValues`, `Weight`), where a step's counts need that: such a
-    plan counts units with `tailrace.counting.memory.counted`, and rows alone cannot be counted. `groups` adds cells up: the group of each
-    cell, from 0, or -1 for a cell that is not counted; rows and units are still known by their cells. `marginals` counts those of
-    a schema in place of its cells, which may then be more than can be counted, or even numbered where there is no key.
+    `memory` says what is remembered of each unit (`tailrace.counting.memory.LastValues`, `Weight`),
+    where a step's counts need that: such a plan counts units with
+    `tailrace.counting.memory.counted`, and rows alone cannot be counted. `groups` adds cells up:
+    the group of each cell, from 0, or -1 for a cell that is not counted; rows and units are still
+    known by their cells. `marginals` counts those of a schema in place of its cells, which may then
+    be more than can be counted, or even numbered where there is no key.
 
     >>> import polars as pl
     >>> from tailrace.domain import Integer, Schema
@@ -79,7 +86,9 @@ class Plan:
 
     def __post_init__(self) -> None:
         if self.key is not None and (not isinstance(self.key, str) or not self.key):
-            raise ConfigError("key must name the column that holds the unit's id, for example key='id'.")
+            raise ConfigError(
+                "key must name the column that holds the unit's id, for example key='id'."
+            )
         if self.groups is not None and self.groups.shape != (self.codes.size,):
             raise ConfigError("groups must name the group of every cell of codes.")
         if self.marginals is not None:
@@ -92,13 +101,16 @@ class Plan:
             raise ConfigError("A plan counts marginals, or groups of cells, or units: one of them.")
         if self.key is not None and self.codes.size > MOST_CELLS:
             raise ConfigError(
-                f"The domain has more than {MOST_CELLS:,} cells, and the rows of each unit cannot be told apart by number: "
+                f"The domain has more than {MOST_CELLS:,} cells, and the rows of each unit cannot "
+                f"be told apart by number: "
                 "use fewer attributes or coarser ones, or protect events."
             )
 
     @functools.cached_property
     def size(self) -> int:
-        """How many counts there are: of units where they are remembered, else of the cells of marginals, of groups, or of cells."""
+        """How many counts there are: of units where they are remembered, else of the cells of
+        marginals, of groups, or of cells.
+        """
         if self.memory is not None:
             return self.memory.size
         if self.marginals is not None:
@@ -106,14 +118,18 @@ class Plan:
         return self.codes.size if self.groups is None else int(self.groups.max(initial=-1)) + 1
 
     def count(self, frame: Any) -> np.ndarray:
-        """How many rows of the frame (of any engine, or None) lie in each cell, group of cells, or cell of each marginal."""
+        """How many rows of the frame (of any engine, or None) lie in each cell, group of cells, or
+        cell of each marginal.
+        """
         if self.memory is not None:
             raise ConfigError(
-                "This plan counts units by what they did before: count with tailrace.counting.memory.counted."
+                "This plan counts units by what they did before: count with "
+                "tailrace.counting.memory.counted."
             )
         if self.marginals is None and self.codes.size > _MOST:
             raise ConfigError(
-                f"This plan has {self.codes.size:,} cells; at most {_MOST:,} can be counted: use fewer columns or coarser ones."
+                f"This plan has {self.codes.size:,} cells; at most {_MOST:,} can be counted: use "
+                f"fewer columns or coarser ones."
             )
         rows = opened(frame)
         if rows is None:
@@ -126,20 +142,28 @@ class Plan:
         return self.tally(self.codes.cells(rows))
 
     def tally(self, cells: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
-        """How many of these cells (-1: dropped) there are of each, or how many `rows` they stand for."""
+        """How many of these cells (-1: dropped) there are of each, or how many `rows` they stand
+        for.
+        """
         from tailrace.domain import kernel
 
         if self.marginals is not None:
             return self.marginals.tally(kernel.split(cells, np.array(self.marginals.shape)), rows)
         numbers = cells if self.groups is None else kernel.look_up(cells, self.groups)
-        return kernel.count(numbers, self.size) if rows is None else kernel.add_up(numbers, rows, self.size)
+        return (
+            kernel.count(numbers, self.size)
+            if rows is None
+            else kernel.add_up(numbers, rows, self.size)
+        )
 
     def counts(self, adds: Any, deletes: Any = None) -> Counts:
         """Both parts of a step; None stands for a frame without rows."""
         return Counts(self.count(adds), self.count(deletes))
 
     def rows(self, frame: Any) -> tuple[Any, np.ndarray]:
-        """The unit id (a numpy or Arrow array) and the cell (-1: dropped) of every row, fetched from any engine."""
+        """The unit id (a numpy or Arrow array) and the cell (-1: dropped) of every row, fetched
+        from any engine.
+        """
         if self.key is None:
             raise ConfigError("This plan has no key= to tell units apart by.")
         rows = opened(frame)
@@ -148,7 +172,9 @@ class Plan:
         self.codes.check(rows)
         unit = unit_of(rows, self.key)
         if isinstance(rows, nw.LazyFrame):
-            found = fetched(rows, lambda: rows.select(unit, self.codes.cell(rows).fill_null(-1).alias("cell")))
+            found = fetched(
+                rows, lambda: rows.select(unit, self.codes.cell(rows).fill_null(-1).alias("cell"))
+            )
             return ids_of(found.get_column("unit")), self.codes.settle(
                 found.get_column("cell").to_numpy().astype(np.int64)
             )
@@ -165,11 +191,15 @@ class Plan:
         def query() -> nw.LazyFrame[Any]:
             if self.marginals is not None and isinstance(self.codes, Schema):
                 return self.marginals.query(rows, self.codes)
-            numbers = rows.select(self.codes.cell(rows).alias("cell")).filter(~nw.col("cell").is_null())
+            numbers = rows.select(self.codes.cell(rows).alias("cell")).filter(
+                ~nw.col("cell").is_null()
+            )
             return numbers.group_by("cell").agg(nw.len().alias("rows"))
 
         found = fetched(rows, query)
-        cells, many = (found.get_column(name).to_numpy().astype(np.int64) for name in ("cell", "rows"))
+        cells, many = (
+            found.get_column(name).to_numpy().astype(np.int64) for name in ("cell", "rows")
+        )
         if self.marginals is not None:
             from tailrace.domain import kernel
 
@@ -180,13 +210,17 @@ class Plan:
 def unit_of(rows: Frame, column: str) -> nw.Expr:
     """The column of a unit's id, its type checked, as "unit".
 
-    Floats are refused by their type: beyond 2**53 they make one id of several. No other type that a cell can cause is.
+    Floats are refused by their type: beyond 2**53 they make one id of several. No other type that a
+    cell can cause is.
     """
     kind = kinds(rows, [column])[column]
-    empty = isinstance(rows, nw.DataFrame) and not len(rows)  # pandas has floats where it knows nothing
+    empty = isinstance(rows, nw.DataFrame) and not len(
+        rows
+    )  # pandas has floats where it knows nothing
     if kind == "float" and not empty:
         raise DataError(
-            f"Column '{column}' holds ids as floats, which cannot tell large ids apart; pandas makes them where an id is "
+            f"Column '{column}' holds ids as floats, which cannot tell large ids apart; pandas "
+            f"makes them where an id is "
             "missing. Read ids as text, or as nullable integers (dtype 'Int64')."
         )
     if kind in unreadable(rows):
@@ -203,7 +237,8 @@ def unit_of(rows: Frame, column: str) -> nw.Expr:
 def opened(frame: Any) -> Frame | None:
     """Any engine's frame behind one interface; None if there is nothing in it.
 
-    A frame without columns (what pandas and Polars make of an empty list of records) is a frame without rows.
+    A frame without columns (what pandas and Polars make of an empty list of records) is a frame
+    without rows.
     """
     if frame is None:
         return None
@@ -211,28 +246,40 @@ def opened(frame: Any) -> Frame | None:
         rows = nw.from_native(frame)
         names = rows.collect_schema().names()
     except TypeError:
-        raise DataError("A batch must be a data frame: pandas, Polars, PyArrow, DuckDB, PySpark, or None.") from None
+        raise DataError(
+            "A batch must be a data frame: pandas, Polars, PyArrow, DuckDB, PySpark, or None."
+        ) from None
     except nw.exceptions.DuplicateError:
         raise DataError("The frame has two columns of the same name.") from None
     except Exception:
-        raise DataError("The frame's columns could not be read; collect it yourself to see why.") from None
+        raise DataError(
+            "The frame's columns could not be read; collect it yourself to see why."
+        ) from None
     return rows if names else None
 
 
 def fetched(rows: nw.LazyFrame[Any], query: Any) -> nw.DataFrame[Any]:
-    """The query's result; what an engine says when it fails may quote data, so it is not passed on."""
+    """The query's result; what an engine says when it fails may quote data, so it is not passed
+    on.
+    """
     try:
         return query().collect()
     except (ConfigError, DataError):
         raise
     except Exception:
         engine = rows.implementation.name.lower()
-        raise DataError(f"The {engine} frame could not be computed; collect it yourself to see why.") from None
+        raise DataError(
+            f"The {engine} frame could not be computed; collect it yourself to see why."
+        ) from None
 
 
 def ids_of(ids: nw.Series[Any]) -> Any:
     """Ids as they are: numpy where it can hold them, Arrow where a value is missing or text."""
-    if holds_objects(ids) or isinstance(ids.dtype, nw.Object) or (ids.dtype.is_integer() and not ids.null_count()):
+    if (
+        holds_objects(ids)
+        or isinstance(ids.dtype, nw.Object)
+        or (ids.dtype.is_integer() and not ids.null_count())
+    ):
         return ids.to_numpy()
     try:
         import pyarrow as pa

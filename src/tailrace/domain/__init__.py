@@ -1,4 +1,6 @@
-"""What the data may hold: public, declared, never read off the data; rows to cell numbers and back on every engine."""
+"""What the data may hold: public, declared, never read off the data; rows to cell numbers and back
+on every engine.
+"""
 
 from tailrace.domain.attributes import Attribute, Categorical, Integer, Real
 from tailrace.domain.box import Box
@@ -6,4 +8,14 @@ from tailrace.domain.codes import Codes, from_dict
 from tailrace.domain.columns import Frame
 from tailrace.domain.schema import Schema
 
-__all__ = ["Attribute", "Box", "Categorical", "Codes", "Frame", "Integer", "Real", "Schema", "from_dict"]
+__all__ = [
+    "Attribute",
+    "Box",
+    "Categorical",
+    "Codes",
+    "Frame",
+    "Integer",
+    "Real",
+    "Schema",
+    "from_dict",
+]

@@ -1,4 +1,5 @@
-"""The kinds of attribute: a public set of values, numbered from 0, and what happens to a value outside it.
+"""The kinds of attribute: a public set of values, numbered from 0, and what happens to a value
+outside it.
 
 | `outside` | a value outside the set                                     | null and NaN    |
 |-----------|-------------------------------------------------------------|-----------------|
@@ -6,9 +7,10 @@
 | "clip"    | the nearest value of the set (numbers only, also infinities) | not counted     |
 | "other"   | one more code, the last, decoded as a missing value         | the same code   |
 
-An attribute knows two forms of the same map: `code`, an expression for any engine, and `encode`, a compiled loop
-for arrays. Both see numbers as doubles, in which every bound and category here is exact. A `Categorical` of text has
-one of each for columns of text and for columns of numbers in their place (`cells.py` says why).
+An attribute knows two forms of the same map: `code`, an expression for any engine, and `encode`, a
+compiled loop for arrays. Both see numbers as doubles, in which every bound and category here is
+exact. A `Categorical` of text has one of each for columns of text and for columns of numbers in
+their place (`cells.py` says why).
 """
 
 from __future__ import annotations
@@ -32,7 +34,8 @@ from tailrace.errors import ConfigError
 if TYPE_CHECKING:
     import polars as pl
 
-# Below it every integer is a double and every larger integer stays outside when it is rounded to one.
+# Below it every integer is a double and every larger integer stays outside when it is rounded to
+# one.
 EXACT = 2**53 - 1
 _LISTED = 20  # values in a sentence
 
@@ -49,25 +52,39 @@ class Categorical:
     values: Sequence[str] | Sequence[int] | Sequence[bool]
     _: KW_ONLY
     outside: Literal["drop", "other"] = "drop"
-    holds: str = field(init=False, repr=False)  # compared too: the values 0 and 1 equal False and True
+    holds: str = field(
+        init=False, repr=False
+    )  # compared too: the values 0 and 1 equal False and True
 
     def __post_init__(self) -> None:
         if isinstance(self.values, str) or not isinstance(self.values, Iterable):
-            raise ConfigError("Categorical takes a list of its values, for example Categorical(['f', 'm']).")
-        values = tuple(value.item() if isinstance(value, np.generic) else value for value in self.values)
+            raise ConfigError(
+                "Categorical takes a list of its values, for example Categorical(['f', 'm'])."
+            )
+        values = tuple(
+            value.item() if isinstance(value, np.generic) else value for value in self.values
+        )
         kinds = {type(value) for value in values}
         if len(kinds) != 1 or not kinds <= {str, int, bool} or len(set(values)) != len(values):
             raise ConfigError(
-                "Categorical takes one or more distinct values, all text, all whole numbers or all booleans."
+                "Categorical takes one or more distinct values, all text, all whole numbers or all "
+                "booleans."
             )
         kind = kinds.pop()
         if kind is int and max(map(abs, map(int, values))) > EXACT:
-            raise ConfigError("The whole numbers of a Categorical must lie strictly between -2**53 and 2**53.")
+            raise ConfigError(
+                "The whole numbers of a Categorical must lie strictly between -2**53 and 2**53."
+            )
         if kind is str and any(_surrogate(str(value)) for value in values):
-            raise ConfigError("The values of a Categorical must be valid Unicode text, which every engine can hold.")
+            raise ConfigError(
+                "The values of a Categorical must be valid Unicode text, which every engine can "
+                "hold."
+            )
         policy(self.outside, ("drop", "other"), "Categorical")
         object.__setattr__(self, "values", values)
-        object.__setattr__(self, "holds", {str: "text", int: "whole numbers", bool: "booleans"}[kind])
+        object.__setattr__(
+            self, "holds", {str: "text", int: "whole numbers", bool: "booleans"}[kind]
+        )
 
     @property
     def size(self) -> int:
@@ -75,34 +92,48 @@ class Categorical:
 
     @property
     def dtype(self) -> nw.dtypes.DType:
-        return {"text": nw.String(), "whole numbers": nw.Int64(), "booleans": nw.Boolean()}[self.holds]
+        return {"text": nw.String(), "whole numbers": nw.Int64(), "booleans": nw.Boolean()}[
+            self.holds
+        ]
 
     def code(self, x: nw.Expr) -> nw.Expr:
         other = len(self.values) if self.outside == "other" else None
         known = [int(value) for value in self.values]
         inside, whole = _whole(x, min(known), max(known))
-        code = whole.replace_strict(known, list(range(len(known))), default=other, return_dtype=nw.Int64)
+        code = whole.replace_strict(
+            known, list(range(len(known))), default=other, return_dtype=nw.Int64
+        )
         return _else(nw.when(inside).then(code), other)
 
     def encode(self, values: np.ndarray) -> np.ndarray:
         outside = len(self.values) if self.outside == "other" else -1
-        return _members(values, [float(value) for value in self.values], range(len(self.values)), outside)
+        return _members(
+            values, [float(value) for value in self.values], range(len(self.values)), outside
+        )
 
     def code_number(self, number: nw.Expr) -> nw.Expr:
         """The code of the declared text that spells a number."""
         other = len(self.values) if self.outside == "other" else None
         if not self.spelt:
-            return _else(nw.when(number.is_null() & ~number.is_null()).then(nw.lit(0, nw.Int64)), other)
+            return _else(
+                nw.when(number.is_null() & ~number.is_null()).then(nw.lit(0, nw.Int64)), other
+            )
         exact = number + 0.0  # -0.0 becomes 0.0, which every engine finds
-        return exact.replace_strict(list(self.spelt), list(self.spelt.values()), default=other, return_dtype=nw.Int64)
+        return exact.replace_strict(
+            list(self.spelt), list(self.spelt.values()), default=other, return_dtype=nw.Int64
+        )
 
     def code_text(self, text: nw.Expr) -> nw.Expr:
         """The code of the declared text that a text is, or that spells the same."""
         other = len(self.values) if self.outside == "other" else None
         bare, known = text.str.strip_chars(cells.BLANKS) if self.trimmed else text, self._codes
         if not self.spelt:
-            return bare.replace_strict(list(known), list(known.values()), default=other, return_dtype=nw.Int64)
-        code = bare.replace_strict(list(known), list(known.values()), default=None, return_dtype=nw.Int64)
+            return bare.replace_strict(
+                list(known), list(known.values()), default=other, return_dtype=nw.Int64
+            )
+        code = bare.replace_strict(
+            list(known), list(known.values()), default=None, return_dtype=nw.Int64
+        )
         rest = self.code_number(cells.number_there(text, words={}))
         return nw.when(~code.is_null()).then(code).otherwise(rest)
 
@@ -115,7 +146,9 @@ class Categorical:
         """As `code_text`, of a column in memory."""
         codes = self._exact(text)
         rest = np.flatnonzero(codes < 0)
-        if self.trimmed and len(rest):  # few or none: blanks are looked for where there is no declared text
+        if self.trimmed and len(
+            rest
+        ):  # few or none: blanks are looked for where there is no declared text
             codes[rest] = self._exact(text.gather(rest).str.strip_chars())
             rest = rest[codes[rest] < 0]
         if len(rest):
@@ -142,14 +175,18 @@ class Categorical:
         """
         declared, found = {str(value): code for code, value in enumerate(self.values)}, {}
         for word, meaning in cells.TRUE_FALSE.items():
-            meant = [code for text, code in declared.items() if cells.YES_NO.get(text.lower()) == meaning]
+            meant = [
+                code for text, code in declared.items() if cells.YES_NO.get(text.lower()) == meaning
+            ]
             if len(meant) == 1:
                 found |= dict.fromkeys((word, word.title(), word.upper()), meant[0])
         return found | declared
 
     @functools.cached_property
     def spelt(self) -> dict[float, int]:
-        """The code of each number that one declared text spells, or one of them as numbers are written."""
+        """The code of each number that one declared text spells, or one of them as numbers are
+        written.
+        """
         import polars as pl
 
         texts = pl.Series(list(map(str, self.values)), dtype=pl.String)
@@ -173,7 +210,8 @@ class Categorical:
 @told
 @dataclass(frozen=True)
 class Integer:
-    """A whole number from `low` to `high`, both included; a number with a fraction lies outside ("clip" rounds it down).
+    """A whole number from `low` to `high`, both included; a number with a fraction lies outside
+    ("clip" rounds it down).
 
     >>> Integer(0, 99).size
     100
@@ -187,8 +225,15 @@ class Integer:
     def __post_init__(self) -> None:
         for name in ("low", "high"):
             value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int | np.integer) or abs(int(value)) > EXACT:
-                raise ConfigError(f"{name} of an Integer must be a whole number strictly between -2**53 and 2**53.")
+            if (
+                isinstance(value, bool)
+                or not isinstance(value, int | np.integer)
+                or abs(int(value)) > EXACT
+            ):
+                raise ConfigError(
+                    f"{name} of an Integer must be a whole number strictly between -2**53 and "
+                    f"2**53."
+                )
             object.__setattr__(self, name, int(value))
         if self.low > self.high:
             raise ConfigError("low of an Integer must not be above its high.")
@@ -208,15 +253,22 @@ class Integer:
 
     def code(self, x: nw.Expr) -> nw.Expr:
         if self.outside == "clip":
-            return nw.when(present(x)).then(clipped(x, self.low, self.high).floor().cast(nw.Int64) - self.low)
+            return nw.when(present(x)).then(
+                clipped(x, self.low, self.high).floor().cast(nw.Int64) - self.low
+            )
         inside, whole = _whole(x, self.low, self.high)
-        return _else(nw.when(inside).then(whole - self.low), self.size - 1 if self.outside == "other" else None)
+        return _else(
+            nw.when(inside).then(whole - self.low),
+            self.size - 1 if self.outside == "other" else None,
+        )
 
     def encode(self, values: np.ndarray) -> np.ndarray:
         from tailrace.domain import kernel
 
         outside = self.size - 1 if self.outside == "other" else -1
-        return kernel.integers(values, float(self.low), float(self.high), self.outside == "clip", outside)
+        return kernel.integers(
+            values, float(self.low), float(self.high), self.outside == "clip", outside
+        )
 
     def decode(self, codes: np.ndarray, _rng: np.random.Generator) -> np.ndarray:
         values = self.low + codes.astype(np.int64)
@@ -233,7 +285,8 @@ class Integer:
 @told
 @dataclass(frozen=True, kw_only=True)
 class Real:
-    """A number, known by its bin: from an edge up to the next, the last bin closed; decoded evenly inside the bin.
+    """A number, known by its bin: from an edge up to the next, the last bin closed; decoded evenly
+    inside the bin.
 
     >>> Real(edges=[0, 0.5, 2]).size
     2
@@ -269,7 +322,9 @@ class Real:
         return _else(nw.when(inside).then(bins), self.size - 1 if self.outside == "other" else None)
 
     def _search(self, x: nw.Expr, lower: int, upper: int) -> nw.Expr:
-        """A search by halves as nested cases: as deep as its logarithm, so no engine's limit on depth is met."""
+        """A search by halves as nested cases: as deep as its logarithm, so no engine's limit on
+        depth is met.
+        """
         if upper - lower == 1:
             return nw.lit(lower, nw.Int64)
         middle = (lower + upper) // 2
@@ -307,7 +362,9 @@ def listed(values: Sequence[Any]) -> str:
     ("'f', 'm'", '0, 1, 2, 3, 4, 5, 6, 7, 8, 9, ... 99')
     """
     shown = [repr(value) for value in values]
-    return ", ".join(shown if len(shown) <= _LISTED else [*shown[: _LISTED // 2], f"... {shown[-1]}"])
+    return ", ".join(
+        shown if len(shown) <= _LISTED else [*shown[: _LISTED // 2], f"... {shown[-1]}"]
+    )
 
 
 def reals(values: Sequence[float], name: str) -> tuple[float, ...]:
@@ -317,10 +374,16 @@ def reals(values: Sequence[float], name: str) -> tuple[float, ...]:
         raise wanted
     given = tuple(values)
     try:
-        numbers = tuple(float(value) + 0.0 for value in given if not isinstance(value, bool | str))  # -0.0 becomes 0.0
+        numbers = tuple(
+            float(value) + 0.0 for value in given if not isinstance(value, bool | str)
+        )  # -0.0 becomes 0.0
     except (TypeError, ValueError, OverflowError):
         raise wanted from None
-    if len(numbers) != len(given) or not all(map(math.isfinite, numbers)) or any(map(operator.ne, numbers, given)):
+    if (
+        len(numbers) != len(given)
+        or not all(map(math.isfinite, numbers))
+        or any(map(operator.ne, numbers, given))
+    ):
         raise wanted
     return numbers
 
@@ -350,19 +413,25 @@ def clipped(x: nw.Expr, low: float, high: float) -> nw.Expr:
     """Between the bounds, whatever the engine thinks of NaN, so that a cast cannot fail."""
     low, high = float(low), float(high)
     return (
-        nw.when((x >= low) & (x <= high)).then(x).otherwise(nw.when(x > high).then(nw.lit(high)).otherwise(nw.lit(low)))
+        nw.when((x >= low) & (x <= high))
+        .then(x)
+        .otherwise(nw.when(x > high).then(nw.lit(high)).otherwise(nw.lit(low)))
     )
 
 
 def _whole(x: nw.Expr, low: int, high: int) -> tuple[nw.Expr, nw.Expr]:
-    """Whether x is a whole number between the bounds, and that number (anything between them where it is not)."""
+    """Whether x is a whole number between the bounds, and that number (anything between them where
+    it is not).
+    """
     # NaN is below the range on some engines, above it on others, and inside on none.
     inside = (x >= float(low)) & (x <= float(high))
     down = nw.when(inside).then(x).otherwise(nw.lit(float(low))).floor()
     return inside & (x == down), down.cast(nw.Int64)
 
 
-def _members(values: np.ndarray, known: Sequence[float], codes: Sequence[int], outside: int) -> np.ndarray:
+def _members(
+    values: np.ndarray, known: Sequence[float], codes: Sequence[int], outside: int
+) -> np.ndarray:
     """The code of each value that is a known one."""
     from tailrace.domain import kernel
 

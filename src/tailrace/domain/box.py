@@ -16,16 +16,19 @@ from tailrace.domain.attributes import clipped, policy, present, reals
 from tailrace.errors import ConfigError
 from tailrace.privacy.loss import whole
 
-_FINEST = 64  # doubles that each cell must hold, so that a point drawn inside a cell is counted in it
+_FINEST = (
+    64  # doubles that each cell must hold, so that a point drawn inside a cell is counted in it
+)
 
 
 @told
 @dataclass(frozen=True, init=False, repr=False)
 class Box:
-    """Points between `low` and `high`, both included, on a grid of `cells` per side; the last column changes fastest.
+    """Points between `low` and `high`, both included, on a grid of `cells` per side; the last
+    column changes fastest.
 
-    `outside="drop"` does not count a point beyond the box, "clip" moves it to the nearest one inside; a point with a
-    missing coordinate is never counted.
+    `outside="drop"` does not count a point beyond the box, "clip" moves it to the nearest one
+    inside; a point with a missing coordinate is never counted.
 
     >>> Box(low=(-74.26, 40.48), high=(-73.70, 40.92), columns=("lon", "lat")).shape
     (1024, 1024)
@@ -53,21 +56,33 @@ class Box:
             or not all(isinstance(n, str) and n for n in names)
         ):
             raise ConfigError(
-                "columns of a Box must be one to four different names, for example columns=('lon', 'lat')."
+                "columns of a Box must be one to four different names, for example columns=('lon', "
+                "'lat')."
             )
         lows, highs = reals(low, "low of a Box"), reals(high, "high of a Box")
         if not len(lows) == len(highs) == len(names):
             raise ConfigError("low and high of a Box must have one number for each of its columns.")
         whole("cells", cells)
         policy(outside, ("drop", "clip"), "Box")
-        values = {"low": lows, "high": highs, "columns": names, "side": int(cells), "outside": outside}
+        values = {
+            "low": lows,
+            "high": highs,
+            "columns": names,
+            "side": int(cells),
+            "outside": outside,
+        }
         for name, value in values.items():
             object.__setattr__(self, name, value)
         for lowest, highest in zip(lows, highs, strict=True):
             if not lowest < highest or not math.isfinite(highest - lowest):
-                raise ConfigError("low of a Box must lie below its high in every column, a finite width apart.")
+                raise ConfigError(
+                    "low of a Box must lie below its high in every column, a finite width apart."
+                )
             if (highest - lowest) / cells < _FINEST * math.ulp(max(abs(lowest), abs(highest))):
-                raise ConfigError("The cells of this Box are too narrow for floating-point numbers; use fewer cells.")
+                raise ConfigError(
+                    "The cells of this Box are too narrow for floating-point numbers; use fewer "
+                    "cells."
+                )
 
     def __repr__(self) -> str:
         place = f"low={self.low}, high={self.high}, columns={self.columns}"
@@ -89,7 +104,10 @@ class Box:
 
     @property
     def _sides(self) -> tuple[_Side, ...]:
-        return tuple(_Side(*bounds, self.side, self.outside) for bounds in zip(self.low, self.high, strict=True))
+        return tuple(
+            _Side(*bounds, self.side, self.outside)
+            for bounds in zip(self.low, self.high, strict=True)
+        )
 
     def check(self, frame: read.Frame) -> None:
         """Refuse a frame without the columns, or with one that does not hold numbers."""
@@ -138,12 +156,16 @@ class _Side:
         inside = present(x) if self.outside == "clip" else (x >= self.low) & (x <= self.high)
         number = ((clipped(x, self.low, self.high) - self.low) * self.scale).floor().cast(nw.Int64)
         last = self.size - 1
-        return nw.when(inside).then(nw.when(number < last).then(number).otherwise(nw.lit(last, nw.Int64)))
+        return nw.when(inside).then(
+            nw.when(number < last).then(number).otherwise(nw.lit(last, nw.Int64))
+        )
 
     def encode(self, values: np.ndarray) -> np.ndarray:
         from tailrace.domain import kernel
 
-        return kernel.grid(values, self.low, self.high, self.scale, self.size, self.outside == "clip")
+        return kernel.grid(
+            values, self.low, self.high, self.scale, self.size, self.outside == "clip"
+        )
 
     def decode(self, codes: np.ndarray, rng: np.random.Generator, /) -> np.ndarray:
         width = (self.high - self.low) / self.size

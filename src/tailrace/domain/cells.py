@@ -1,8 +1,8 @@
 """How one cell is read: one rule for every engine, type of column and source.
 
-Data frames guess the type of a column from its cells, so that one word turns a column of numbers into text, and one missing
-number turns integers into floats. What a cell means must not depend on such a guess: it is decided by the schema and by the
-cell's text alone.
+Data frames guess the type of a column from its cells, so that one word turns a column of numbers
+into text, and one missing number turns integers into floats. What a cell means must not depend on
+such a guess: it is decided by the schema and by the cell's text alone.
 
 | wanted   | a cell is read as                                                                        |
 |----------|------------------------------------------------------------------------------------------|
@@ -11,7 +11,8 @@ cell's text alone.
 | text     | the declared text that it is, but for blanks around it; else the only one that spells the |
 |          | same number, or the same of true and false: what a reader may have made of it            |
 
-A cell that cannot be read is a missing value and follows the domain's policy. Blanks count where a declared text has some.
+A cell that cannot be read is a missing value and follows the domain's policy. Blanks count where a
+declared text has some.
 """
 
 from __future__ import annotations
@@ -30,17 +31,28 @@ import numpy as np
 if TYPE_CHECKING:
     import polars as pl
 
-BLANKS = " \t\n\v\f\r\x85\u00a0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
+BLANKS = " \t\n\v\f\r\x85\u00a0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(
+    map(chr, range(0x2000, 0x200B))
+)
 UNREADABLE = "\x00"  # the text of a Python object that is no text, number, time or boolean
-_HALVES = re.compile("[\ud800-\udfff]")  # of letters beyond 16 bits: Python can hold one alone, no text can
+_HALVES = re.compile(
+    "[\ud800-\udfff]"
+)  # of letters beyond 16 bits: Python can hold one alone, no text can
 _DECIMAL = r"^[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?$"
-_INFINITE = {sign + word: float(sign + word) for sign in ("", "+", "-") for word in ("inf", "infinity")}
+_INFINITE = {
+    sign + word: float(sign + word) for sign in ("", "+", "-") for word in ("inf", "infinity")
+}
 TRUE_FALSE = {"true": 1.0, "false": 0.0}
-YES_NO = {**TRUE_FALSE, **dict.fromkeys(("yes", "y", "t"), 1.0), **dict.fromkeys(("no", "n", "f"), 0.0)}
+YES_NO = {
+    **TRUE_FALSE,
+    **dict.fromkeys(("yes", "y", "t"), 1.0),
+    **dict.fromkeys(("no", "n", "f"), 0.0),
+}
 
 
 def number(values: pl.Series, *, words: Mapping[str, float] = TRUE_FALSE) -> pl.Series:
-    """The numbers that cells spell, in digits or by one of the words, as doubles; null where they spell none.
+    """The numbers that cells spell, in digits or by one of the words, as doubles; null where they
+    spell none.
 
     >>> import polars as pl
     >>> number(pl.Series([" 7", "1e3", "true", "seven"])).to_list()
@@ -54,7 +66,9 @@ def number(values: pl.Series, *, words: Mapping[str, float] = TRUE_FALSE) -> pl.
     found = bare.cast(pl.Float64, strict=False)
     if not words or found.null_count() == bare.null_count():
         return found
-    return found.fill_null(bare.str.to_lowercase().replace_strict(words, default=None, return_dtype=pl.Float64))
+    return found.fill_null(
+        bare.str.to_lowercase().replace_strict(words, default=None, return_dtype=pl.Float64)
+    )
 
 
 def number_there(text: nw.Expr, *, words: Mapping[str, float] = TRUE_FALSE) -> nw.Expr:
@@ -129,7 +143,9 @@ def written(value: Any) -> str | None:
 def _written_number(value: Any) -> str | None:
     if isinstance(value, numbers.Integral):
         whole = int(value)
-        if whole.bit_length() <= 1024:  # Python may refuse to write a longer one, which is beyond every double
+        if (
+            whole.bit_length() <= 1024
+        ):  # Python may refuse to write a longer one, which is beyond every double
             return str(whole)
         return "inf" if whole > 0 else "-inf"
     try:

@@ -15,7 +15,9 @@ from tailrace.errors import ConfigError
 
 
 class Codes(Protocol):
-    """Rows as cell numbers from 0 to `size` - 1, and back: a `Schema`, a `Box`, or any other public map."""
+    """Rows as cell numbers from 0 to `size` - 1, and back: a `Schema`, a `Box`, or any other public
+    map.
+    """
 
     @property
     def columns(self) -> tuple[str, ...]: ...
@@ -27,7 +29,9 @@ class Codes(Protocol):
     def cell(self, frame: Frame) -> nw.Expr: ...
     def cells(self, frame: nw.DataFrame[Any]) -> np.ndarray: ...
     def settle(self, cells: np.ndarray) -> np.ndarray:
-        """What `cell` leaves open, since no expression can say it: numbers of an engine as those of `cells`."""
+        """What `cell` leaves open, since no expression can say it: numbers of an engine as those of
+        `cells`.
+        """
         ...
 
     def decode(self, cells: np.ndarray, rng: np.random.Generator) -> dict[str, np.ndarray]: ...
@@ -62,4 +66,6 @@ def _schema(parts: list[dict[str, Any]]) -> Schema:
     columns = [part.pop("column") for part in parts]
     if len(set(columns)) != len(columns):
         raise ConfigError("A stored Schema names a column twice.")
-    return Schema(**{c: _ATTRIBUTES[part.pop("kind")](**part) for c, part in zip(columns, parts, strict=True)})
+    return Schema(
+        **{c: _ATTRIBUTES[part.pop("kind")](**part) for c, part in zip(columns, parts, strict=True)}
+    )

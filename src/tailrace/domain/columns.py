@@ -1,8 +1,9 @@
 """A frame's columns as a domain reads them, and its rows as cells, on every engine.
 
-Numbers of every type are read as doubles: no bound or category lies beyond the integers that doubles hold exactly,
-so rounding a larger number cannot move it into the domain, and all engines round alike. Everything else is text, read cell by
-cell as `cells.py` says: the type of a column, which a data frame may have guessed from one cell, changes no cell's meaning.
+Numbers of every type are read as doubles: no bound or category lies beyond the integers that
+doubles hold exactly, so rounding a larger number cannot move it into the domain, and all engines
+round alike. Everything else is text, read cell by cell as `cells.py` says: the type of a column,
+which a data frame may have guessed from one cell, changes no cell's meaning.
 """
 
 from __future__ import annotations
@@ -22,7 +23,10 @@ Frame = nw.DataFrame[Any] | nw.LazyFrame[Any]
 MOST_CELLS = 2**62  # what a number of 64 bits holds, with room to reckon
 _MOST_VALUES = 2**31 - 1
 _WIDE = {nw.Int64: -EXACT - 1, nw.UInt64: 0}
-_UNKNOWN = {**dict.fromkeys(("null", '"null"', "void", "nulltype()"), "null"), "uuid": "text"}  # to narwhals
+_UNKNOWN = {
+    **dict.fromkeys(("null", '"null"', "void", "nulltype()"), "null"),
+    "uuid": "text",
+}  # to narwhals
 _TIMES = (nw.Date, nw.Datetime, nw.Time, nw.Duration)
 
 
@@ -39,7 +43,9 @@ class Axis(Protocol):
 
 
 def kinds(frame: Frame, columns: Sequence[str]) -> dict[str, str]:
-    """What each column holds: integers, floats, booleans, text, times, bytes, objects, nulls, or "nested"."""
+    """What each column holds: integers, floats, booleans, text, times, bytes, objects, nulls, or
+    "nested".
+    """
     types = frame.collect_schema()
     for column in columns:
         if column not in types:
@@ -55,7 +61,9 @@ def checked(frame: Frame, columns: Sequence[str], axes: Sequence[Axis]) -> dict[
     found = kinds(frame, columns)
     for column, axis in zip(columns, axes, strict=True):
         if found[column] in unreadable(frame):
-            raise DataError(f"Column '{column}' must hold {axis.holds}; convert it before it is pushed.")
+            raise DataError(
+                f"Column '{column}' must hold {axis.holds}; convert it before it is pushed."
+            )
     return found
 
 
@@ -68,7 +76,9 @@ def codes(frame: Frame, columns: Sequence[str], axes: Sequence[Axis]) -> list[nw
     """The code of each column as an expression; null where it drops the row."""
     found = checked(frame, columns, axes)
     if {"object", "bytes"} & set(found.values()):
-        raise DataError("Columns of Python objects have no expression; they are counted in memory, by cells().")
+        raise DataError(
+            "Columns of Python objects have no expression; they are counted in memory, by cells()."
+        )
     return [_code(frame, name, found[name], axis) for name, axis in zip(columns, axes, strict=True)]
 
 
@@ -95,18 +105,25 @@ def cells(frame: nw.DataFrame[Any], columns: Sequence[str], axes: Sequence[Axis]
 
 
 def digits(frame: nw.DataFrame[Any], columns: Sequence[str], axes: Sequence[Axis]) -> np.ndarray:
-    """The code of each column of an in-memory frame, side by side; a row of -1 where the row is dropped."""
+    """The code of each column of an in-memory frame, side by side; a row of -1 where the row is
+    dropped.
+    """
     from tailrace.domain import kernel
 
     if max(axis.size for axis in axes) > _MOST_VALUES:
-        raise ConfigError("An attribute has 2**31 values or more, too many for a table of numbers: make it coarser.")
+        raise ConfigError(
+            "An attribute has 2**31 values or more, too many for a table of numbers: make it "
+            "coarser."
+        )
     table, dropped = np.empty((len(axes), len(frame)), np.int32), np.zeros(len(frame), np.bool_)
     for row, found in zip(table, _encoded(frame, columns, axes), strict=True):
         kernel.note(found, row, dropped)
     return kernel.turn(table, dropped)
 
 
-def _encoded(frame: nw.DataFrame[Any], columns: Sequence[str], axes: Sequence[Axis]) -> Iterator[np.ndarray]:
+def _encoded(
+    frame: nw.DataFrame[Any], columns: Sequence[str], axes: Sequence[Axis]
+) -> Iterator[np.ndarray]:
     """The codes of one column after the other."""
     found = checked(frame, columns, axes)
     for column, axis in zip(columns, axes, strict=True):
@@ -119,7 +136,9 @@ def _encoded(frame: nw.DataFrame[Any], columns: Sequence[str], axes: Sequence[Ax
             continue
         values = reading.column(frame.get_column(column))
         if texts is None:
-            yield axis.encode(reading.number(values, words=_words(axis)).fill_null(math.nan).to_numpy())
+            yield axis.encode(
+                reading.number(values, words=_words(axis)).fill_null(math.nan).to_numpy()
+            )
         else:
             yield texts.encode_text(reading.text(values))
 
@@ -138,13 +157,17 @@ def decode(
 ) -> dict[str, np.ndarray]:
     """The values of each cell, column by column."""
     codes = np.unravel_index(np.asarray(cells, np.int64), [axis.size for axis in axes])
-    return {column: axis.decode(code, rng) for column, axis, code in zip(columns, axes, codes, strict=True)}
+    return {
+        column: axis.decode(code, rng)
+        for column, axis, code in zip(columns, axes, codes, strict=True)
+    }
 
 
 def _bounded(axes: Sequence[Axis], most: int) -> None:
     if math.prod(axis.size for axis in axes) > most:
         raise ConfigError(
-            f"The domain has more than {most:,} cells, too many to number: use fewer columns or coarser ones."
+            f"The domain has more than {most:,} cells, too many to number: use fewer columns or "
+            f"coarser ones."
         )
 
 
@@ -159,7 +182,13 @@ def _kind(frame: Frame, column: str, dtype: nw.dtypes.DType) -> str:
         return _UNKNOWN.get(_native_type(frame, column), "nested")
     if isinstance(dtype, _TIMES):
         return "time"
-    simple = {nw.Boolean: "boolean", nw.String: "text", nw.Enum: "text", nw.Object: "object", nw.Binary: "bytes"}
+    simple = {
+        nw.Boolean: "boolean",
+        nw.String: "text",
+        nw.Enum: "text",
+        nw.Object: "object",
+        nw.Binary: "bytes",
+    }
     return simple.get(type(dtype), "nested")
 
 
@@ -168,7 +197,9 @@ def _kind_of_categories(frame: Frame, column: str) -> str:
     native = frame.to_native()
     if frame.implementation.is_pandas_like():
         values = native[column].dtype.categories.to_series().reset_index(drop=True)
-        return kinds(nw.from_native(values.to_frame("categories"), eager_only=True), ["categories"])["categories"]
+        return kinds(
+            nw.from_native(values.to_frame("categories"), eager_only=True), ["categories"]
+        )["categories"]
     if frame.implementation.is_pyarrow():
         import pyarrow as pa
 
@@ -191,7 +222,9 @@ def _native_type(frame: Frame, column: str) -> str:
 def _in_arrow(frame: Frame, column: str) -> bool:
     pandas_like = frame.implementation.is_pandas_like()
     return (
-        str(frame.to_native()[column].dtype).endswith("[pyarrow]") if pandas_like else frame.implementation.is_pyarrow()
+        str(frame.to_native()[column].dtype).endswith("[pyarrow]")
+        if pandas_like
+        else frame.implementation.is_pyarrow()
     )
 
 
@@ -213,7 +246,12 @@ def _double(frame: Frame, column: str, kind: str) -> nw.Expr:
         return x.cast(nw.Int64).cast(nw.Float64)
     dtype = frame.collect_schema()[column]
     if type(dtype) in _WIDE and _in_arrow(frame, column):
-        # Arrow refuses to round an integer to a double; what lies beyond the exact ones is outside, so any such will do.
+        # Arrow refuses to round an integer to a double; what lies beyond the exact ones is outside,
+        # so any such will do.
         lowest, highest = nw.lit(_WIDE[type(dtype)], dtype), nw.lit(EXACT + 1, dtype)
-        x = nw.when(x > highest).then(highest).otherwise(nw.when(x < lowest).then(lowest).otherwise(x))
+        x = (
+            nw.when(x > highest)
+            .then(highest)
+            .otherwise(nw.when(x < lowest).then(lowest).otherwise(x))
+        )
     return x.cast(nw.Float64)

@@ -1,4 +1,6 @@
-"""Rows of a table that is too wide for its cells to be numbered: each is known by the numbers of its values."""
+"""Rows of a table that is too wide for its cells to be numbered: each is known by the numbers of
+its values.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,8 @@ from tailrace.errors import ConfigError
 
 @dataclass(frozen=True)
 class Digits:
-    """The rows of a schema of any width: `cells` is an array (rows, attributes) of the numbers of their values.
+    """The rows of a schema of any width: `cells` is an array (rows, attributes) of the numbers of
+    their values.
 
     >>> import polars as pl
     >>> from tailrace.domain import Categorical, Integer
@@ -44,7 +47,10 @@ class Digits:
 
     def cell(self, frame: Frame) -> nw.Expr:  # noqa: ARG002
         """Refused: no one number says which row it is."""
-        raise ConfigError("Rows known by the numbers of their values have no one number: plan with the Schema itself.")
+        raise ConfigError(
+            "Rows known by the numbers of their values have no one number: plan with the Schema "
+            "itself."
+        )
 
     def cells(self, frame: nw.DataFrame[Any]) -> np.ndarray:
         """(rows, attributes) int32; all -1 where the row is dropped."""
@@ -56,4 +62,7 @@ class Digits:
     def decode(self, cells: np.ndarray, rng: np.random.Generator) -> dict[str, np.ndarray]:
         """Values of each row in the user's types; `rng` places numbers inside their bins."""
         parts = zip(self.schema.columns, self.schema.attributes, np.transpose(cells), strict=True)
-        return {column: attribute.decode(np.ascontiguousarray(codes), rng) for column, attribute, codes in parts}
+        return {
+            column: attribute.decode(np.ascontiguousarray(codes), rng)
+            for column, attribute, codes in parts
+        }

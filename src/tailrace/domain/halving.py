@@ -51,7 +51,10 @@ class Halving:
 
     @functools.cached_property
     def _children(self) -> tuple[np.ndarray, ...]:
-        return tuple(np.diff(first, append=len(size)) for first, size in zip(self.first, self.size[1:], strict=True))
+        return tuple(
+            np.diff(first, append=len(size))
+            for first, size in zip(self.first, self.size[1:], strict=True)
+        )
 
     @functools.cached_property
     def _halves(self) -> tuple[tuple[np.ndarray, np.ndarray, np.ndarray], ...]:
@@ -62,7 +65,9 @@ class Halving:
         found = []
         for first, children, size in zip(self.first, self._children, self.size[1:], strict=True):
             nodes = np.flatnonzero(children == 2)
-            found.append((nodes, size[first[nodes]].astype(float), size[first[nodes] + 1].astype(float)))
+            found.append(
+                (nodes, size[first[nodes]].astype(float), size[first[nodes] + 1].astype(float))
+            )
         return tuple(found)
 
     def details(self, cells: np.ndarray) -> list[np.ndarray]:
@@ -111,7 +116,9 @@ def halving(shape: tuple[int, ...]) -> Halving:
     ([1, 2, 4, 6], (0, 2, 3))
     """
     paths, bits = zip(*(_paths(side) for side in shape), strict=True)
-    turns = [(turn, axis) for turn in range(max(bits)) for axis in range(len(shape)) if bits[axis] > turn]
+    turns = [
+        (turn, axis) for turn in range(max(bits)) for axis in range(len(shape)) if bits[axis] > turn
+    ]
     key = np.zeros(shape, np.int64)
     for turn, axis in turns:
         along = paths[axis] >> (bits[axis] - 1 - turn) & 1

@@ -1,7 +1,9 @@
-"""From numbers to codes, codes to cells and cells to counts, as compiled loops over in-memory arrays.
+"""From numbers to codes, codes to cells and cells to counts, as compiled loops over in-memory
+arrays.
 
-Each loop says in doubles what the attribute's expression says on an engine, with the same operations in the same
-order, so both give the same codes to the last bit. NaN stands for a missing value; -1 for a dropped row.
+Each loop says in doubles what the attribute's expression says on an engine, with the same
+operations in the same order, so both give the same codes to the last bit. NaN stands for a missing
+value; -1 for a dropped row.
 """
 
 import numpy as np
@@ -24,7 +26,9 @@ def integers(values, low, high, clip, outside):
 
 @njit(cache=True, inline="always")
 def _last_not_above(x, edges):
-    """The index of the last of the sorted edges that is not above x, which the first one is not; no branches to mispredict."""
+    """The index of the last of the sorted edges that is not above x, which the first one is not; no
+    branches to mispredict.
+    """
     index, length = 0, len(edges)
     while length > 1:
         half = length >> 1
@@ -62,7 +66,9 @@ def bins(values, edges, clip, outside):
 
 @njit(cache=True)
 def grid(values, low, high, scale, cells, clip):
-    """The cell of each value on an even grid; a product, since engines may divide by multiplying with an inverse."""
+    """The cell of each value on an even grid; a product, since engines may divide by multiplying
+    with an inverse.
+    """
     codes = np.empty(len(values), np.int64)
     for i in range(len(values)):
         x = values[i]
@@ -74,7 +80,9 @@ def grid(values, low, high, scale, cells, clip):
 
 @njit(cache=True)
 def join(cells, codes, size):
-    """Append one attribute's codes to the cell numbers, in place; a row dropped once stays dropped."""
+    """Append one attribute's codes to the cell numbers, in place; a row dropped once stays
+    dropped.
+    """
     for i in range(len(cells)):
         cells[i] = -1 if cells[i] < 0 or codes[i] < 0 else cells[i] * size + codes[i]
 
@@ -110,7 +118,9 @@ def add_up(cells, rows, size):
 
 @njit(cache=True)
 def note(codes, row, dropped):
-    """Write one attribute's codes into its row of a table, and which of them drop their row of the frame."""
+    """Write one attribute's codes into its row of a table, and which of them drop their row of the
+    frame.
+    """
     for i in range(len(codes)):
         row[i] = codes[i]
         dropped[i] |= codes[i] < 0
@@ -118,7 +128,9 @@ def note(codes, row, dropped):
 
 @njit(cache=True)
 def turn(table, dropped):
-    """The digits of each row of the frame from a table with a row for each attribute; -1 where it is dropped."""
+    """The digits of each row of the frame from a table with a row for each attribute; -1 where it
+    is dropped.
+    """
     attributes, rows = table.shape
     digits = np.empty((rows, attributes), np.int32)
     for at in range(0, rows, _TURN):
@@ -130,7 +142,9 @@ def turn(table, dropped):
 
 @njit(cache=True)
 def split(cells, shape):
-    """The digits of cell numbers, the last attribute changing fastest; a dropped row stays dropped."""
+    """The digits of cell numbers, the last attribute changing fastest; a dropped row stays
+    dropped.
+    """
     digits = np.empty((len(cells), len(shape)), np.int32)
     for i in range(len(cells)):
         left = cells[i]
@@ -142,10 +156,11 @@ def split(cells, shape):
 
 @njit(cache=True)
 def marginals(digits, rows, shape, offsets, starts, members, strides):
-    """How many rows lie in each cell of each marginal; entry i stands for `rows[i]` of them, or for one where `rows` is empty.
+    """How many rows lie in each cell of each marginal; entry i stands for `rows[i]` of them, or for
+    one where `rows` is empty.
 
-    Some rows at a time, laid out by attribute: then cell numbers are sums of stretches of memory, and the counts that are
-    raised are those of one marginal.
+    Some rows at a time, laid out by attribute: then cell numbers are sums of stretches of memory,
+    and the counts that are raised are those of one marginal.
     """
     counts = np.zeros(offsets[-1], np.int64)
     values = np.empty((len(shape), _TURN), np.int32)

@@ -29,8 +29,14 @@ class Schema:
     attributes: tuple[Attribute, ...]
 
     def __init__(self, /, **attributes: Attribute) -> None:
-        if not attributes or not all(attributes) or not all(isinstance(a, Attribute) for a in attributes.values()):
-            raise ConfigError("Schema takes one or more named attributes, for example Schema(age=Integer(0, 99)).")
+        if (
+            not attributes
+            or not all(attributes)
+            or not all(isinstance(a, Attribute) for a in attributes.values())
+        ):
+            raise ConfigError(
+                "Schema takes one or more named attributes, for example Schema(age=Integer(0, 99))."
+            )
         object.__setattr__(self, "columns", tuple(attributes))
         object.__setattr__(self, "attributes", tuple(attributes.values()))
 
@@ -49,11 +55,18 @@ class Schema:
 
     @property
     def types(self) -> dict[str, nw.dtypes.DType]:
-        """The column types of what is decoded, missing values apart; they come from the domain, never from a frame."""
-        return {column: attribute.dtype for column, attribute in zip(self.columns, self.attributes, strict=True)}
+        """The column types of what is decoded, missing values apart; they come from the domain,
+        never from a frame.
+        """
+        return {
+            column: attribute.dtype
+            for column, attribute in zip(self.columns, self.attributes, strict=True)
+        }
 
     def check(self, frame: read.Frame) -> None:
-        """Refuse a frame without the columns, or with one of a type that its attribute cannot hold."""
+        """Refuse a frame without the columns, or with one of a type that its attribute cannot
+        hold.
+        """
         read.checked(frame, self.columns, self.attributes)
 
     def cell(self, frame: read.Frame) -> nw.Expr:
@@ -65,11 +78,14 @@ class Schema:
         return read.cells(frame, self.columns, self.attributes)
 
     def codes(self, frame: read.Frame) -> list[nw.Expr]:
-        """The same by attribute: an expression for the number of each one's value, null where it drops the row."""
+        """The same by attribute: an expression for the number of each one's value, null where it
+        drops the row.
+        """
         return read.codes(frame, self.columns, self.attributes)
 
     def digits(self, frame: nw.DataFrame[Any]) -> np.ndarray:
-        """Those numbers of an in-memory frame, (rows, attributes) int32; all -1 where the row is dropped.
+        """Those numbers of an in-memory frame, (rows, attributes) int32; all -1 where the row is
+        dropped.
 
         Unlike cells they have no bound on the number of attributes.
         """
@@ -84,6 +100,11 @@ class Schema:
         return read.decode(cells, self.columns, self.attributes, rng)
 
     def to_dict(self) -> dict[str, Any]:
-        """The schema in the plain values of a TOML or JSON file; a list, since the order of columns matters."""
+        """The schema in the plain values of a TOML or JSON file; a list, since the order of columns
+        matters.
+        """
         parts = zip(self.columns, self.attributes, strict=True)
-        return {"kind": "Schema", "attributes": [{"column": column, **part.to_dict()} for column, part in parts]}
+        return {
+            "kind": "Schema",
+            "attributes": [{"column": column, **part.to_dict()} for column, part in parts],
+        }

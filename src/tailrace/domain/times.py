@@ -1,7 +1,7 @@
 """A column of times as instants: ISO 8601 text, text of another stated form, dates, or date-times.
 
-Text is taken apart by one regular expression and put together as numbers: every cell is read by itself, and none
-can raise.
+Text is taken apart by one regular expression and put together as numbers: every cell is read by
+itself, and none can raise.
 """
 
 from __future__ import annotations
@@ -52,7 +52,8 @@ DIRECTIVES = {  # as datetime.strptime reads them
 
 
 def instants(values: pl.Series, *, timezone: str, format: str | None = None) -> np.ndarray:  # noqa: A002
-    """Instants (datetime64[us], UTC), NaT where a cell cannot be read; times without an offset are local to `timezone`.
+    """Instants (datetime64[us], UTC), NaT where a cell cannot be read; times without an offset are
+    local to `timezone`.
 
     >>> import polars as pl
     >>> instants(pl.Series(["2026-07-01 06:00", "2026-07-01T06:00Z", "soon"]), timezone="Europe/Berlin").tolist()
@@ -75,13 +76,15 @@ def instants(values: pl.Series, *, timezone: str, format: str | None = None) -> 
         moments = _from_counts(values, dtype.time_unit)
         return moments if dtype.time_zone else to_instants(moments, timezone=timezone)
     raise DataError(
-        f"Column '{values.name}' holds {type(dtype).__name__}, and times are text, dates or date-times: "
+        f"Column '{values.name}' holds {type(dtype).__name__}, and times are text, dates or "
+        f"date-times: "
         "write them as ISO 8601 text, for example 2026-01-05T06:00:00Z."
     )
 
 
 def orders(values: pl.Series, *, timezone: str, format: str | None = None) -> np.ndarray:  # noqa: A002
-    """Numbers as doubles, times as microseconds: cell by cell, whichever a cell can be read as; NaN where neither.
+    """Numbers as doubles, times as microseconds: cell by cell, whichever a cell can be read as; NaN
+    where neither.
 
     >>> import polars as pl
     >>> orders(pl.Series(["3", "1970-01-01 00:00:01", "later"]), timezone="UTC").tolist()
@@ -106,26 +109,43 @@ def _pattern(format: str) -> str:  # noqa: A002
     used = [part[1:] for part in parts if part[0] == "%"]
     if unknown := [directive for directive in used if directive not in DIRECTIVES]:
         known = " ".join(f"%{directive}" for directive in DIRECTIVES)
-        raise ConfigError(f'format holds %{unknown[0]}, which is not among {known}; for example "%d.%m.%Y %H:%M".')
-    once = all(sum(used.count(directive) for directive in group) <= 1 for group in ("HI", "M", "S", "f", "p", "z"))
-    date = all(sum(used.count(directive) for directive in group) == 1 for group in ("Yy", "mbB", "d"))
+        raise ConfigError(
+            f'format holds %{unknown[0]}, which is not among {known}; for example "%d.%m.%Y %H:%M".'
+        )
+    once = all(
+        sum(used.count(directive) for directive in group) <= 1
+        for group in ("HI", "M", "S", "f", "p", "z")
+    )
+    date = all(
+        sum(used.count(directive) for directive in group) == 1 for group in ("Yy", "mbB", "d")
+    )
     if not (once and date):
-        raise ConfigError('format needs a year, a month and a day, and no part twice, for example "%d.%m.%Y %H:%M".')
+        raise ConfigError(
+            'format needs a year, a month and a day, and no part twice, for example "%d.%m.%Y '
+            '%H:%M".'
+        )
     return "".join(
-        DIRECTIVES[part[1]] if part[0] == "%" else r"\s+" if part.isspace() else re.escape(part) for part in parts
+        DIRECTIVES[part[1]] if part[0] == "%" else r"\s+" if part.isspace() else re.escape(part)
+        for part in parts
     )
 
 
 def _from_counts(values: pl.Series, unit: str) -> np.ndarray:
-    """Days or ticks since 1970 as datetime64[us], NaT outside the years 1 to 9999, which need not fit."""
+    """Days or ticks since 1970 as datetime64[us], NaT outside the years 1 to 9999, which need not
+    fit.
+    """
     import polars as pl
 
     counts = values.to_physical().cast(pl.Int64).fill_null(np.iinfo(np.int64).min).to_numpy()
     if unit == "ns":
-        return np.where(counts == np.iinfo(np.int64).min, NOT_A_TIME, (counts // 1000).view("M8[us]"))
+        return np.where(
+            counts == np.iinfo(np.int64).min, NOT_A_TIME, (counts // 1000).view("M8[us]")
+        )
     first, last = (end.astype(f"M8[{unit}]").astype(np.int64) for end in (FIRST, END))
     within = (counts >= first) & (counts <= last)
-    return np.where(within, np.where(within, counts, 0).view(f"M8[{unit}]").astype("M8[us]"), NOT_A_TIME)
+    return np.where(
+        within, np.where(within, counts, 0).view(f"M8[{unit}]").astype("M8[us]"), NOT_A_TIME
+    )
 
 
 def _from_text(texts: pl.Series, pattern: str, timezone: str) -> np.ndarray:
@@ -134,7 +154,9 @@ def _from_text(texts: pl.Series, pattern: str, timezone: str) -> np.ndarray:
     days = months.astype("M8[D]") + (parts["day"] - 1)
     # what did not match is the year 0; a day that its month does not have falls into the next
     readable = (parts["year"] >= 1) & (parts["month"] >= 1) & (days.astype("M8[M]") == months)
-    walls = np.where(readable, days.astype("M8[us]") + parts["since_midnight"].view("m8[us]"), NOT_A_TIME)
+    walls = np.where(
+        readable, days.astype("M8[us]") + parts["since_midnight"].view("m8[us]"), NOT_A_TIME
+    )
     result = walls - parts["ahead"].view("m8[us]")
     local = parts["local"]
     if local.any():
@@ -156,15 +178,20 @@ def _parts(texts: pl.Series, pattern: str) -> dict[str, np.ndarray]:
 
     short = number("short_year")
     numbers = {name[:3].lower(): number for number, name in enumerate(MONTHS, start=1)}
-    named = text("month_name").str.slice(0, 3).str.to_lowercase().replace_strict(numbers, default=None)
+    named = (
+        text("month_name").str.slice(0, 3).str.to_lowercase().replace_strict(numbers, default=None)
+    )
     afternoon = pl.when(text("half").str.to_lowercase() == "p").then(12).otherwise(0)
     fraction = text("fraction").str.pad_end(6, "0").cast(pl.Int64)
     ahead = number("ahead_hours") * HOUR + number("ahead_minutes").fill_null(0) * MINUTE
     expressions = {
-        "year": pl.coalesce(number("year"), short + pl.when(short < 69).then(2000).otherwise(1900), 0),
+        "year": pl.coalesce(
+            number("year"), short + pl.when(short < 69).then(2000).otherwise(1900), 0
+        ),
         "month": pl.coalesce(number("month"), named, 0),
         "day": pl.coalesce(number("day"), 0),
-        "since_midnight": pl.coalesce(number("hour"), number("half_day_hour") % 12 + afternoon, 0) * HOUR
+        "since_midnight": pl.coalesce(number("hour"), number("half_day_hour") % 12 + afternoon, 0)
+        * HOUR
         + number("minute").fill_null(0) * MINUTE
         + number("second").fill_null(0) * SECOND
         + fraction.fill_null(0),

@@ -1,12 +1,14 @@
-"""The ledger's SQLite file: made whole or not at all, opened for one transaction at a time, its errors in our words.
+"""The ledger's SQLite file: made whole or not at all, opened for one transaction at a time, its
+errors in our words.
 
-A connection lives only as long as a call: SQLite's locks belong to a process and do not survive a fork, so nothing may be
-open when one happens.
+A connection lives only as long as a call: SQLite's locks belong to a process and do not survive a
+fork, so nothing may be open when one happens.
 
-Many processes share the file, so it keeps a rollback journal and not a write-ahead log, which may lose a commit where one
-process writes and another cuts the log (`store.loses_commits`). synchronous=EXTRA also syncs the folder after a commit, so that
-a journal that was deleted does not come back with the power. Ledgers of earlier versions, which have a log, are changed over when
-they are opened.
+Many processes share the file, so it keeps a rollback journal and not a write-ahead log, which may
+lose a commit where one process writes and another cuts the log (`store.loses_commits`).
+synchronous=EXTRA also syncs the folder after a commit, so that a journal that was deleted does not
+come back with the power. Ledgers of earlier versions, which have a log, are changed over when they
+are opened.
 """
 
 from __future__ import annotations
@@ -47,8 +49,12 @@ PRAGMA user_version = {_FORMAT};
 
 
 def create(path: Path, point: Callable[[str], None]) -> None:
-    """A whole, empty ledger at `path`, unless there is one; of two makers that race, the first one's stays."""
-    logs = [log for log in _LOGS if os.path.exists(f"{path}{log}")]  # looked for first: a log is younger than its file
+    """A whole, empty ledger at `path`, unless there is one; of two makers that race, the first
+    one's stays.
+    """
+    logs = [
+        log for log in _LOGS if os.path.exists(f"{path}{log}")
+    ]  # looked for first: a log is younger than its file
     if os.path.exists(path):
         return
     if logs:  # the rest of a ledger that is gone; SQLite would play it into the new one
@@ -86,11 +92,15 @@ def is_ledger(path: Path) -> bool:
 def transaction(path: Path, begin: str) -> Iterator[sqlite3.Connection]:
     """A connection inside a transaction, which is undone unless the caller commits it."""
     try:
-        if path.stat().st_size < _SMALLEST:  # SQLite would take it for a new database, and forget every charge
+        if (
+            path.stat().st_size < _SMALLEST
+        ):  # SQLite would take it for a new database, and forget every charge
             raise damaged(path)
         check_ledger(path)
         address = f"{path.as_uri()}?mode=rw"
-        with contextlib.closing(sqlite3.connect(address, uri=True, timeout=_PATIENCE, isolation_level=None)) as file:
+        with contextlib.closing(
+            sqlite3.connect(address, uri=True, timeout=_PATIENCE, isolation_level=None)
+        ) as file:
             file.execute("PRAGMA synchronous = EXTRA")
             _leave_log(file)
             file.execute(begin)
@@ -132,29 +142,44 @@ def damaged(path: Path) -> Corrupt:
 
 def _unusable(path: Path) -> StateError:
     return StateError(
-        f"The ledger '{path.name}' cannot be opened or written: see that its directory exists, may be written and has room."
+        f"The ledger '{path.name}' cannot be opened or written: see that its directory exists, may "
+        f"be written and has room."
     )
 
 
 def _check(file: sqlite3.Connection, path: Path) -> None:
     if file.execute("PRAGMA application_id").fetchone()[0] != _KIND:
-        raise Mismatch(f"The file '{path.name}' is not a Tailrace ledger: name the one that the stream was made with.")
+        raise Mismatch(
+            f"The file '{path.name}' is not a Tailrace ledger: name the one that the stream was "
+            f"made with."
+        )
     found = file.execute("PRAGMA user_version").fetchone()[0]
     if found != _FORMAT:
         raise Mismatch(
-            f"The ledger '{path.name}' has format {found} and this version of Tailrace reads format {_FORMAT}: use the "
+            f"The ledger '{path.name}' has format {found} and this version of Tailrace reads "
+            f"format {_FORMAT}: use the "
             "version that wrote it."
         )
     tables = file.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL").fetchall()
-    if dict(tables) != _TABLES or len(tables) != len(_TABLES):  # a view could run for ever, a trigger change charges
+    if dict(tables) != _TABLES or len(tables) != len(
+        _TABLES
+    ):  # a view could run for ever, a trigger change charges
         raise damaged(path)
 
 
 def _explained(error: sqlite3.Error, path: Path) -> StateError:
     code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL):
-        return StateError(f"The ledger '{path.name}' is kept busy by another process: try again when that is done.")
-    unusable = (sqlite3.SQLITE_PERM, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL)
+        return StateError(
+            f"The ledger '{path.name}' is kept busy by another process: try again when that is "
+            f"done."
+        )
+    unusable = (
+        sqlite3.SQLITE_PERM,
+        sqlite3.SQLITE_READONLY,
+        sqlite3.SQLITE_IOERR,
+        sqlite3.SQLITE_FULL,
+    )
     if code in (*unusable, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_NOLFS, sqlite3.SQLITE_NOMEM):
         return _unusable(path)
     return damaged(path)

@@ -1,17 +1,23 @@
-"""The ledger: what each population has spent, and how far each stream has come. One SQLite file for many streams.
+"""The ledger: what each population has spent, and how far each stream has come. One SQLite file for
+many streams.
 
-It lies outside the streams' directories, so that a restored or copied directory cannot bring its own past along: a
-stream is charged once, at create, for its whole horizon, and claims every step here before it draws noise for it.
+It lies outside the streams' directories, so that a restored or copied directory cannot bring its
+own past along: a stream is charged once, at create, for its whole horizon, and claims every step
+here before it draws noise for it.
 
-Every change is one transaction that no other process can interleave with (BEGIN IMMEDIATE), and is on the disk when
-the call returns (rollback journal, synchronous=EXTRA). After a fork, the child makes its own `Ledger`.
+Every change is one transaction that no other process can interleave with (BEGIN IMMEDIATE), and is
+on the disk when the call returns (rollback journal, synchronous=EXTRA). After a fork, the child
+makes its own `Ledger`.
 
-A population is one name however it is typed: letters are composed (NFC) and blanks are single, also in older entries.
+A population is one name however it is typed: letters are composed (NFC) and blanks are single, also
+in older entries.
 
-    caps      population (primary key), terms (JSON: loss, unit, neighbours), digest
-    entries   number (order of charging), id, population, path, fingerprint, guarantee (JSON), fork_of, created, step, tag, digest
+    caps      population (primary key), terms (JSON: loss, unit, neighbours), digest entries
+    number (order of charging), id, population, path, fingerprint, guarantee (JSON), fork_of,
+    created, step, tag, digest
 
-SQLite notices damage to its pages, not to the values in them, so each row carries a digest of itself.
+SQLite notices damage to its pages, not to the values in them, so each row carries a digest of
+itself.
 """
 
 from __future__ import annotations
@@ -39,20 +45,28 @@ _COLUMNS = "id, population, path, fingerprint, guarantee, fork_of, created, step
 
 @dataclass(frozen=True)
 class Mark:
-    """How far a stream has come: its last claimed step, and the tag of the one attempt that may make it."""
+    """How far a stream has come: its last claimed step, and the tag of the one attempt that may
+    make it.
+    """
 
     step: int
     tag: str
 
     def __post_init__(self) -> None:
-        if isinstance(self.step, bool) or not isinstance(self.step, int) or not 0 <= self.step < 2**63:
+        if (
+            isinstance(self.step, bool)
+            or not isinstance(self.step, int)
+            or not 0 <= self.step < 2**63
+        ):
             raise ConfigError("A mark's step must be a whole number of at least 0.")
         _text("tag", self.tag, empty=True)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """One stream's charge, and its mark; `created` is a time in UTC, `fork_of` the entry that it continues."""
+    """One stream's charge, and its mark; `created` is a time in UTC, `fork_of` the entry that it
+    continues.
+    """
 
     id: str
     population: str
@@ -66,9 +80,11 @@ class Entry:
 
 @told
 class Ledger:
-    """The ledger in the file `path`, made if it is not there; any number of processes may use it at once.
+    """The ledger in the file `path`, made if it is not there; any number of processes may use it at
+    once.
 
-    `point` is called right before and right after each commit, with its name: tests interrupt the process there.
+    `point` is called right before and right after each commit, with its name: tests interrupt the
+    process there.
 
     >>> import tempfile
     >>> from tailrace import Event, PureDP
@@ -82,7 +98,9 @@ class Ledger:
     tailrace.errors.BudgetExceeded: Population 'city 2026' has a cap of epsilon = 1, of which epsilon = 0.6 is spent, ...
     """
 
-    def __init__(self, path: str | os.PathLike[str], *, point: Callable[[str], None] = lambda _: None) -> None:
+    def __init__(
+        self, path: str | os.PathLike[str], *, point: Callable[[str], None] = lambda _: None
+    ) -> None:
         self.path = where(path)
         self._point = point
         create(self.path, point)
@@ -91,12 +109,20 @@ class Ledger:
                 raise damaged(self.path)
             _ = self._caps(file), self._entries(file)  # looks at every digest
 
-    def cap(self, population: str, loss: Loss, unit: Unit, neighbours: Neighbours = AddRemove) -> Cap:
-        """Set the cap of `population`, in place of an earlier one; refused where its entries already exceed it."""
-        cap = Cap(population=population_name(population), loss=loss, unit=unit, neighbours=neighbours)
+    def cap(
+        self, population: str, loss: Loss, unit: Unit, neighbours: Neighbours = AddRemove
+    ) -> Cap:
+        """Set the cap of `population`, in place of an earlier one; refused where its entries
+        already exceed it.
+        """
+        cap = Cap(
+            population=population_name(population), loss=loss, unit=unit, neighbours=neighbours
+        )
         with self._change("ledger.cap") as file:
             cap.admit([entry.guarantee for entry in self._entries(file, cap.population)])
-            for (old,) in file.execute("SELECT population FROM caps").fetchall():  # may be typed otherwise
+            for (old,) in file.execute(
+                "SELECT population FROM caps"
+            ).fetchall():  # may be typed otherwise
                 if population_name(old) == cap.population:
                     file.execute("DELETE FROM caps WHERE population = ?", (old,))
             row = (cap.population, _json(Guarantee(loss, unit, neighbours, None)))
@@ -114,13 +140,19 @@ class Ledger:
             return self._entries(file, None if population is None else population_name(population))
 
     def charge(
-        self, *, population: str, path: str, fingerprint: str, guarantee: Guarantee, fork_of: str | None = None
+        self,
+        *,
+        population: str,
+        path: str,
+        fingerprint: str,
+        guarantee: Guarantee,
+        fork_of: str | None = None,
     ) -> Entry:
         """Charge a stream for its whole horizon, once.
 
-        One that was charged before and has no step yet is not charged again. Refused where a stream of the same
-        path has released steps: its folder is not where it was, and making it again would release the same data
-        under a second charge.
+        One that was charged before and has no step yet is not charged again. Refused where a stream
+        of the same path has released steps: its folder is not where it was, and making it again
+        would release the same data under a second charge.
         """
         asked = Entry(
             id=uuid.uuid4().hex,
@@ -137,19 +169,24 @@ class Ledger:
             for entry in everyone:
                 if entry.path == asked.path and entry.mark.step:
                     raise self._lost(entry.mark)
-                if _same(entry, asked):  # a crash came between this charge and the stream's first step
+                if _same(
+                    entry, asked
+                ):  # a crash came between this charge and the stream's first step
                     return entry
             held = [entry for entry in everyone if entry.population == asked.population]
             for cap in self._caps(file, asked.population):
                 cap.admit([entry.guarantee for entry in held], guarantee)
             row = _row(asked)
             file.execute(
-                f"INSERT INTO entries ({_COLUMNS}, digest) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", (*row, digest(row))
+                f"INSERT INTO entries ({_COLUMNS}, digest) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                (*row, digest(row)),
             )
         return asked
 
     def claim(self, entry_id: str, *, before: Mark, after: Mark) -> None:
-        """Move an entry's mark from `before` to `after`, for one caller only; at `after` already, it is the caller's own."""
+        """Move an entry's mark from `before` to `after`, for one caller only; at `after` already,
+        it is the caller's own.
+        """
         if after != before and after.step <= before.step:
             raise ConfigError("A mark only moves forward: after.step must be above before.step.")
         with self._change("ledger.claim") as file:
@@ -178,10 +215,13 @@ class Ledger:
             file.execute("COMMIT")
             self._point(name)
 
-    # all rows are read, and one population's kept, so that a damaged name cannot hide a cap or a charge
+    # all rows are read, and one population's kept, so that a damaged name cannot hide a cap or a
+    # charge
 
     def _caps(self, file: sqlite3.Connection, population: str | None = None) -> tuple[Cap, ...]:
-        rows = self._whole(file.execute("SELECT population, terms, digest FROM caps ORDER BY population"))
+        rows = self._whole(
+            file.execute("SELECT population, terms, digest FROM caps ORDER BY population")
+        )
         made = ((population_name(name), self._guarantee(terms)) for name, terms in rows)
         return tuple(
             Cap(population=name, loss=terms.loss, unit=terms.unit, neighbours=terms.neighbours)
@@ -189,7 +229,9 @@ class Ledger:
             if population in (None, name)
         )
 
-    def _entries(self, file: sqlite3.Connection, population: str | None = None) -> tuple[Entry, ...]:
+    def _entries(
+        self, file: sqlite3.Connection, population: str | None = None
+    ) -> tuple[Entry, ...]:
         rows = self._whole(file.execute(f"SELECT {_COLUMNS}, digest FROM entries ORDER BY number"))
         return tuple(
             Entry(
@@ -207,17 +249,22 @@ class Ledger:
         )
 
     def _row(self, file: sqlite3.Connection, entry_id: str) -> tuple:
-        for row in self._whole(file.execute(f"SELECT {_COLUMNS}, digest FROM entries WHERE id = ?", (entry_id,))):
+        for row in self._whole(
+            file.execute(f"SELECT {_COLUMNS}, digest FROM entries WHERE id = ?", (entry_id,))
+        ):
             return row
         raise BehindLedger(
-            f"The ledger '{self.path.name}' has no entry of this stream: name the ledger it was made with, or continue from "
+            f"The ledger '{self.path.name}' has no entry of this stream: name the ledger it was "
+            f"made with, or continue from "
             "it with Stream.fork(path, to), which is charged as a new stream."
         )
 
     def _lost(self, mark: Mark) -> BehindLedger:
         return BehindLedger(
-            f"The ledger '{self.path.name}' holds a stream of this path that stands at step {mark.step}, and its folder is not "
-            "here: a new one would release the same data again. Put the newest copy back, go on from an older one with "
+            f"The ledger '{self.path.name}' holds a stream of this path that stands at step "
+            f"{mark.step}, and its folder is not "
+            "here: a new one would release the same data again. Put the newest copy back, go on "
+            "from an older one with "
             "Stream.fork(path, to), or choose another path, which is a new charge."
         )
 
@@ -231,9 +278,14 @@ class Ledger:
     def _guarantee(self, text: str) -> Guarantee:
         try:
             return Guarantee.from_dict(json.loads(text))
-        except (ConfigError, TypeError, ValueError):  # the digest is right, so it was written like this
+        except (
+            ConfigError,
+            TypeError,
+            ValueError,
+        ):  # the digest is right, so it was written like this
             raise Mismatch(
-                f"The ledger '{self.path.name}' was written by another version of Tailrace: use that one."
+                f"The ledger '{self.path.name}' was written by another version of Tailrace: use "
+                f"that one."
             ) from None
 
 
@@ -250,12 +302,15 @@ def population_name(name: str) -> str:
 def _elsewhere(before: Mark, stands: Mark) -> BehindLedger:
     if stands.step < before.step:
         return BehindLedger(
-            f"The stream stands at step {before.step} and its ledger only at step {stands.step}: the ledger is an older "
+            f"The stream stands at step {before.step} and its ledger only at step {stands.step}: "
+            f"the ledger is an older "
             "copy, so restore the newest one."
         )
     return BehindLedger(
-        f"The stream stands at step {before.step} and its ledger at step {stands.step} of another copy or a later state: "
-        "use that one, or continue from this one with Stream.fork(path, to), which is charged as a new stream."
+        f"The stream stands at step {before.step} and its ledger at step {stands.step} of another "
+        f"copy or a later state: "
+        "use that one, or continue from this one with Stream.fork(path, to), which is charged as a "
+        "new stream."
     )
 
 
@@ -280,4 +335,6 @@ def _text(name: str, value: str, *, empty: bool = False) -> str:
             return value
     except UnicodeEncodeError:
         pass
-    raise ConfigError(f"{name} must be a text{'' if empty else ' that is not empty'}, without broken characters.")
+    raise ConfigError(
+        f"{name} must be a text{'' if empty else ' that is not empty'}, without broken characters."
+    )

@@ -1,7 +1,8 @@
 """What the streams of one population have spent of its cap, in exact fractions.
 
-First the unit: each stream's loss is stated for the cap's unit, or refused. A cap's record is a row of the data: one insertion or
-deletion of a row under `Event`, at most m of a person's under `User(events=m)`. A stream's may be more than a row (`Guarantee.record`).
+First the unit: each stream's loss is stated for the cap's unit, or refused. A cap's record is a row
+of the data: one insertion or deletion of a row under `Event`, at most m of a person's under
+`User(events=m)`. A stream's may be more than a row (`Guarantee.record`).
 
 | stream protects | cap protects      | counts as                                                                      |
 |-----------------|-------------------|--------------------------------------------------------------------------------|
@@ -15,10 +16,11 @@ deletion of a row under `Event`, at most m of a person's under `User(events=m)`.
 | anything else   |                   | refused: a `Window` says nothing of a record that outlives it, no bound on     |
 |                 |                   | records bounds events; other neighbours are other data sets                    |
 
-Then the sum, by the cap's loss: epsilons under `PureDP`; rhos under `ZCDP`; under `ApproxDP` the rhos together,
-converted at the delta that losses without a rho leave over (those add their epsilon and delta), or the epsilons where
-that is less and all are pure. These sums hold also when a stream's loss is chosen after seeing what others released
-(privacy filters: Feldman-Zrnic 2021), except that losses without a rho must be chosen in advance.
+Then the sum, by the cap's loss: epsilons under `PureDP`; rhos under `ZCDP`; under `ApproxDP` the
+rhos together, converted at the delta that losses without a rho leave over (those add their epsilon
+and delta), or the epsilons where that is less and all are pure. These sums hold also when a
+stream's loss is chosen after seeing what others released (privacy filters: Feldman-Zrnic 2021),
+except that losses without a rho must be chosen in advance.
 """
 
 from __future__ import annotations
@@ -36,7 +38,9 @@ _LEAST = Fraction(1, 10**30)  # the least rho and delta that a loss takes
 
 @dataclass(frozen=True, kw_only=True)
 class Spent:
-    """So much of a cap: `amount` is a rho under a ZCDP cap and an epsilon under the others; `delta` goes with an epsilon."""
+    """So much of a cap: `amount` is a rho under a ZCDP cap and an epsilon under the others; `delta`
+    goes with an epsilon.
+    """
 
     amount: Fraction
     delta: Fraction = Fraction(0)
@@ -61,7 +65,9 @@ class Cap:
         Guarantee(self.loss, self.unit, self.neighbours, None)  # refuses parts of the wrong kind
 
     def spent(self, guarantees: Iterable[Guarantee]) -> Spent:
-        """What these streams spend of the cap together; refused where one cannot be stated in its terms."""
+        """What these streams spend of the cap together; refused where one cannot be stated in its
+        terms.
+        """
         losses = [self._stated(guarantee) for guarantee in guarantees]
         if isinstance(self.loss, PureDP):
             return Spent(amount=sum((_pure(loss) for loss in losses), Fraction(0)))
@@ -70,18 +76,23 @@ class Cap:
         return self._approximate(losses)
 
     def admit(self, held: list[Guarantee], asked: Guarantee | None = None) -> None:
-        """Nothing, if what is held (and asked for) stays within the cap; an error that says by how much it does not."""
+        """Nothing, if what is held (and asked for) stays within the cap; an error that says by how
+        much it does not.
+        """
         total = self.spent(held if asked is None else [*held, asked])
         if self._holds(total):
             return
         if asked is None:
             raise BudgetExceeded(
-                f"The streams of population '{self.population}' have spent {self.words(total)}, which is more than a "
+                f"The streams of population '{self.population}' have spent {self.words(total)}, "
+                f"which is more than a "
                 f"cap of {self.loss}: set a cap that holds what is spent."
             )
         raise BudgetExceeded(
-            f"Population '{self.population}' has a cap of {self.loss}, of which {self.words(self.spent(held))} is "
-            f"spent, and this stream asks for {self.words(self.spent([asked]))}{self._why(asked)}: ask for less, or raise "
+            f"Population '{self.population}' has a cap of {self.loss}, of which "
+            f"{self.words(self.spent(held))} is "
+            f"spent, and this stream asks for {self.words(self.spent([asked]))}{self._why(asked)}: "
+            f"ask for less, or raise "
             "the cap."
         )
 
@@ -96,27 +107,37 @@ class Cap:
         """The loss of `guarantee` for the cap's unit, never less than it is."""
         if guarantee.neighbours is not self.neighbours:
             raise ConfigError(
-                f"A stream with neighbours {guarantee.neighbours!r} cannot be held against the cap of population "
+                f"A stream with neighbours {guarantee.neighbours!r} cannot be held against the cap "
+                f"of population "
                 f"'{self.population}', which has {self.neighbours!r}."
             )
         if isinstance(self.unit, Event) and _larger(guarantee):
             return guarantee.loss.group(2)
         if guarantee.unit == self.unit:
             return guarantee.loss
-        if isinstance(guarantee.unit, Event) and isinstance(self.unit, User) and self.unit.events is not None:
+        if (
+            isinstance(guarantee.unit, Event)
+            and isinstance(self.unit, User)
+            and self.unit.events is not None
+        ):
             return guarantee.of_person(self.unit.events)
         raise ConfigError(
-            f"A stream with unit {guarantee.unit!r} says nothing about the unit {self.unit!r} that the cap of population "
+            f"A stream with unit {guarantee.unit!r} says nothing about the unit {self.unit!r} that "
+            f"the cap of population "
             f"'{self.population}' protects: use the cap's unit, or another population."
         )
 
     def _approximate(self, losses: list[Loss]) -> Spent:
         loose = [loss for loss in losses if isinstance(loss, ApproxDP) and loss.rho is None]
         others = [loss for loss in losses if not (isinstance(loss, ApproxDP) and loss.rho is None)]
-        epsilon, delta = (sum((getattr(loss, part) for loss in loose), Fraction(0)) for part in ("epsilon", "delta"))
+        epsilon, delta = (
+            sum((getattr(loss, part) for loss in loose), Fraction(0))
+            for part in ("epsilon", "delta")
+        )
         if not others:
             return Spent(amount=epsilon, delta=delta)
-        # where the loose ones leave no delta, the cap's own is taken a second time: the total then shows as too much
+        # where the loose ones leave no delta, the cap's own is taken a second time: the total then
+        # shows as too much
         left = self._delta - delta if self._delta - delta >= _LEAST else self._delta
         converted = ZCDP(rho=max(_rho(others), _LEAST)).as_approx(delta=left)
         ways = [Spent(amount=epsilon + converted.epsilon, delta=delta + left)]
@@ -148,11 +169,15 @@ def _larger(guarantee: Guarantee) -> bool:
 
 def _pure(loss: Loss) -> Fraction:
     if not isinstance(loss, PureDP):
-        raise ConfigError("A PureDP cap holds only PureDP streams: no rho or delta implies a pure epsilon.")
+        raise ConfigError(
+            "A PureDP cap holds only PureDP streams: no rho or delta implies a pure epsilon."
+        )
     return loss.epsilon
 
 
 def _rho(losses: list[Loss]) -> Fraction:
     # the square of a small epsilon may be less than a ZCDP takes; a sum of them counts all the same
-    rhos = (loss.epsilon**2 / 2 if isinstance(loss, PureDP) else loss.as_zcdp().rho for loss in losses)
+    rhos = (
+        loss.epsilon**2 / 2 if isinstance(loss, PureDP) else loss.as_zcdp().rho for loss in losses
+    )
     return sum(rhos, Fraction(0))

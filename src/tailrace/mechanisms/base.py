@@ -1,8 +1,8 @@
 """The contract of a mechanism: private counts in, public measurements out, once per step.
 
-`State` has a public and a private part, and the barrier between them is structural: what may be counted next (`plan`), what
-is shown (`view`) and what is sampled are functions of the public part alone. Only `measure` sees counts, and it is the only
-call in which noise meets data.
+`State` has a public and a private part, and the barrier between them is structural: what may be
+counted next (`plan`), what is shown (`view`) and what is sampled are functions of the public part
+alone. Only `measure` sees counts, and it is the only call in which noise meets data.
 """
 
 from __future__ import annotations
@@ -45,7 +45,9 @@ class Nothing:
 
 @dataclass(frozen=True)
 class Step:
-    """What `measure` returns: the next state, and whether this step needs another round of counting by the new plan."""
+    """What `measure` returns: the next state, and whether this step needs another round of counting
+    by the new plan.
+    """
 
     state: State
     again: bool = False
@@ -83,7 +85,9 @@ class Table:
 
 @dataclass(frozen=True)
 class Sample:
-    """A table and how it came from the one before: the rows of that one that stayed; the others follow them in `table`."""
+    """A table and how it came from the one before: the rows of that one that stayed; the others
+    follow them in `table`.
+    """
 
     table: Table
     stayed: np.ndarray  # (rows of the table before,) bool
@@ -92,8 +96,8 @@ class Sample:
 class OncePlan(Protocol):
     """What a mechanism that takes everything at once counts of it, in place of a `Plan`.
 
-    A frame is read first, so that every round looks at the same rows; counts are frozen dataclasses of arrays, and add up
-    over parts of the rows that keep `key` together.
+    A frame is read first, so that every round looks at the same rows; counts are frozen dataclasses
+    of arrays, and add up over parts of the rows that keep `key` together.
     """
 
     @property
@@ -127,12 +131,16 @@ class Mechanism(Protocol):
     def horizon(self) -> int | None: ...
     @property
     def deletes(self) -> bool:
-        """Whether rows may be deleted; where not, the guarantee does not pay for it and a push with deletes is refused."""
+        """Whether rows may be deleted; where not, the guarantee does not pay for it and a push with
+        deletes is refused.
+        """
         ...
 
     @property
     def rounds(self) -> int:
-        """How many rounds of counting a step may take at most: above one, the batch is sealed until the step is done."""
+        """How many rounds of counting a step may take at most: above one, the batch is sealed until
+        the step is done.
+        """
         ...
 
     @property
@@ -153,7 +161,9 @@ class Mechanism(Protocol):
         ...
 
     def view(self, public: Any) -> Any:
-        """What is shown: estimates that answer questions with standard errors; None before anything was measured."""
+        """What is shown: estimates that answer questions with standard errors; None before anything
+        was measured.
+        """
         ...
 
     def sample(self, view: Any, previous: Table, rng: np.random.Generator) -> Sample:
@@ -162,5 +172,7 @@ class Mechanism(Protocol):
 
 
 def row_codes(mechanism: Mechanism) -> Codes:
-    """What a synthetic row is made of: the domain, or the mechanism's own `rows` where it adds to it (a panel adds an id)."""
+    """What a synthetic row is made of: the domain, or the mechanism's own `rows` where it adds to
+    it (a panel adds an id).
+    """
     return getattr(mechanism, "rows", mechanism.domain)

@@ -1,14 +1,18 @@
 """A histogram of events: one counter row per bin, fed with insertions less deletions.
 
-Privacy: the declared loss of the declared unit over the horizon, neighbours add/remove. An event (one insertion or deletion of one
-record) changes the input of one bin's counter, at one step, by one: the counter's loss per event is the histogram's. A user
-of at most m accepted insertions, each deleted at most once, loses `counter.loss(events=m, deletes=m)` wherever they fall, or
-`counter.loss(events=m)` where the mechanism is made without deletes; the counter's budget is divided accordingly. Truncation to m looks
-only at the unit's own rows, so removing a unit changes only that unit's events. Bins are counted whatever they hold, so nothing is
-learned from which bins are present. Inputs may depend on past releases where the counter allows it; all of ours do.
+Privacy: the declared loss of the declared unit over the horizon, neighbours add/remove. An event
+(one insertion or deletion of one record) changes the input of one bin's counter, at one step, by
+one: the counter's loss per event is the histogram's. A user of at most m accepted insertions, each
+deleted at most once, loses `counter.loss(events=m, deletes=m)` wherever they fall, or
+`counter.loss(events=m)` where the mechanism is made without deletes; the counter's budget is
+divided accordingly. Truncation to m looks only at the unit's own rows, so removing a unit changes
+only that unit's events. Bins are counted whatever they hold, so nothing is learned from which bins
+are present. Inputs may depend on past releases where the counter allows it; all of ours do.
 Accuracy: each bin has the counter's variance, `counter.variance(t)`; bins are independent.
-Source: PrivStream's counting at fixed cells (its Algorithm 3 without the tree); counters as in `tailrace.counters`.
-Departs: synthetic rows come from the nearest nonnegative histogram of the same total, rounded, and change as little as it allows.
+Source: PrivStream's counting at fixed cells (its Algorithm 3 without the tree); counters as in
+`tailrace.counters`.
+Departs: synthetic rows come from the nearest nonnegative histogram of the same total, rounded, and
+change as little as it allows.
 """
 
 from __future__ import annotations
@@ -27,7 +31,16 @@ from tailrace.mechanisms.base import Estimate, Sample, State, Step, Table, Takes
 from tailrace.mechanisms.shared.bins import resampled, weights
 from tailrace.noise import Draws
 from tailrace.privacy.budget import restate
-from tailrace.privacy.guarantee import AddRemove, Guarantee, Neighbours, Unit, User, check_events, events_of, promised
+from tailrace.privacy.guarantee import (
+    AddRemove,
+    Guarantee,
+    Neighbours,
+    Unit,
+    User,
+    check_events,
+    events_of,
+    promised,
+)
 from tailrace.privacy.loss import Loss, whole
 
 LARGEST = 10_000_000  # bins
@@ -52,20 +65,26 @@ class HistogramView:
     def count(self, **where: Any) -> Estimate:
         """How many records: `view.count(sex="f", age=(20, 29))`.
 
-        A tuple is a range (of whole numbers, both ends included, or of reals), a list is any of its values. A bin of
-        reals that a range covers in part counts in part.
+        A tuple is a range (of whole numbers, both ends included, or of reals), a list is any of its
+        values. A bin of reals that a range covers in part counts in part.
         """
         asked = weights(self.domain, where)
-        return Estimate(float(asked @ self.estimates), float(np.sqrt((asked**2).sum() * self.variance)))
+        return Estimate(
+            float(asked @ self.estimates), float(np.sqrt((asked**2).sum() * self.variance))
+        )
 
     def marginal(self, *columns: str) -> tuple[np.ndarray, float]:
-        """Estimates summed over all other columns, as an array with an axis per column, and the standard error of each."""
+        """Estimates summed over all other columns, as an array with an axis per column, and the
+        standard error of each.
+        """
         if (
             not columns
             or any(column not in self.domain.columns for column in columns)
             or len(set(columns)) != len(columns)
         ):
-            raise ConfigError(f"marginal takes different columns of the domain: {', '.join(self.domain.columns)}.")
+            raise ConfigError(
+                f"marginal takes different columns of the domain: {', '.join(self.domain.columns)}."
+            )
         axes = [self.domain.columns.index(column) for column in columns]
         others = tuple(axis for axis in range(len(self.domain.shape)) if axis not in axes)
         summed = self.estimates.reshape(self.domain.shape).sum(axis=others)
@@ -95,9 +114,13 @@ class HistogramStream:
 
     def __post_init__(self) -> None:
         if not isinstance(self.domain, Schema):
-            raise ConfigError("domain must be a Schema of attributes, for example Schema(age=Integer(0, 99)).")
+            raise ConfigError(
+                "domain must be a Schema of attributes, for example Schema(age=Integer(0, 99))."
+            )
         if self.domain.size > LARGEST:
-            raise ConfigError(f"The domain has more than {LARGEST:,} bins: use fewer attributes or coarser edges.")
+            raise ConfigError(
+                f"The domain has more than {LARGEST:,} bins: use fewer attributes or coarser edges."
+            )
         check_events(self)
         if self.horizon is not None:
             object.__setattr__(self, "horizon", whole("horizon", self.horizon))
@@ -127,7 +150,10 @@ class HistogramStream:
 
     @property
     def guarantee(self) -> Guarantee:
-        return promised(self, lambda inserted, deleted: restate(self.counting.loss(inserted, deleted), self.privacy))
+        return promised(
+            self,
+            lambda inserted, deleted: restate(self.counting.loss(inserted, deleted), self.privacy),
+        )
 
     def init(self) -> State:
         return State(
@@ -136,11 +162,15 @@ class HistogramStream:
         )
 
     def plan(self, public: Released) -> Plan:  # noqa: ARG002
-        return Plan(codes=self.domain, key=self.unit.column if isinstance(self.unit, User) else None)
+        return Plan(
+            codes=self.domain, key=self.unit.column if isinstance(self.unit, User) else None
+        )
 
     def measure(self, state: State, counts: Counts, noise: Draws) -> Step:
         private, estimates = self.counting.step(state.private, counts.net, noise.at("bins"))
-        return Step(State(Released(np.asarray(state.public.step + 1), estimates.astype(float)), private))
+        return Step(
+            State(Released(np.asarray(state.public.step + 1), estimates.astype(float)), private)
+        )
 
     def view(self, public: Released) -> HistogramView | None:
         step = int(public.step)
@@ -150,6 +180,8 @@ class HistogramStream:
         shown.setflags(write=False)
         return HistogramView(self.domain, shown, float(self.counting.variance(step)))
 
-    def sample(self, view: HistogramView | None, previous: Table, rng: np.random.Generator) -> Sample:
+    def sample(
+        self, view: HistogramView | None, previous: Table, rng: np.random.Generator
+    ) -> Sample:
         estimates = np.zeros(self.domain.size) if view is None else view.estimates
         return resampled(self.domain, estimates, previous, rng)

@@ -3,8 +3,22 @@
 They are private numbers, for the curator and for benchmarks on public data.
 """
 
-from tailrace.metrics.ranges import RangeError, Rectangles, count, random_rectangles, relative_error, standard_queries
-from tailrace.metrics.snapshots import Ranges, SnapshotError, answers, random_ranges, ranges_of_size, snapshot_error
+from tailrace.metrics.ranges import (
+    RangeError,
+    Rectangles,
+    count,
+    random_rectangles,
+    relative_error,
+    standard_queries,
+)
+from tailrace.metrics.snapshots import (
+    Ranges,
+    SnapshotError,
+    answers,
+    random_ranges,
+    ranges_of_size,
+    snapshot_error,
+)
 from tailrace.metrics.tracks import Tracks
 from tailrace.metrics.trajectories import TrajectoryError, small_rectangles, trajectory_error
 from tailrace.metrics.workloads import WorkloadError, workload_error

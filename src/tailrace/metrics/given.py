@@ -29,7 +29,9 @@ def corners(low: Any, high: Any) -> tuple[np.ndarray, np.ndarray]:
     lowest, highest = numbers("low", low), numbers("high", high)
     fits = lowest.ndim == 1 and 1 <= len(lowest) <= 4 and lowest.shape == highest.shape
     if not fits or not np.isfinite(highest - lowest).all() or not (highest > lowest).all():
-        raise ConfigError("low and high must be the corners of a box: one to four numbers each, high above low.")
+        raise ConfigError(
+            "low and high must be the corners of a box: one to four numbers each, high above low."
+        )
     return lowest, highest
 
 
@@ -43,5 +45,7 @@ def queries(number: int) -> int:
 def sides(shape: Sequence[int]) -> tuple[int, ...]:
     """The sides of a table."""
     if not isinstance(shape, list | tuple) or not shape:
-        raise ConfigError("shape must be the number of cells on each side of a table, for example (12, 7).")
+        raise ConfigError(
+            "shape must be the number of cells on each side of a table, for example (12, 7)."
+        )
     return tuple(whole("shape", side) for side in shape)

@@ -41,8 +41,15 @@ class Rectangles:
     def __post_init__(self) -> None:
         for name in ("low", "high"):
             object.__setattr__(self, name, numbers(f"{name} of Rectangles", getattr(self, name)))
-        if self.low.ndim != 2 or self.low.shape != self.high.shape or not 1 <= self.low.shape[1] <= 4:
-            raise ConfigError("low and high of Rectangles must be two arrays (rectangles, dimensions) of one shape.")
+        if (
+            self.low.ndim != 2
+            or self.low.shape != self.high.shape
+            or not 1 <= self.low.shape[1] <= 4
+        ):
+            raise ConfigError(
+                "low and high of Rectangles must be two arrays (rectangles, dimensions) of one "
+                "shape."
+            )
 
     def __len__(self) -> int:
         return len(self.low)
@@ -81,7 +88,9 @@ def random_rectangles(
     """
     lowest, highest = corners(low, high)
     widths, dimensions, number = highest - lowest, len(lowest), queries(number)
-    least, most = (real(name, value, least=0, most=1) for name, value in (("least", least), ("most", most)))
+    least, most = (
+        real(name, value, least=0, most=1) for name, value in (("least", least), ("most", most))
+    )
     if least > most:
         raise ConfigError("least must not be above most: both are shares of the box's volume.")
     volume = rng.uniform(least, most, number)
@@ -97,8 +106,12 @@ def random_rectangles(
 
 
 @told
-def standard_queries(rng: np.random.Generator, *, low: ArrayLike, high: ArrayLike) -> dict[str, Rectangles]:
-    """PrivStream's queries: 10,000 small, 5,000 medium and 1,000 large rectangles of [.01, .1), [.1, 1) and [1, 10) % of the box."""
+def standard_queries(
+    rng: np.random.Generator, *, low: ArrayLike, high: ArrayLike
+) -> dict[str, Rectangles]:
+    """PrivStream's queries: 10,000 small, 5,000 medium and 1,000 large rectangles of [.01, .1),
+    [.1, 1) and [1, 10) % of the box.
+    """
     return {
         name: random_rectangles(rng, low=low, high=high, number=number, least=least, most=most)
         for name, (number, least, most) in CLASSES.items()
@@ -121,7 +134,10 @@ def count(points: np.ndarray, rectangles: Rectangles) -> np.ndarray:
     values = numbers("points", points)
     dimensions = rectangles.low.shape[1]
     if values.ndim != 2 or values.shape[1] != dimensions:
-        raise DataError(f"points must be an array (points, {dimensions}): the rectangles have {dimensions} dimensions.")
+        raise DataError(
+            f"points must be an array (points, {dimensions}): the rectangles have {dimensions} "
+            f"dimensions."
+        )
     values = values[np.isfinite(values).all(axis=1)]
     if not len(values) or not len(rectangles):
         return np.zeros(len(rectangles), np.int64)
@@ -173,10 +189,14 @@ def relative_error(
         numbers("true", true),
         numbers("synthetic", synthetic),
     )
-    return error_of_counts(count(true, rectangles), count(synthetic, rectangles), len(true), floor=floor)
+    return error_of_counts(
+        count(true, rectangles), count(synthetic, rectangles), len(true), floor=floor
+    )
 
 
-def error_of_counts(true: np.ndarray, synthetic: np.ndarray, total: int, *, floor: float = FLOOR) -> RangeError:
+def error_of_counts(
+    true: np.ndarray, synthetic: np.ndarray, total: int, *, floor: float = FLOOR
+) -> RangeError:
     """The same from counts; `total` is that of true points."""
     if not total or not len(true):
         return RangeError(np.nan, np.nan, np.nan)

@@ -32,7 +32,9 @@ class Ranges:
         for name in ("low", "high"):
             object.__setattr__(self, name, numbers(f"{name} of Ranges", getattr(self, name), int))
         if self.low.ndim != 2 or self.low.shape != self.high.shape or (self.low > self.high).any():
-            raise ConfigError("low and high of Ranges must be two arrays (queries, sides), low not above high.")
+            raise ConfigError(
+                "low and high of Ranges must be two arrays (queries, sides), low not above high."
+            )
 
     def __len__(self) -> int:
         return len(self.low)
@@ -58,11 +60,17 @@ def random_ranges(rng: np.random.Generator, shape: tuple[int, ...], number: int)
 
 
 @told
-def ranges_of_size(rng: np.random.Generator, shape: tuple[int, ...], number: int, *, share: float) -> Ranges:
-    """Blocks that hold about this share of the cells, anywhere; the sides' own shares are even among those that multiply to it."""
+def ranges_of_size(
+    rng: np.random.Generator, shape: tuple[int, ...], number: int, *, share: float
+) -> Ranges:
+    """Blocks that hold about this share of the cells, anywhere; the sides' own shares are even
+    among those that multiply to it.
+    """
     wide = np.array(sides(shape))
     weights = rng.dirichlet(np.ones(len(wide)), queries(number))
-    length = np.clip(np.rint(wide * real("share", share, least=0, most=1) ** weights), 1, wide).astype(np.int64)
+    length = np.clip(
+        np.rint(wide * real("share", share, least=0, most=1) ** weights), 1, wide
+    ).astype(np.int64)
     low = np.floor(rng.random(length.shape) * (wide - length + 1)).astype(np.int64)
     return Ranges(low, low + length - 1)
 
@@ -79,7 +87,11 @@ def answers(histogram: np.ndarray, ranges: Ranges, shape: tuple[int, ...]) -> np
     shape, histogram = sides(shape), np.asarray(histogram)
     if histogram.size != math.prod(shape) or histogram.dtype.kind not in "biuf":
         raise DataError("histogram must have a number for each cell of a table of this shape.")
-    if ranges.low.shape[1] != len(shape) or (ranges.low < 0).any() or (ranges.high >= np.array(shape)).any():
+    if (
+        ranges.low.shape[1] != len(shape)
+        or (ranges.low < 0).any()
+        or (ranges.high >= np.array(shape)).any()
+    ):
         raise DataError(f"The ranges must lie in a table of {len(shape)} sides.")
     table = np.zeros([side + 1 for side in shape], np.asarray(histogram).dtype)
     table[(slice(1, None),) * len(shape)] = np.reshape(histogram, shape)
@@ -87,7 +99,9 @@ def answers(histogram: np.ndarray, ranges: Ranges, shape: tuple[int, ...]) -> np
         np.cumsum(table, axis=axis, out=table)
     total = np.zeros(len(ranges), table.dtype)
     for corner in itertools.product((0, 1), repeat=len(shape)):
-        at = tuple(ranges.high[:, i] + 1 if upper else ranges.low[:, i] for i, upper in enumerate(corner))
+        at = tuple(
+            ranges.high[:, i] + 1 if upper else ranges.low[:, i] for i, upper in enumerate(corner)
+        )
         total += table[at] if (len(shape) - sum(corner)) % 2 == 0 else -table[at]
     return total
 
@@ -114,7 +128,9 @@ def snapshot_error(
     """
     given = {"true": true, "released": released, "measured": true if measured is None else measured}
     if any(numbers(name, values).shape != np.shape(true) for name, values in given.items()):
-        raise DataError("true, released and measured must be arrays of one shape: (snapshots, queries).")
+        raise DataError(
+            "true, released and measured must be arrays of one shape: (snapshots, queries)."
+        )
     if not real("sanity", sanity, least=0) > 0:
         raise ConfigError("sanity must be above 0: errors are divided by it where nothing is true.")
     off = np.abs(released - true)

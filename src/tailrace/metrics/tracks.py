@@ -32,17 +32,23 @@ class Tracks:
         offsets = numbers("offsets", self.offsets, int)
         x, y = (numbers(name, getattr(self, name)) for name in ("x", "y"))
         if x.ndim != 1 or x.shape != y.shape or offsets.ndim != 1 or not len(offsets):
-            raise DataError("offsets, x and y of Tracks must be arrays of one dimension, x and y of one length.")
+            raise DataError(
+                "offsets, x and y of Tracks must be arrays of one dimension, x and y of one length."
+            )
         if offsets[0] != 0 or offsets[-1] != len(x) or (np.diff(offsets) < 0).any():
             raise DataError("offsets of Tracks must rise from 0 to the number of points.")
         finite = np.isfinite(x) & np.isfinite(y)
         sizes = np.diff(np.concatenate([[0], np.cumsum(finite)])[offsets])
-        object.__setattr__(self, "offsets", np.concatenate([[0], np.cumsum(sizes[sizes > 0])]).astype(np.int64))
+        object.__setattr__(
+            self, "offsets", np.concatenate([[0], np.cumsum(sizes[sizes > 0])]).astype(np.int64)
+        )
         object.__setattr__(self, "x", x[finite])
         object.__setattr__(self, "y", y[finite])
 
     @classmethod
-    def of_rows(cls, trajectory: np.ndarray, order: np.ndarray, x: np.ndarray, y: np.ndarray) -> Tracks:
+    def of_rows(
+        cls, trajectory: np.ndarray, order: np.ndarray, x: np.ndarray, y: np.ndarray
+    ) -> Tracks:
         """The trajectories of a table's columns.
 
         The rows of a trajectory are taken in their order, wherever they stand.
@@ -53,7 +59,9 @@ class Tracks:
         """
         rows = np.lexsort((order, trajectory))
         named = trajectory[rows]
-        starts = np.flatnonzero(np.concatenate([[True], named[1:] != named[:-1]])) if len(rows) else rows
+        starts = (
+            np.flatnonzero(np.concatenate([[True], named[1:] != named[:-1]])) if len(rows) else rows
+        )
         return cls(np.concatenate([starts, [len(rows)]]), x[rows], y[rows])
 
     def __len__(self) -> int:
@@ -85,7 +93,9 @@ class Visits:
         kept = np.ones(len(self.cells), bool)
         kept[1:] = self.cells[1:] != self.cells[:-1]
         kept[self.offsets[:-1]] = True
-        return Visits(np.concatenate([[0], np.cumsum(kept)])[self.offsets], self.cells[kept], self.number)
+        return Visits(
+            np.concatenate([[0], np.cumsum(kept)])[self.offsets], self.cells[kept], self.number
+        )
 
     def ends(self) -> np.ndarray:
         """The pair of first and last cell, as one number."""
@@ -93,7 +103,9 @@ class Visits:
 
 
 def visits(tracks: Tracks, *, low: ArrayLike, high: ArrayLike, side: int) -> Visits:
-    """The cell of every point in an even grid (side, side) of the box; points outside count for the nearest cell."""
+    """The cell of every point in an even grid (side, side) of the box; points outside count for the
+    nearest cell.
+    """
     lowest, highest = corners(low, high)
     if len(lowest) != 2:
         raise ConfigError("low and high must have two numbers each: tracks lie on a map.")

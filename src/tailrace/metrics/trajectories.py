@@ -95,7 +95,9 @@ def divergence(true: np.ndarray, synthetic: np.ndarray) -> float:
         return float(np.log(2))
     p, q = true / true.sum(), synthetic / synthetic.sum()
     middle = (p + q) / 2
-    total = sum((part[part > 0] * np.log(part[part > 0] / middle[part > 0])).sum() for part in (p, q))
+    total = sum(
+        (part[part > 0] * np.log(part[part > 0] / middle[part > 0])).sum() for part in (p, q)
+    )
     return max(0.0, float(total) / 2)
 
 
@@ -133,7 +135,11 @@ def pattern_counts(visits: Visits, codes: np.ndarray) -> np.ndarray:
     """The number of occurrences of each pattern."""
     found, counts = (np.concatenate(parts) for parts in zip(*_patterns(visits), strict=True))
     at = np.minimum(np.searchsorted(found, codes), max(len(found) - 1, 0))
-    return np.where(found[at] == codes, counts[at], 0) if len(found) else np.zeros(len(codes), np.int64)
+    return (
+        np.where(found[at] == codes, counts[at], 0)
+        if len(found)
+        else np.zeros(len(codes), np.int64)
+    )
 
 
 def _patterns(visits: Visits) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -142,9 +148,13 @@ def _patterns(visits: Visits) -> list[tuple[np.ndarray, np.ndarray]]:
 
     base = visits.number + 1
     if base**LONGEST >= 1 << 63:
-        raise ConfigError(f"a grid for patterns of {LONGEST} cells can have at most 6,207 cells (a side of 78).")
+        raise ConfigError(
+            f"a grid for patterns of {LONGEST} cells can have at most 6,207 cells (a side of 78)."
+        )
     return [
-        np.unique(kernel.pattern_codes(visits.offsets, visits.cells, length, base), return_counts=True)
+        np.unique(
+            kernel.pattern_codes(visits.offsets, visits.cells, length, base), return_counts=True
+        )
         for length in range(SHORTEST, LONGEST + 1)
     ]
 
@@ -224,5 +234,8 @@ def places_tau(true: Visits, synthetic: Visits) -> float:
 def _counted(true: np.ndarray, synthetic: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Count each value that occurs in either array."""
     values = np.union1d(true, synthetic)
-    first, second = (np.bincount(np.searchsorted(values, part), minlength=len(values)) for part in (true, synthetic))
+    first, second = (
+        np.bincount(np.searchsorted(values, part), minlength=len(values))
+        for part in (true, synthetic)
+    )
     return first, second

@@ -11,4 +11,13 @@ from tailrace.noise.source import (
     laplace_variance,
 )
 
-__all__ = ["Draws", "LARGEST", "Noise", "Shape", "check_drawable", "drawable", "gaussian_variance", "laplace_variance"]
+__all__ = [
+    "Draws",
+    "LARGEST",
+    "Noise",
+    "Shape",
+    "check_drawable",
+    "drawable",
+    "gaussian_variance",
+    "laplace_variance",
+]

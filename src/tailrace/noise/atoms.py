@@ -1,18 +1,21 @@
-"""Noise for the atoms of a counter, with the loss it proves: the one object of a counter that draws.
+"""Noise for the atoms of a counter, with the loss it proves: the one object of a counter that
+draws.
 
-An atom is a sum to which noise is added once. Let one event move the atoms by a vector of nonnegative integers v.
-Then
+An atom is a sum to which noise is added once. Let one event move the atoms by a vector of
+nonnegative integers v. Then
 
-* Laplace noise of scale |v|_1 / epsilon on every atom is epsilon-DP per event; m insertions and d deletions move the
-  atoms by at most (m + d) |v|_1 in the 1-norm: (m + d) epsilon. Pure DP stays true when inputs depend on past
-  outputs.
-* Gaussian noise of variance |v|_2^2 / (2 rho) is rho-zCDP per event. m insertions move the atoms by a nonnegative
-  vector of length at most m |v|_2, d deletions likewise by one of at most d |v|_2, and the inner product of the two
-  is not negative, so the difference has a squared length of at most (m^2 + d^2) |v|_2^2: the loss is (m^2 + d^2) rho.
-  It stays true under adaptive inputs while each atom depends only on what came before its draw.
+* Laplace noise of scale |v|_1 / epsilon on every atom is epsilon-DP per event; m insertions and d
+  deletions move the atoms by at most (m + d) |v|_1 in the 1-norm: (m + d) epsilon. Pure DP stays
+  true when inputs depend on past outputs.
+* Gaussian noise of variance |v|_2^2 / (2 rho) is rho-zCDP per event. m insertions move the atoms by
+  a nonnegative vector of length at most m |v|_2, d deletions likewise by one of at most d |v|_2,
+  and the inner product of the two is not negative, so the difference has a squared length of at
+  most (m^2 + d^2) |v|_2^2: the loss is (m^2 + d^2) rho. It stays true under adaptive inputs while
+  each atom depends only on what came before its draw.
 
-For atoms that an event moves by 0 or 1, |v|_1 = |v|_2^2 = the number of atoms it lies in: the `weight`. The
-parameters are exact fractions, so the loss of one event equals the budget and no rounding is involved.
+For atoms that an event moves by 0 or 1, |v|_1 = |v|_2^2 = the number of atoms it lies in: the
+`weight`. The parameters are exact fractions, so the loss of one event equals the budget and no
+rounding is involved.
 """
 
 from __future__ import annotations
@@ -30,7 +33,9 @@ from tailrace.privacy.loss import ZCDP, Loss, PureDP, whole
 
 @dataclass(frozen=True)
 class Atoms:
-    """Atoms of which one event moves a `weight`: the 1-norm under Laplace noise (PureDP), the squared 2-norm under Gaussian noise."""
+    """Atoms of which one event moves a `weight`: the 1-norm under Laplace noise (PureDP), the
+    squared 2-norm under Gaussian noise.
+    """
 
     privacy: Loss | None
     weight: int
@@ -40,26 +45,35 @@ class Atoms:
         """The Laplace scale, or the Gaussian variance."""
         if self.privacy is None:
             raise ConfigError(
-                "This counter has no budget yet: set privacy=PureDP(epsilon=...), ZCDP(rho=...) or ApproxDP(...)."
+                "This counter has no budget yet: set privacy=PureDP(epsilon=...), ZCDP(rho=...) or "
+                "ApproxDP(...)."
             )
         if isinstance(self.privacy, PureDP):
             return self.weight / self.privacy.epsilon
         return self.weight / (2 * self.privacy.zcdp_within().rho)
 
     def check(self) -> None:
-        """Refuse a budget whose noise the sampler cannot draw, before anything is counted with it."""
+        """Refuse a budget whose noise the sampler cannot draw, before anything is counted with
+        it.
+        """
         if self.privacy is not None:
             check_drawable(self.scale, gaussian=not isinstance(self.privacy, PureDP))
 
     def draw(self, noise: Draws, shape: Shape) -> np.ndarray:
         """Integer noise, one per atom."""
         return (
-            noise.laplace(self.scale, shape) if isinstance(self.privacy, PureDP) else noise.gaussian(self.scale, shape)
+            noise.laplace(self.scale, shape)
+            if isinstance(self.privacy, PureDP)
+            else noise.gaussian(self.scale, shape)
         )
 
     def variance(self) -> float:
         """Exact variance of one draw."""
-        return laplace_variance(self.scale) if isinstance(self.privacy, PureDP) else gaussian_variance(self.scale)
+        return (
+            laplace_variance(self.scale)
+            if isinstance(self.privacy, PureDP)
+            else gaussian_variance(self.scale)
+        )
 
     def loss(self, events: int, deletes: int) -> Loss:
         """The loss that this noise proves for so many insertions and deletions of one unit."""

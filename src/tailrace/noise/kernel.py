@@ -1,8 +1,9 @@
 """The draws as compiled loops over a buffer of random words.
 
-Every loop works on one value at a time and says why it stopped: DONE, DRY (the buffer ended within a value: the same
-words are read again after a refill, so no value is favoured by where a buffer ends) or TIE (a word equals a table's
-word: the caller resolves it exactly and calls again with the answer). Integers only.
+Every loop works on one value at a time and says why it stopped: DONE, DRY (the buffer ended within
+a value: the same words are read again after a refill, so no value is favoured by where a buffer
+ends) or TIE (a word equals a table's word: the caller resolves it exactly and calls again with the
+answer). Integers only.
 """
 
 import numpy as np
@@ -35,7 +36,9 @@ def _settled(position, tie_positions, tie_values):
 
 @njit(cache=True, inline="always")
 def _survives(n, buffer, position, coins, tie_positions, tie_values):
-    """(1 with probability exp(-n rate) else 0, or the stop code negated; next position; tied coin)."""
+    """(1 with probability exp(-n rate) else 0, or the stop code negated; next position; tied
+    coin).
+    """
     byte = 0
     while n > 0:
         value = np.int64(n & np.uint64(255))
@@ -59,7 +62,9 @@ def _survives(n, buffer, position, coins, tie_positions, tie_values):
 
 @njit(cache=True)
 def laplace(out, start, buffer, position, tie_positions, tie_values, words, offsets, guides):
-    """Differences of two geometric variables drawn digit by digit; returns (index, position, stop, tied position, tied table)."""
+    """Differences of two geometric variables drawn digit by digit; returns (index, position, stop,
+    tied position, tied table).
+    """
     digits = len(offsets) - 1
     for i in range(start, len(out)):
         begin, value = position, np.int64(0)
@@ -85,8 +90,12 @@ def laplace(out, start, buffer, position, tie_positions, tie_values, words, offs
 
 
 @njit(cache=True)
-def gaussian(out, start, buffer, position, tie_positions, tie_values, words, guide, coins, width_bits):
-    """A cell, a place in it, a coin for the weight lost inside the cell, a sign; minus zero is drawn again."""
+def gaussian(
+    out, start, buffer, position, tie_positions, tie_values, words, guide, coins, width_bits
+):
+    """A cell, a place in it, a coin for the weight lost inside the cell, a sign; minus zero is
+    drawn again.
+    """
     width = np.uint64(1) << np.uint64(width_bits)
     for i in range(start, len(out)):
         while True:
@@ -103,7 +112,12 @@ def gaussian(out, start, buffer, position, tie_positions, tie_values, words, gui
             low = word & (width - np.uint64(1))
             edge = np.uint64(cell) << np.uint64(width_bits)
             kept, position, tied = _survives(
-                low * (np.uint64(2) * edge + low), buffer, position, coins, tie_positions, tie_values
+                low * (np.uint64(2) * edge + low),
+                buffer,
+                position,
+                coins,
+                tie_positions,
+                tie_values,
             )
             if kept < 0:
                 return i, begin, -kept, position, 1 + tied
@@ -129,7 +143,9 @@ def survive(out, start, buffer, position, tie_positions, tie_values, n, coins):
 
 @njit(cache=True)
 def choose(out, start, buffer, position, tie_positions, tie_values, gaps, coins):
-    """out[i] = j with probability proportional to exp(-gaps[j] rate): propose any j, keep it with that probability."""
+    """out[i] = j with probability proportional to exp(-gaps[j] rate): propose any j, keep it with
+    that probability.
+    """
     count = np.uint64(len(gaps))
     excess = (np.uint64(0) - count) % count  # 2^64 mod count: words below it would favour small j
     for i in range(start, len(out)):
@@ -142,7 +158,9 @@ def choose(out, start, buffer, position, tie_positions, tie_values, gaps, coins)
             if word < excess:
                 continue
             j = np.int64(word % count)
-            kept, position, tied = _survives(gaps[j], buffer, position, coins, tie_positions, tie_values)
+            kept, position, tied = _survives(
+                gaps[j], buffer, position, coins, tie_positions, tie_values
+            )
             if kept < 0:
                 return i, begin, -kept, position, tied
             if kept == 1:

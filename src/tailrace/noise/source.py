@@ -1,9 +1,10 @@
 """The only randomness that meets private data: exact integer noise, drawn once per named path.
 
-A `Noise` is a secret and a path. `noise.at("step", 7, "cells")` is a child whose random words come from AES-256-CTR
-under a key that is a keyed hash of secret and path; paths are typed and one to one. Drawing twice from one path
-raises: the same noise on two data sets reveals their difference. After a fork, a child process that draws from
-`Noise.fresh()` continues from a new secret, so that parent and child never share noise.
+A `Noise` is a secret and a path. `noise.at("step", 7, "cells")` is a child whose random words come
+from AES-256-CTR under a key that is a keyed hash of secret and path; paths are typed and one to
+one. Drawing twice from one path raises: the same noise on two data sets reveals their difference.
+After a fork, a child process that draws from `Noise.fresh()` continues from a new secret, so that
+parent and child never share noise.
 
 | draw                   | distribution, exactly                                 | how                                            |
 |------------------------|-------------------------------------------------------|------------------------------------------------|
@@ -13,17 +14,18 @@ raises: the same noise on two data sets reveals their difference. After a fork, 
 | `coin(excess, scale)`  | True with probability P(excess + Lap(scale) > 0)      | exp(-abs(excess) / scale) / 2, or 1 minus that |
 | `choose(scores, rate)` | j with probability proportional to exp(rate score_j)  | propose uniformly, keep with exp(-rate gap)    |
 
-Why these are the distributions. *Geometric:* `tables.py` draws any discrete variable exactly. P(A - B = y) for
-independent geometric A, B with ratio q is the sum over b of (1-q)^2 q^(2b + abs(y)), proportional to q^abs(y).
-*Gaussian:* cell k >= 0 has probability proportional to exp(-(wk)^2 / 2v), the place r < w in it is uniform, and y =
-wk + r is kept with probability exp(-(y^2 - (wk)^2) / 2v): the product is proportional to exp(-y^2 / 2v). A fair sign
-follows, and minus zero is drawn again, so that zero is not counted twice. *Coins:* exp(-n r) is the product over the
-bytes b_i of n of exp(-b_i 256^i r), and independent coins multiply. *Split coin:* the tail of the continuous Laplace
+Why these are the distributions. *Geometric:* `tables.py` draws any discrete variable exactly. P(A -
+B = y) for independent geometric A, B with ratio q is the sum over b of (1-q)^2 q^(2b + abs(y)),
+proportional to q^abs(y). *Gaussian:* cell k >= 0 has probability proportional to exp(-(wk)^2 / 2v),
+the place r < w in it is uniform, and y = wk + r is kept with probability exp(-(y^2 - (wk)^2) / 2v):
+the product is proportional to exp(-y^2 / 2v). A fair sign follows, and minus zero is drawn again,
+so that zero is not counted twice. *Coins:* exp(-n r) is the product over the bytes b_i of n of
+exp(-b_i 256^i r), and independent coins multiply. *Split coin:* the tail of the continuous Laplace
 distribution at excess is exactly the stated value.
 
-Parameters are exact fractions (a decimal is read as written) with scales from 1/1000 to 10^9. The running time of
-`gaussian`, `coin` and `choose` depends on the draw, and that of the last two also on the data: publish on a clock
-tick, not when a draw ends.
+Parameters are exact fractions (a decimal is read as written) with scales from 1/1000 to 10^9. The
+running time of `gaussian`, `coin` and `choose` depends on the draw, and that of the last two also
+on the data: publish on a clock tick, not when a draw ends.
 """
 
 from __future__ import annotations
@@ -84,9 +86,12 @@ class _Root:
 
     def claim(self, path: bytes) -> None:
         mine = object()
-        if self.drawn.setdefault(path, mine) is not mine:  # one atomic operation, so that two threads cannot both pass
+        if (
+            self.drawn.setdefault(path, mine) is not mine
+        ):  # one atomic operation, so that two threads cannot both pass
             raise NoiseReused(
-                "This noise path was drawn from before: give every draw a path of its own with noise.at(...)."
+                "This noise path was drawn from before: give every draw a path of its own with "
+                "noise.at(...)."
             )
 
 
@@ -105,7 +110,9 @@ class Noise:
 
     def __init__(self, root: _Root, path: tuple[Part, ...] = ()) -> None:
         if not isinstance(root, _Root):
-            raise ConfigError("Make noise with Noise.fresh(), or with Noise.insecure(seed) in a test.")
+            raise ConfigError(
+                "Make noise with Noise.fresh(), or with Noise.insecure(seed) in a test."
+            )
         self._root = root
         self.path = path
 
@@ -118,14 +125,23 @@ class Noise:
     def insecure(cls, seed: int) -> Noise:
         """Noise from a known seed, for tests: it can be repeated, so it protects nobody."""
         if isinstance(seed, bool) or not isinstance(seed, int | np.integer):
-            raise ConfigError("Noise.insecure takes a whole number as its seed, for example Noise.insecure(1).")
+            raise ConfigError(
+                "Noise.insecure takes a whole number as its seed, for example Noise.insecure(1)."
+            )
         return cls(
-            _Root(hashlib.blake2b(str(seed).encode(), digest_size=32, person=b"tailrace seed").digest(), "insecure")
+            _Root(
+                hashlib.blake2b(
+                    str(seed).encode(), digest_size=32, person=b"tailrace seed"
+                ).digest(),
+                "insecure",
+            )
         )
 
     @classmethod
     def kept(cls, secret: bytes, kind: str) -> Noise:
-        """Noise from a secret that a stream keeps, so that a step which was cut off can be finished with the same noise."""
+        """Noise from a secret that a stream keeps, so that a step which was cut off can be finished
+        with the same noise.
+        """
         return cls(_Root(secret, kind))
 
     @property
@@ -135,11 +151,15 @@ class Noise:
 
     @property
     def secret(self) -> bytes:
-        """What the noise is made of: for a stream to keep in its private directory, and for nobody else."""
+        """What the noise is made of: for a stream to keep in its private directory, and for nobody
+        else.
+        """
         return self._root.secret()
 
     def nonce(self) -> str:
-        """A name for one attempt at a step: from the operating system, or from the path where the noise is insecure."""
+        """A name for one attempt at a step: from the operating system, or from the path where the
+        noise is insecure.
+        """
         fresh = os.urandom(16) if self.kind == "fresh" else self.keyed_hash(b"nonce")[:16]
         return fresh.hex()
 
@@ -152,11 +172,14 @@ class Noise:
         return np.random.default_rng(np.frombuffer(self._words().take(4).tobytes(), np.uint32))
 
     def at(self, *path: Part) -> Noise:
-        """The child at `path`, whole numbers and texts; `at(1)` and `at("1")` differ, `at("a").at(1)` is `at("a", 1)`."""
+        """The child at `path`, whole numbers and texts; `at(1)` and `at("1")` differ,
+        `at("a").at(1)` is `at("a", 1)`.
+        """
         parts = tuple(int(part) if isinstance(part, np.integer) else part for part in path)
         if not parts or not all(_names(part) for part in parts):
             raise ConfigError(
-                "A noise path is made of texts and whole numbers, at least one, for example noise.at('step', 7)."
+                "A noise path is made of texts and whole numbers, at least one, for example "
+                "noise.at('step', 7)."
             )
         return Noise(self._root, self.path + parts)
 
@@ -166,10 +189,18 @@ class Noise:
 
         digits = tables.geometric_digits(_scale("scale", scale))
         offsets = np.cumsum([0] + [len(table.words) for table in digits])
-        words, guides = np.concatenate([table.words for table in digits]), np.stack([table.guide for table in digits])
+        words, guides = (
+            np.concatenate([table.words for table in digits]),
+            np.stack([table.guide for table in digits]),
+        )
         out = _empty(shape)
         _fill(
-            self._words(), kernel.laplace, out, (words, offsets, guides), digits.__getitem__, words_each=2 * len(digits)
+            self._words(),
+            kernel.laplace,
+            out,
+            (words, offsets, guides),
+            digits.__getitem__,
+            words_each=2 * len(digits),
         )
         return out
 
@@ -179,7 +210,10 @@ class Noise:
 
         spread = exact("variance", variance)
         if not SMALLEST**2 <= spread <= LARGEST**2:
-            raise ConfigError("variance must lie between the squares of 1/1000 and 1,000,000,000; rescale the counts.")
+            raise ConfigError(
+                "variance must lie between the squares of 1/1000 and 1,000,000,000; rescale the "
+                "counts."
+            )
         width_bits, cells = tables.gaussian_cells(spread)
         rate = 1 / (2 * spread)
         out = _empty(shape)
@@ -203,11 +237,19 @@ class Noise:
         out = np.empty(steps.shape, np.bool_)
         coins = tables.coin_words(per)
         flat = np.ascontiguousarray(steps).reshape(-1).astype(np.uint64)
-        _fill(self._words(), kernel.survive, out, (flat, coins), lambda index: tables.coin_of(index, per), words_each=3)
+        _fill(
+            self._words(),
+            kernel.survive,
+            out,
+            (flat, coins),
+            lambda index: tables.coin_of(index, per),
+            words_each=3,
+        )
         return out
 
     def coin(self, excess: np.ndarray, scale: Number) -> np.ndarray:
-        """True with probability P(excess + Lap(scale) > 0), for each integer excess: the split coin of PrivTree.
+        """True with probability P(excess + Lap(scale) > 0), for each integer excess: the split coin
+        of PrivTree.
 
         Values on a finer public grid come in as integers on it, with the scale in the same unit.
         """
@@ -217,23 +259,35 @@ class Noise:
         words = self._words()
         heads = (words.take(above.size) & np.uint64(1)).astype(np.bool_).reshape(above.shape)
         kept = np.empty(above.shape, np.bool_)
-        steps = np.where(above > 0, above, -above).reshape(-1).astype(np.uint64)  # right at -2^63 too: modulo 2^64
+        steps = (
+            np.where(above > 0, above, -above).reshape(-1).astype(np.uint64)
+        )  # right at -2^63 too: modulo 2^64
         coins = tables.coin_words(rate)
-        _fill(words, kernel.survive, kept, (steps, coins), lambda index: tables.coin_of(index, rate), words_each=3)
+        _fill(
+            words,
+            kernel.survive,
+            kept,
+            (steps, coins),
+            lambda index: tables.coin_of(index, rate),
+            words_each=3,
+        )
         return (kept & heads) ^ (above > 0)
 
     def choose(self, scores: np.ndarray, rate: Number) -> int:
-        """Index j with probability proportional to exp(rate scores[j]), for integer scores: the exponential mechanism.
+        """Index j with probability proportional to exp(rate scores[j]), for integer scores: the
+        exponential mechanism.
 
-        With scores of sensitivity D this is 2 D rate differentially private (D rate where all scores move the same
-        way).
+        With scores of sensitivity D this is 2 D rate differentially private (D rate where all
+        scores move the same way).
         """
         from tailrace.noise import kernel, tables
 
         values, per = _integers("scores", scores), exact("rate", rate)
         if values.ndim != 1 or values.size == 0:
             raise DataError("scores must be a one-dimensional array with at least one entry.")
-        gaps = values.max().astype(np.uint64) - values.astype(np.uint64)  # modulo 2^64, right whatever the signs
+        gaps = values.max().astype(np.uint64) - values.astype(
+            np.uint64
+        )  # modulo 2^64, right whatever the signs
         out = np.empty(1, np.int64)
         _fill(
             self._words(),
@@ -249,7 +303,10 @@ class Noise:
         return f"<{self.kind} noise at {self.path!r}>"
 
     def __reduce__(self) -> Any:
-        raise StateError("Noise cannot be copied or pickled: the copy would draw the same noise again. Make a new one.")
+        raise StateError(
+            "Noise cannot be copied or pickled: the copy would draw the same noise again. Make a "
+            "new one."
+        )
 
     def _words(self) -> Words:
         encoded = encode(self.path)
@@ -258,8 +315,12 @@ class Noise:
         return Words(secret, encoded)
 
 
-def _fill(words: Words, kernel, out: np.ndarray, arguments: tuple, table_of, *, words_each: int) -> None:
-    """Run `kernel` over `out`, with more words when it runs dry and an exact answer when it meets a tie."""
+def _fill(
+    words: Words, kernel, out: np.ndarray, arguments: tuple, table_of, *, words_each: int
+) -> None:
+    """Run `kernel` over `out`, with more words when it runs dry and an exact answer when it meets a
+    tie.
+    """
     flat = out.reshape(-1)
     buffer = words.take(min(_CHUNK, words_each * flat.size + 16))
     first, index, position = 0, 0, 0  # `first`: place of buffer[0] in the endless sequence
@@ -273,7 +334,9 @@ def _fill(words: Words, kernel, out: np.ndarray, arguments: tuple, table_of, *, 
         if stop == _DONE:
             return
         if stop == _TIE:
-            ties[first + tied] = table_of(table).resolve(int(buffer[tied]), words.after(first + tied))
+            ties[first + tied] = table_of(table).resolve(
+                int(buffer[tied]), words.after(first + tied)
+            )
         else:
             more = words.take(min(_CHUNK, words_each * (flat.size - index) + 16))
             buffer, first, position = np.concatenate([buffer[position:], more]), first + position, 0
@@ -302,24 +365,31 @@ def check_drawable(scale: Fraction, *, gaussian: bool = False) -> None:
         return
     if scale > 1:
         raise ConfigError(
-            "privacy= is too small for all that it pays for: its noise lies beyond the sampler's range, 1,000,000,000. "
+            "privacy= is too small for all that it pays for: its noise lies beyond the sampler's "
+            "range, 1,000,000,000. "
             "Use a larger epsilon or rho, or divide it among fewer steps, releases or parts."
         )
     raise ConfigError(
-        "privacy= is too large to protect anybody: its noise lies beyond the sampler's range, 1/1000. Use a smaller "
+        "privacy= is too large to protect anybody: its noise lies beyond the sampler's range, "
+        "1/1000. Use a smaller "
         "epsilon or rho."
     )
 
 
 def _empty(shape: Shape) -> np.ndarray:
     sides = shape if isinstance(shape, tuple) else (shape,)
-    if not all(isinstance(side, int | np.integer) and not isinstance(side, bool) and side >= 0 for side in sides):
+    if not all(
+        isinstance(side, int | np.integer) and not isinstance(side, bool) and side >= 0
+        for side in sides
+    ):
         raise ConfigError("shape must be a whole number of at least 0, or a tuple of them.")
     return np.empty(shape, np.int64)
 
 
 def _names(part: object) -> bool:
-    """Whether `part` can name noise: a whole number of at most 64 bits, or a text that can be encoded."""
+    """Whether `part` can name noise: a whole number of at most 64 bits, or a text that can be
+    encoded.
+    """
     if type(part) is int:
         return abs(part) < 1 << 64
     return type(part) is str and not any("\ud800" <= letter <= "\udfff" for letter in part)
@@ -329,7 +399,8 @@ def _integers(name: str, values: np.ndarray) -> np.ndarray:
     array = np.asarray(values)
     if array.dtype.kind not in "iu" or array.dtype == np.uint64:
         raise DataError(
-            f"{name} must hold integers that fit in 64 bits with a sign: exact noise is added on integers only."
+            f"{name} must hold integers that fit in 64 bits with a sign: exact noise is added on "
+            f"integers only."
         )
     return array.astype(np.int64, copy=False)
 
@@ -341,7 +412,9 @@ def laplace_variance(scale: Fraction) -> float:
 
 
 def gaussian_variance(variance: Fraction) -> float:
-    """The exact variance of `gaussian(variance)`: a hair below `variance`, and visibly so only below 1."""
+    """The exact variance of `gaussian(variance)`: a hair below `variance`, and visibly so only
+    below 1.
+    """
     spread = float(variance)
     if spread > 50:  # the difference is then below exp(-2 pi^2 50)
         return spread

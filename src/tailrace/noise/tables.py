@@ -1,15 +1,16 @@
-"""Survival tables: exact draws by comparing a uniform number, bit by bit, with probabilities computed to any precision.
+"""Survival tables: exact draws by comparing a uniform number, bit by bit, with probabilities
+computed to any precision.
 
 A discrete variable K >= 0 is drawn from a uniform U in [0, 1) as
 
     K = number of j with U < S(j),        S(j) = P(K > j),
 
-which has exactly the distribution P(K > j) = S(j). U is never rounded: it is an endless string of random bits of
-which 64 are read first. S(j) is irrational, so some finite number of bits always decides every comparison. A table
-holds floor(S(j) 2^64); a 64-bit word above or below it decides at once, and only a word that equals it (probability
-2^-64 per entry) needs more bits. Then `resolve` reads further words and computes S(j) to as many bits as it takes, in
-integer arithmetic with lower and upper bounds. No float is involved, and nothing is cut off: neither precision nor
-tail.
+which has exactly the distribution P(K > j) = S(j). U is never rounded: it is an endless string of
+random bits of which 64 are read first. S(j) is irrational, so some finite number of bits always
+decides every comparison. A table holds floor(S(j) 2^64); a 64-bit word above or below it decides at
+once, and only a word that equals it (probability 2^-64 per entry) needs more bits. Then `resolve`
+reads further words and computes S(j) to as many bits as it takes, in integer arithmetic with lower
+and upper bounds. No float is involved, and nothing is cut off: neither precision nor tail.
 """
 
 from __future__ import annotations
@@ -37,11 +38,15 @@ _COIN_BYTES = 8
 
 @dataclass(frozen=True)
 class Table:
-    """Words of a survival function, a guide to where the search may start, and the function itself for the rare tie."""
+    """Words of a survival function, a guide to where the search may start, and the function itself
+    for the rare tie.
+    """
 
     survival: Survival
     words: np.ndarray  # (entries,) uint64, decreasing: floor(S(j) 2^64)
-    guide: np.ndarray  # (2^GUIDE_BITS,) int64: entries that every word with these leading bits is below
+    guide: (
+        np.ndarray
+    )  # (2^GUIDE_BITS,) int64: entries that every word with these leading bits is below
     finite: bool  # K cannot exceed the number of entries
 
     def resolve(self, word: int, more: Iterator[int]) -> int:
@@ -67,7 +72,10 @@ def tabulate(survival: Survival, entries: int, *, finite: bool) -> Table:
     bits = 2 * WORD
     while True:
         lower, upper = survival(entries, bits)
-        if all(low >> (bits - WORD) == high >> (bits - WORD) for low, high in zip(lower, upper, strict=True)):
+        if all(
+            low >> (bits - WORD) == high >> (bits - WORD)
+            for low, high in zip(lower, upper, strict=True)
+        ):
             break
         bits += WORD
     words = np.array([low >> (bits - WORD) for low in lower], dtype=np.uint64)
@@ -82,11 +90,17 @@ def exp_bounds(x: Fraction, bits: int) -> tuple[int, int]:
     if x >= bits:  # exp(-x) < 2^-x
         return 0, 1
     digits = bits // 3 + 20  # log10(2) < 1/3
-    floor = decimal.Context(prec=digits, rounding=decimal.ROUND_FLOOR, Emin=decimal.MIN_EMIN, Emax=decimal.MAX_EMAX)
-    ceiling = decimal.Context(prec=digits, rounding=decimal.ROUND_CEILING, Emin=decimal.MIN_EMIN, Emax=decimal.MAX_EMAX)
+    floor = decimal.Context(
+        prec=digits, rounding=decimal.ROUND_FLOOR, Emin=decimal.MIN_EMIN, Emax=decimal.MAX_EMAX
+    )
+    ceiling = decimal.Context(
+        prec=digits, rounding=decimal.ROUND_CEILING, Emin=decimal.MIN_EMIN, Emax=decimal.MAX_EMAX
+    )
     top, bottom = Decimal(x.numerator), Decimal(x.denominator)
-    # Decimal.exp is correctly rounded to nearest, so the true value lies strictly between its two neighbours
-    # (copy_negate and not unary minus: that one would round to whatever context the calling program has set)
+    # Decimal.exp is correctly rounded to nearest, so the true value lies strictly between its two
+    # neighbours
+    # (copy_negate and not unary minus: that one would round to whatever context the calling program
+    # has set)
     low = floor.next_minus(floor.exp(ceiling.divide(top, bottom).copy_negate()))
     high = ceiling.next_plus(ceiling.exp(floor.divide(top, bottom).copy_negate()))
     return math.floor(Fraction(low) * 2**bits), min(math.ceil(Fraction(high) * 2**bits), 1 << bits)
@@ -103,11 +117,15 @@ def _powers(q: tuple[int, int], entries: int, bits: int) -> Bounds:
 
 def _ratio(lower: list[int], upper: list[int], total: tuple[int, int], bits: int) -> Bounds:
     """Bounds of numerators over a total."""
-    return [max(low, 0) * 2**bits // total[1] for low in lower], [-(-high * 2**bits // total[0]) for high in upper]
+    return [max(low, 0) * 2**bits // total[1] for low in lower], [
+        -(-high * 2**bits // total[0]) for high in upper
+    ]
 
 
 def geometric(rate: Fraction) -> Survival:
-    """P(K > j) = exp(-rate (j + 1)): the failures before a success of probability 1 - exp(-rate)."""
+    """P(K > j) = exp(-rate (j + 1)): the failures before a success of probability 1 -
+    exp(-rate).
+    """
     return lambda entries, bits: _powers(exp_bounds(rate, bits), entries, bits)
 
 
@@ -119,7 +137,10 @@ def truncated_geometric(rate: Fraction, base: int) -> Survival:
         low_end, high_end = lower[-1], upper[-1]
         total = ((1 << bits) - high_end, (1 << bits) - low_end)
         return _ratio(
-            [low - high_end for low in lower[:entries]], [high - low_end for high in upper[:entries]], total, bits
+            [low - high_end for low in lower[:entries]],
+            [high - low_end for high in upper[:entries]],
+            total,
+            bits,
         )
 
     return survival
@@ -136,7 +157,8 @@ def half_gaussian(rate: Fraction) -> Survival:
             low, high = weights[-1]
             weights.append((low * step[0] >> bits, -(-high * step[1] >> bits)))
             step = (step[0] * square[0] >> bits, -(-step[1] * square[1] >> bits))
-        # what follows falls at least by half each time, and starts below one unit: two units bound it
+        # what follows falls at least by half each time, and starts below one unit: two units bound
+        # it
         low_sums, high_sums = [0], [2]
         for low, high in reversed(weights):
             low_sums.append(low_sums[-1] + low)
@@ -151,11 +173,12 @@ def half_gaussian(rate: Fraction) -> Survival:
 
 @functools.lru_cache(maxsize=64)
 def geometric_digits(scale: Fraction) -> tuple[Table, ...]:
-    """Tables whose draws d_0, d_1, ..., d_n make K = d_0 + 4096 d_1 + ... geometric with rate 1 / scale.
+    """Tables whose draws d_0, d_1, ..., d_n make K = d_0 + 4096 d_1 + ... geometric with rate 1 /
+    scale.
 
-    The digits of a geometric variable are independent: P(K = d + 4096 k) factors into exp(-d / scale) times exp(-4096
-    k / scale). The last digit has no limit; its table ends where a draw starts again on top (a geometric variable has
-    no memory).
+    The digits of a geometric variable are independent: P(K = d + 4096 k) factors into exp(-d /
+    scale) times exp(-4096 k / scale). The last digit has no limit; its table ends where a draw
+    starts again on top (a geometric variable has no memory).
     """
     rate, tables = 1 / scale, []
     while 4 / rate > _REACH:
@@ -167,7 +190,9 @@ def geometric_digits(scale: Fraction) -> tuple[Table, ...]:
 
 @functools.lru_cache(maxsize=64)
 def gaussian_cells(variance: Fraction) -> tuple[int, Table]:
-    """The width in bits of a cell, and the table of the cells k with weights exp(-(k width)^2 / (2 variance))."""
+    """The width in bits of a cell, and the table of the cells k with weights exp(-(k width)^2 / (2
+    variance)).
+    """
     width_bits = max(0, (math.isqrt(math.floor(variance)) >> 6).bit_length() - 1)
     rate = Fraction(1 << (2 * width_bits)) / (2 * variance)
     entries = math.isqrt(math.ceil(45 / rate)) + 2  # the last word is then 0: see test_tables
@@ -185,7 +210,9 @@ def coin_words(rate: Fraction) -> np.ndarray:
     words = []
     for i in range(_COIN_BYTES):
         powers = tabulate(geometric(rate * 256**i), 255, finite=True).words
-        words.append(np.concatenate([np.full(1, 2**WORD - 1, np.uint64), powers]))  # d = 0 is skipped by the kernel
+        words.append(
+            np.concatenate([np.full(1, 2**WORD - 1, np.uint64), powers])
+        )  # d = 0 is skipped by the kernel
     return np.concatenate(words)
 
 

@@ -1,4 +1,6 @@
-"""Random 64-bit words from a key: AES-256 in counter mode, and keys from a secret and a path by keyed hash."""
+"""Random 64-bit words from a key: AES-256 in counter mode, and keys from a secret and a path by
+keyed hash.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ _TAG = {str: b"s", int: b"i"}
 
 
 def encode(path: tuple[Part, ...]) -> bytes:
-    """`path` as bytes, one to one: a type, a length and the content of each part, so that ("1",) and (1,) and ("1", "") differ."""
+    """`path` as bytes, one to one: a type, a length and the content of each part, so that ("1",)
+    and (1,) and ("1", "") differ.
+    """
     encoded = b""
     for part in path:
         content = part.encode() if isinstance(part, str) else str(part).encode()
@@ -24,11 +28,15 @@ def encode(path: tuple[Part, ...]) -> bytes:
 
 def key(secret: bytes, encoded: bytes, purpose: bytes) -> bytes:
     """The 32-byte key of one path for one purpose."""
-    return hashlib.blake2b(encoded, key=secret, digest_size=32, person=b"tailrace" + purpose).digest()
+    return hashlib.blake2b(
+        encoded, key=secret, digest_size=32, person=b"tailrace" + purpose
+    ).digest()
 
 
 class Words:
-    """The word sequence of one path; ties read on in sequences of their own, so that no other word shifts."""
+    """The word sequence of one path; ties read on in sequences of their own, so that no other word
+    shifts.
+    """
 
     def __init__(self, secret: bytes, encoded: bytes) -> None:
         self._secret = secret

@@ -1,4 +1,6 @@
-"""The papers' own configurations, by name: built from the same parts, with the corrections that their guarantees need."""
+"""The papers' own configurations, by name: built from the same parts, with the corrections that
+their guarantees need.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,14 @@ from tailrace.papers.privtree_trajectories.lengths import ProbableLengths
 from tailrace.papers.privtree_trajectories.mechanism import PrivTreeTrajectories
 from tailrace.papers.privtree_trajectories.transitions import Transitions
 from tailrace.papers.privtree_trajectories.trips import PrivTreeTrips
-from tailrace.papers.snapshot_policies import DSAT, DSFT, BudgetAbsorption, BudgetDistribution, EveryStep, FixedSampling
+from tailrace.papers.snapshot_policies import (
+    DSAT,
+    DSFT,
+    BudgetAbsorption,
+    BudgetDistribution,
+    EveryStep,
+    FixedSampling,
+)
 from tailrace.papers.snapshot_policies.static import Hierarchy, LaplaceBins
 from tailrace.papers.tabular_steps import TabularSteps
 from tailrace.privacy.guarantee import Neighbours, Replace, Unit, User, Window
@@ -76,8 +85,8 @@ def privstream(
     deletes: bool = True,
     rounding: Literal["up", "unbiased"] = "up",
 ) -> PrivTreeStream:
-    """PrivStream (Kumar, Strohmer, Vershynin), corrected: half of the budget draws the tree, simple counters (counter=None) at its leaves,
-    counts rounded up.
+    """PrivStream (Kumar, Strohmer, Vershynin), corrected: half of the budget draws the tree, simple
+    counters (counter=None) at its leaves, counts rounded up.
 
     >>> from tailrace import Box, Event, PureDP
     >>> square = Box(low=(0, 0), high=(1, 1), columns=("x", "y"))
@@ -110,8 +119,8 @@ def panel_window(
     missing: Missing = Missing.Carry,
     beta: float = 0.05,
 ) -> PanelWindow:
-    """Bun et al., Algorithm 1, with the noise that the relation needs: raw bins at every step, each window padded so that no count is
-    negative with probability 1 - beta (Theorem 3.2).
+    """Bun et al., Algorithm 1, with the noise that the relation needs: raw bins at every step, each
+    window padded so that no count is negative with probability 1 - beta (Theorem 3.2).
 
     >>> from tailrace import ZCDP, AddRemove, Integer, Schema, User
     >>> panel_window(domain=Schema(poor=Integer(0, 1)), unit=User(column="id"), window=3, horizon=12, privacy=ZCDP(rho=0.005),
@@ -148,8 +157,9 @@ def panel_cumulative(
     people: int | None = None,
     missing: Missing = Missing.Carry,
 ) -> PanelCumulative:
-    """Bun et al., Algorithm 2 with tree counters and the split of Corollary B.1, corrected: levels are counted as bit_length(T-b+1),
-    Replace pays for moves, and under AddRemove the number of people is noisy.
+    """Bun et al., Algorithm 2 with tree counters and the split of Corollary B.1, corrected: levels
+    are counted as bit_length(T-b+1), Replace pays for moves, and under AddRemove the number of
+    people is noisy.
 
     >>> from tailrace import ZCDP, Integer, Null, Schema, User
     >>> made = panel_cumulative(domain=Schema(poor=Integer(0, 1)), unit=User(column="id"), horizon=12, privacy=ZCDP(rho=0.005),
@@ -168,7 +178,9 @@ def panel_cumulative(
         counter=BinaryTree(),
     )
     steps = even.horizon
-    levels = [max((steps - b).bit_length(), 1) for b in range(1, steps + 1)]  # ceil(log2(T-b+1)), at least 1
+    levels = [
+        max((steps - b).bit_length(), 1) for b in range(1, steps + 1)
+    ]  # ceil(log2(T-b+1)), at least 1
     return replace(even, shares=tuple(level**3 for level in levels))
 
 
@@ -184,8 +196,12 @@ def dsft(
     histogram: Any = None,
     population: int | None = None,
 ) -> SnapshotHistogram:
-    """DSFT (Li, Xiong, Jiang, Liu), corrected: noise on bins, and a hundredth of the steps released (releases=None)."""
-    policy = DSFT(threshold=threshold, releases=_hundredth(unit, horizon) if releases is None else releases)
+    """DSFT (Li, Xiong, Jiang, Liu), corrected: noise on bins, and a hundredth of the steps released
+    (releases=None).
+    """
+    policy = DSFT(
+        threshold=threshold, releases=_hundredth(unit, horizon) if releases is None else releases
+    )
     return _snapshots(domain, privacy, unit, horizon, policy, histogram, population)
 
 
@@ -202,7 +218,8 @@ def dsat(
     histogram: Any = None,
     population: int | None = None,
 ) -> SnapshotHistogram:
-    """DSAT (Li, Xiong, Jiang, Liu), corrected, with the proportional term alone as in its experiments.
+    """DSAT (Li, Xiong, Jiang, Liu), corrected, with the proportional term alone as in its
+    experiments.
 
     >>> from tailrace import Integer, PureDP
     >>> age = Schema(age=Integer(0, 99))
@@ -216,7 +233,12 @@ def dsat(
 
 @told
 def budget_distribution(
-    *, domain: Schema, privacy: Loss, unit: User | Window, horizon: int | None, histogram: Any = None
+    *,
+    domain: Schema,
+    privacy: Loss,
+    unit: User | Window,
+    horizon: int | None,
+    histogram: Any = None,
 ) -> SnapshotHistogram:
     """BD (Kellaris, Papadopoulos, Xiao, Papadias): noise on bins."""
     return _snapshots(domain, privacy, unit, horizon, BudgetDistribution(), histogram, None)
@@ -224,7 +246,12 @@ def budget_distribution(
 
 @told
 def budget_absorption(
-    *, domain: Schema, privacy: Loss, unit: User | Window, horizon: int | None, histogram: Any = None
+    *,
+    domain: Schema,
+    privacy: Loss,
+    unit: User | Window,
+    horizon: int | None,
+    histogram: Any = None,
 ) -> SnapshotHistogram:
     """BA (Kellaris, Papadopoulos, Xiao, Papadias): noise on bins."""
     return _snapshots(domain, privacy, unit, horizon, BudgetAbsorption(), histogram, None)
@@ -243,8 +270,9 @@ def trajectories(
     weighting: Even | Ends = Even(),  # noqa: B008 - it is frozen
     max_depth: int | None = None,
 ) -> PrivTreeTrajectories:
-    """Kumar's dissertation, Algorithm 21, corrected: PrivTree's cells, transitions along every edge, PrivTree on pairs of ends, and walks
-    between them; `shares` of the budget are epsilon_1, epsilon_2, epsilon_3, and `weighting` is the sensitivity distribution alpha.
+    """Kumar's dissertation, Algorithm 21, corrected: PrivTree's cells, transitions along every
+    edge, PrivTree on pairs of ends, and walks between them; `shares` of the budget are epsilon_1,
+    epsilon_2, epsilon_3, and `weighting` is the sensitivity distribution alpha.
 
     >>> from tailrace import Box, Event, PureDP
     >>> square = Box(low=(0, 0), high=(1, 1), columns=("x", "y"))
@@ -283,8 +311,9 @@ def tabular_stream(
     selection: Number = "1/2",
     deletes: bool = True,
 ) -> TabularSteps:
-    """Kumar's tabular stream, Algorithm 3, corrected: `chosen` (its k) workloads at every step, half of the budget to choose them, simple
-    counters (counter=None), a `total` share for the noisy number of records.
+    """Kumar's tabular stream, Algorithm 3, corrected: `chosen` (its k) workloads at every step,
+    half of the budget to choose them, simple counters (counter=None), a `total` share for the noisy
+    number of records.
 
     >>> from tailrace import Event, Integer, PureDP
     >>> bits = Schema(a=Integer(0, 1), b=Integer(0, 1), c=Integer(0, 1))
@@ -319,7 +348,8 @@ def streaming_mwem(
     total: Number = "1/20",
     selection: Number = "1/2",
 ) -> TabularSteps:
-    """Streaming MWEM, Algorithm 2 of the same paper, corrected: a table for every batch by itself, all added up; nothing is deleted.
+    """Streaming MWEM, Algorithm 2 of the same paper, corrected: a table for every batch by itself,
+    all added up; nothing is deleted.
 
     >>> from tailrace import Event, Integer, PureDP
     >>> bits = Schema(a=Integer(0, 1), b=Integer(0, 1))

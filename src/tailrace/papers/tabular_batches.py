@@ -1,4 +1,6 @@
-"""Tables of single batches, added up: no model holds their sum, but its marginals and rows are known."""
+"""Tables of single batches, added up: no model holds their sum, but its marginals and rows are
+known.
+"""
 
 from __future__ import annotations
 
@@ -41,11 +43,17 @@ class Added:
                 found = self.workload.part(self.sums, j).sum(axis=others)
                 scale = self.total / max(float(found.sum()), 1.0)
                 return scale * found.reshape([self.shape[axis] for axis in clique])
-        raise ConfigError("Batches that are fitted apart know marginals of their workloads only: ask for those.")
+        raise ConfigError(
+            "Batches that are fitted apart know marginals of their workloads only: ask for those."
+        )
 
 
-def appended(codes: Digits, model: Added | None, previous: Table, rng: np.random.Generator) -> Sample:
-    """Rows of the last batch's model after all that were there; where there are too many, some of those leave."""
+def appended(
+    codes: Digits, model: Added | None, previous: Table, rng: np.random.Generator
+) -> Sample:
+    """Rows of the last batch's model after all that were there; where there are too many, some of
+    those leave.
+    """
     many = len(previous.cells)
     wanted = 0 if model is None else round(model.total)
     stayed = np.ones(many, np.bool_)

@@ -1,26 +1,35 @@
-"""A tabular stream step by step: choose a few workloads, count them on, fit a table; or, apart, a new table for every batch.
+"""A tabular stream step by step: choose a few workloads, count them on, fit a table; or, apart, a
+new table for every batch.
 
-At each step the noisy total is counted first. Then, `chosen` times: a workload is chosen whose net counts in this batch are far from
-what the table so far makes them; they are fed to its counters; and the table before moves on to what was measured at this step.
-That is what the counters of the chosen workloads say and, of the steps at which they were not chosen, the tables before; workloads
-of earlier steps are not fitted again: what the table knew of them it keeps. With `apart`, a table of this batch alone begins
-uniform, is fitted to this batch's measurements, and is added to those before.
+At each step the noisy total is counted first. Then, `chosen` times: a workload is chosen whose net
+counts in this batch are far from what the table so far makes them; they are fed to its counters;
+and the table before moves on to what was measured at this step. That is what the counters of the
+chosen workloads say and, of the steps at which they were not chosen, the tables before; workloads
+of earlier steps are not fitted again: what the table knew of them it keeps. With `apart`, a table
+of this batch alone begins uniform, is fitted to this batch's measurements, and is added to those
+before.
 
-Privacy: the declared loss of the declared unit over the horizon, neighbours add/remove. Given all that was released, one event
-changes the total's row, at one step, by one: `total.loss`. It moves the scores of one step, by at most one each: `choice.loss` of
-all its rounds. And it changes one cell of each of the workloads chosen at that step, so one entry of one row of that many
-counters: so many times `counting.loss`. Which rows are fed when depends on what was released, which each of these losses allows
-(selective counting: fix an output, and it fixes which rows are fed; every counter takes inputs that depend on past releases).
-The three losses add up, drawn in turn. A user of m insertions and d deletions loses `loss(m, d)` of each. Tables are functions of
-what was released; their totals are the noisy total; what meets exact counts is rounded to integers first.
-Accuracy: a cell of a workload has the noise of its counter since it was first chosen, and before that what the table says.
-Source: Kumar's tabular stream, Algorithm 3, and, apart, Algorithm 2 (streaming MWEM); dissertation, chapter 4.
-Departs: the exponent of the choice, and its sensitivity, one, from integer scores that are not divided by the number of cells; a
-noisy total instead of the true one; the table begins at the one before, scaled to that total; r keeps what its text says the other
-way round; the last table is released instead of the mean of all rounds', which is no graphical model; no more rounds than workloads.
-Its text leaves open how the table is fitted: a junction tree keeps the potentials of the table before, of which only those of this
-step's workloads change (where it has no room for all, those go that tie their columns least); the measurements of a step are as
-sure as each other, because each adds one step's noise to the table before.
+Privacy: the declared loss of the declared unit over the horizon, neighbours add/remove. Given all
+that was released, one event changes the total's row, at one step, by one: `total.loss`. It moves
+the scores of one step, by at most one each: `choice.loss` of all its rounds. And it changes one
+cell of each of the workloads chosen at that step, so one entry of one row of that many counters: so
+many times `counting.loss`. Which rows are fed when depends on what was released, which each of
+these losses allows (selective counting: fix an output, and it fixes which rows are fed; every
+counter takes inputs that depend on past releases). The three losses add up, drawn in turn. A user
+of m insertions and d deletions loses `loss(m, d)` of each. Tables are functions of what was
+released; their totals are the noisy total; what meets exact counts is rounded to integers first.
+Accuracy: a cell of a workload has the noise of its counter since it was first chosen, and before
+that what the table says.
+Source: Kumar's tabular stream, Algorithm 3, and, apart, Algorithm 2 (streaming MWEM); dissertation,
+chapter 4.
+Departs: the exponent of the choice, and its sensitivity, one, from integer scores that are not
+divided by the number of cells; a noisy total instead of the true one; the table begins at the one
+before, scaled to that total; r keeps what its text says the other way round; the last table is
+released instead of the mean of all rounds', which is no graphical model; no more rounds than
+workloads. Its text leaves open how the table is fitted: a junction tree keeps the potentials of the
+table before, of which only those of this step's workloads change (where it has no room for all,
+those go that tie their columns least); the measurements of a step are as sure as each other,
+because each adds one step's noise to the table before.
 """
 
 from __future__ import annotations
@@ -70,7 +79,9 @@ class Released:
     total: np.ndarray  # () the noisy number of records
     fed: np.ndarray  # (workloads,) how often each was chosen
     counted: np.ndarray  # (cells,) what the counters say
-    shown: np.ndarray  # (cells,) what the table says; of the workloads chosen last, what it was fitted to
+    shown: (
+        np.ndarray
+    )  # (cells,) what the table says; of the workloads chosen last, what it was fitted to
     held: np.ndarray  # () records of the model
     structure: np.ndarray  # of the model: of the whole table, or, apart, of the last batch
     values: np.ndarray
@@ -89,7 +100,8 @@ class Held:
 class TabularSteps:
     """Marginals of a table with columns `domain`, of which `chosen` are measured at every step.
 
-    `total` is the share of the budget for the number of records, `selection` the share of the rest that chooses.
+    `total` is the share of the budget for the number of records, `selection` the share of the rest
+    that chooses.
 
     >>> from tailrace import Categorical, Event, Integer, PureDP, Schema
     >>> ward = Schema(sex=Categorical(["f", "m"]), age=Integer(0, 9), ill=Categorical([False, True]))
@@ -159,7 +171,12 @@ class TabularSteps:
     @functools.cached_property
     def totals(self) -> Any:
         """The counter of insertions less deletions."""
-        return allot(None, privacy=self._budget(Fraction(self.total)), horizon=self.horizon, events=self._events)
+        return allot(
+            None,
+            privacy=self._budget(Fraction(self.total)),
+            horizon=self.horizon,
+            events=self._events,
+        )
 
     @functools.cached_property
     def choice(self) -> Choice | None:
@@ -172,7 +189,9 @@ class TabularSteps:
     @functools.cached_property
     def counting(self) -> Any:
         """The counter of a workload's cell, with its budget per event."""
-        share = (1 - Fraction(self.total)) * (1 if self.choice is None else 1 - Fraction(self.selection))
+        share = (1 - Fraction(self.total)) * (
+            1 if self.choice is None else 1 - Fraction(self.selection)
+        )
         budget = self._budget(share / self._chosen)
         return allot(self.counter, privacy=budget, horizon=self.horizon, events=self._events)
 
@@ -182,7 +201,9 @@ class TabularSteps:
 
     def _loss(self, inserted: int, deleted: int) -> Loss:
         """What the three kinds of draws prove together, in the form that was asked for."""
-        loss = self.totals.loss(inserted, deleted) & part(drawable(self.counting.loss(inserted, deleted)), self._chosen)
+        loss = self.totals.loss(inserted, deleted) & part(
+            drawable(self.counting.loss(inserted, deleted)), self._chosen
+        )
         if self.choice is not None:
             loss = loss & self.choice.loss(inserted, deleted)
         return restate(loss, self.privacy)
@@ -224,7 +245,9 @@ class TabularSteps:
                 far = scores(self.marginals, net, says - begun, self._noise_size)
                 j = left[self.choice.draw(far[left], noise.at("choice", turn))]
             where = np.arange(self.marginals.offsets[j], self.marginals.offsets[j + 1])
-            cells, estimates = self.counting.step(cells, net[where], noise.at("cells", turn), rows=where)
+            cells, estimates = self.counting.step(
+                cells, net[where], noise.at("cells", turn), rows=where
+            )
             targets[where] = known[where] + (estimates - counted[where])
             counted[where], fed[j] = estimates, fed[j] + 1
             chosen.append(j)
@@ -247,7 +270,9 @@ class TabularSteps:
         return Step(State(public, Held(total_state, cells)))
 
     def _fitted(self, targets: np.ndarray, chosen: list[int], total: float, start: Any) -> Any:
-        """This step's measurements alone, fitted from the table before: that one keeps what it knew."""
+        """This step's measurements alone, fitted from the table before: that one keeps what it
+        knew.
+        """
         cliques, variance = self.marginals.cliques, float(self.counting.variance(1))
         held = within(self.fit, self.marginals, chosen)
         found = [Measured(cliques[j], self.marginals.part(targets, j), variance) for j in held]
@@ -258,7 +283,9 @@ class TabularSteps:
         if not step:
             return None
         variance = np.where(public.fed > 0, self.counting.variance(public.fed), np.inf)
-        total = Estimate(max(float(public.total), 0.0), math.sqrt(float(self.totals.variance(step))))
+        total = Estimate(
+            max(float(public.total), 0.0), math.sqrt(float(self.totals.variance(step)))
+        )
         model = self._model(public)
         if self.apart:
             model = Added(self.marginals, public.shown, model, total.value)
@@ -266,7 +293,9 @@ class TabularSteps:
         return TabularView(self.domain, model, self.marginals, variance, 1.0, total, none)
 
     def _model(self, public: Released) -> Any:
-        return self.fit.unpack(self.domain.shape, public.structure, public.values, float(public.held))
+        return self.fit.unpack(
+            self.domain.shape, public.structure, public.values, float(public.held)
+        )
 
     def sample(self, view: TabularView | None, previous: Table, rng: np.random.Generator) -> Sample:
         model = None if view is None else view.model
@@ -276,4 +305,6 @@ class TabularSteps:
     def _noise_size(self) -> float:
         """The mean size of one cell's noise, taken as that of one draw."""
         variance = float(self.counting.variance(1))
-        return math.sqrt(variance / 2 if isinstance(self.counting.privacy, PureDP) else 2 * variance / math.pi)
+        return math.sqrt(
+            variance / 2 if isinstance(self.counting.privacy, PureDP) else 2 * variance / math.pi
+        )

@@ -3,12 +3,12 @@
 Mechanisms ask here for every part of their budget; counters and atoms turn a part into a scale.
 
 1. A loss that noise is drawn for is pure (epsilon, Laplace noise) or zCDP (rho, Gaussian noise).
-2. Losses of draws on the same unit add up, each kind in its own number: epsilon + epsilon, rho + rho.
-   So parts whose shares sum to one have the whole loss together.
+2. Losses of draws on the same unit add up, each kind in its own number: epsilon + epsilon, rho +
+   rho. So parts whose shares sum to one have the whole loss together.
 3. A unit of m insertions and d deletions loses (m + d) epsilon, or (m^2 + d^2) rho, of one event's
    loss (proof: `noise/atoms.py`). So an event may lose the unit's budget divided by that.
-4. An (epsilon, delta) budget is met by any epsilon-DP mechanism, and by rho-zCDP for the largest rho
-   whose conversion at delta gives epsilon. Which one is drawn depends on public numbers only.
+4. An (epsilon, delta) budget is met by any epsilon-DP mechanism, and by rho-zCDP for the largest
+   rho whose conversion at delta gives epsilon. Which one is drawn depends on public numbers only.
 """
 
 from __future__ import annotations
@@ -85,7 +85,9 @@ def split(privacy: Loss, shares: Mapping[str, int]) -> dict[str, Drawn]:
 
 
 def restate(loss: Loss, privacy: Loss) -> Loss:
-    """A proved loss in the form of the declared one: zCDP as (epsilon, delta) where delta was given."""
+    """A proved loss in the form of the declared one: zCDP as (epsilon, delta) where delta was
+    given.
+    """
     if isinstance(privacy, ApproxDP) and isinstance(loss, ZCDP):
         return loss.as_approx(delta=privacy.delta)
     return loss

@@ -1,7 +1,7 @@
 """What is promised, to whom, over how long: a `Guarantee`, printed as one sentence.
 
-The sentence is made from the loss that the noise proves, never from a wish: mechanisms build their guarantee from
-`counter.loss(...)`, and nobody adds up budgets by hand.
+The sentence is made from the loss that the noise proves, never from a wish: mechanisms build their
+guarantee from `counter.loss(...)`, and nobody adds up budgets by hand.
 """
 
 from __future__ import annotations
@@ -48,8 +48,9 @@ class Event:
 @told
 @dataclass(frozen=True, kw_only=True)
 class User:
-    """One person, found by `column`: at most `events` insertions over the horizon (each deleted at most once), or at
-    most `records` live at once; neither: the person's whole history, as in a panel.
+    """One person, found by `column`: at most `events` insertions over the horizon (each deleted at
+    most once), or at most `records` live at once; neither: the person's whole history, as in a
+    panel.
 
     >>> User(column="id", events=3)
     User(column='id', events=3, records=None)
@@ -63,7 +64,8 @@ class User:
         _column(self.column)
         if self.events is not None and self.records is not None:
             raise ConfigError(
-                "User takes events= or records=, not both: a bound over the horizon, or a bound at any one time."
+                "User takes events= or records=, not both: a bound over the horizon, or a bound at "
+                "any one time."
             )
         for name in ("events", "records"):
             if getattr(self, name) is not None:
@@ -82,7 +84,9 @@ class User:
 @told
 @dataclass(frozen=True, kw_only=True)
 class Window:
-    """One person, found by `column`, inside any `steps` consecutive steps (w-event privacy), with at most `records` live at once."""
+    """One person, found by `column`, inside any `steps` consecutive steps (w-event privacy), with
+    at most `records` live at once.
+    """
 
     steps: int
     column: str
@@ -107,10 +111,11 @@ Unit = Event | User | Window
 class Guarantee:
     """The promise of a whole stream.
 
-    `deletes` says whether records can be deleted; where not, a record's whole life is one event. `life` is the proved loss
-    of a record that is inserted and later deleted, where it is less than two events' (`Event` only); `retention` says that
-    records leave by a public rule after so many steps, so that a whole life costs one event. `record` names what an event
-    is where it is more than a row ("trajectory").
+    `deletes` says whether records can be deleted; where not, a record's whole life is one event.
+    `life` is the proved loss of a record that is inserted and later deleted, where it is less than
+    two events' (`Event` only); `retention` says that records leave by a public rule after so many
+    steps, so that a whole life costs one event. `record` names what an event is where it is more
+    than a row ("trajectory").
 
     >>> print(Guarantee(PureDP(epsilon=1), User(column="id", events=1), AddRemove, 12).short)
     epsilon = 1 for one person (column 'id') over 12 steps
@@ -128,17 +133,26 @@ class Guarantee:
 
     def __post_init__(self) -> None:
         if not isinstance(self.loss, Loss):
-            raise ConfigError("loss must be PureDP(epsilon=...), ZCDP(rho=...) or ApproxDP(epsilon=..., delta=...).")
+            raise ConfigError(
+                "loss must be PureDP(epsilon=...), ZCDP(rho=...) or ApproxDP(epsilon=..., "
+                "delta=...)."
+            )
         if not isinstance(self.unit, Unit):
-            raise ConfigError("unit must be Event(), User(column=...) or Window(steps=..., column=..., records=...).")
+            raise ConfigError(
+                "unit must be Event(), User(column=...) or Window(steps=..., column=..., "
+                "records=...)."
+            )
         if not isinstance(self.neighbours, Neighbours):
             raise ConfigError("neighbours must be AddRemove, Replace or Null.")
         for name in ("horizon", "retention"):
             if getattr(self, name) is not None:
                 whole(name, getattr(self, name))
-        if not isinstance(self.unit, Event) and (self.life is not None or self.retention is not None):
+        if not isinstance(self.unit, Event) and (
+            self.life is not None or self.retention is not None
+        ):
             raise ConfigError(
-                "life and retention belong to the unit Event(); another unit already covers whole records."
+                "life and retention belong to the unit Event(); another unit already covers whole "
+                "records."
             )
         if isinstance(self.unit, Event) and self.neighbours is not AddRemove:
             raise ConfigError("An Event() is there or not: its neighbours are AddRemove.")
@@ -147,7 +161,8 @@ class Guarantee:
         whole_life = self.retention is not None or not self.deletes
         if self.life is not None and (not isinstance(self.life, Loss) or whole_life):
             raise ConfigError(
-                "life is a loss, and is given where records are deleted: with a retention, or without deletes, a life "
+                "life is a loss, and is given where records are deleted: with a retention, or "
+                "without deletes, a life "
                 "costs one event."
             )
 
@@ -155,7 +170,8 @@ class Guarantee:
         """The loss of one record's insertion and deletion together; for the unit Event()."""
         if not isinstance(self.unit, Event):
             raise ConfigError(
-                "A record's life is asked of an Event() guarantee; this unit already covers whole records."
+                "A record's life is asked of an Event() guarantee; this unit already covers whole "
+                "records."
             )
         if self.retention is not None or not self.deletes:
             return self.loss
@@ -169,15 +185,32 @@ class Guarantee:
         """Both together: the same unit and neighbours, or an error."""
         if not isinstance(other, Guarantee):
             raise ConfigError("A guarantee composes with a guarantee.")
-        if (self.unit, self.neighbours, self.record) != (other.unit, other.neighbours, other.record):
+        if (self.unit, self.neighbours, self.record) != (
+            other.unit,
+            other.neighbours,
+            other.record,
+        ):
             raise ConfigError(
-                "Two guarantees compose only for the same unit and the same neighbours; state both for one unit first."
+                "Two guarantees compose only for the same unit and the same neighbours; state both "
+                "for one unit first."
             )
-        horizon = None if self.horizon is None or other.horizon is None else max(self.horizon, other.horizon)
+        horizon = (
+            None
+            if self.horizon is None or other.horizon is None
+            else max(self.horizon, other.horizon)
+        )
         notes = tuple(dict.fromkeys((*self.notes, *other.notes)))
         deletes = self.deletes or other.deletes
         loss = self.loss & other.loss
-        both = Guarantee(loss, self.unit, self.neighbours, horizon, notes=notes, record=self.record, deletes=deletes)
+        both = Guarantee(
+            loss,
+            self.unit,
+            self.neighbours,
+            horizon,
+            notes=notes,
+            record=self.record,
+            deletes=deletes,
+        )
         if not isinstance(self.unit, Event):
             return both
         if self.retention is not None and self.retention == other.retention:
@@ -191,7 +224,9 @@ class Guarantee:
     @classmethod
     def from_dict(cls, plain: dict[str, Any]) -> Guarantee:
         """The guarantee that `to_dict` wrote."""
-        if "deletes" not in plain and plain.get("life") == plain.get("loss"):  # how version 0.1 said it
+        if "deletes" not in plain and plain.get("life") == plain.get(
+            "loss"
+        ):  # how version 0.1 said it
             plain = {**plain, "life": None, "deletes": False}
         return cls(**{name: from_plain(part, KINDS) for name, part in plain.items()})
 
@@ -208,7 +243,8 @@ class Guarantee:
         whole = isinstance(self.unit, Event) and self.record != _ROW
         unit = f"any one {self.record}" if whole else self.unit.words(deletes=self.deletes)
         return (
-            f"Whoever sees everything published over {_span(self.horizon)}, whatever else they know, can hardly tell "
+            f"Whoever sees everything published over {_span(self.horizon)}, whatever else they "
+            f"know, can hardly tell "
             f"{self.neighbours.value.format(unit=unit)}: {_bound(self.loss)}{self._records()}"
             f"{''.join(f'; {note}' for note in self.notes)}."
         )
@@ -219,9 +255,9 @@ class Guarantee:
             return ""
         try:
             life = self.of_life()
-        except (
-            ConfigError
-        ):  # an (epsilon, delta) that came from nowhere covers no second event when its delta would reach 1
+        # an (epsilon, delta) that came from nowhere covers no second event when its delta would
+        # reach 1
+        except ConfigError:
             return "; nothing is promised for a record that is inserted and later deleted"
         if self.record != _ROW:
             many = _plural(2, self.record).removeprefix("2 ")
@@ -253,7 +289,10 @@ class Promising(Protocol):
 def check_privacy(privacy: Any) -> None:
     """Refuse what is no loss."""
     if not isinstance(privacy, Loss):
-        raise ConfigError("privacy must be PureDP(epsilon=...), ZCDP(rho=...) or ApproxDP(epsilon=..., delta=...).")
+        raise ConfigError(
+            "privacy must be PureDP(epsilon=...), ZCDP(rho=...) or ApproxDP(epsilon=..., "
+            "delta=...)."
+        )
 
 
 def check_events(mechanism: Promising) -> None:
@@ -262,7 +301,8 @@ def check_events(mechanism: Promising) -> None:
     unit = mechanism.unit
     if not isinstance(unit, Event) and not (isinstance(unit, User) and unit.events is not None):
         raise ConfigError(
-            f"unit is not bounded: {type(mechanism).__name__} protects Event() or User(column=..., events=m), since without a "
+            f"unit is not bounded: {type(mechanism).__name__} protects Event() or User(column=..., "
+            f"events=m), since without a "
             "bound on the events of a person its loss over the horizon has none."
         )
     if not isinstance(mechanism.deletes, bool):
@@ -300,11 +340,11 @@ def _bound(loss: Loss) -> str:
     if isinstance(loss, PureDP):
         epsilon = loss.epsilon
         factor = (
-            number_text(Fraction(math.exp(epsilon) * (1 + 1e-9)), 3) if epsilon < 30 else f"e^{number_text(epsilon, 6)}"
+            number_text(Fraction(math.exp(epsilon) * (1 + 1e-9)), 3)
+            if epsilon < 30
+            else f"e^{number_text(epsilon, 6)}"
         )
-        return (
-            f"it makes no outcome more than {factor} times as likely or as unlikely (pure differential privacy, {loss})"
-        )
+        return f"it makes no outcome more than {factor} times as likely or as unlikely (pure differential privacy, {loss})"
     if isinstance(loss, ZCDP):
         also = f"which at delta = {number_text(_ILLUSTRATION, 6)} is epsilon = {_epsilon(loss)}"
         return f"it changes the probabilities of the outcomes little (zero-concentrated differential privacy, {loss}, {also})"
@@ -320,7 +360,9 @@ def _person(life: Loss) -> str:
         ten = life.group(10)
         return f"the epsilon of rho = {_times(life.rho)}m^2 at the same delta (epsilon = {number_text(ten.epsilon, 3)} for m = 10)"
     epsilon = _times(life.epsilon)
-    return f"epsilon = {epsilon}m with delta = m e^({epsilon}(m-1)) times {number_text(life.delta, 3)}"
+    return (
+        f"epsilon = {epsilon}m with delta = m e^({epsilon}(m-1)) times {number_text(life.delta, 3)}"
+    )
 
 
 def _epsilon(loss: ZCDP) -> str:
@@ -342,4 +384,6 @@ def _plural(count: int, noun: str) -> str:
 
 def _column(value: str) -> None:
     if not isinstance(value, str) or not value:
-        raise ConfigError("column must name the column that holds the person's id, for example column='id'.")
+        raise ConfigError(
+            "column must name the column that holds the person's id, for example column='id'."
+        )

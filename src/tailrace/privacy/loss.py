@@ -1,8 +1,8 @@
 """Privacy losses as exact numbers, and the conversions between them.
 
-A loss is what one protected unit may lose over a whole stream. Parameters are fractions: a decimal is read as it is
-written (`epsilon=0.1` is 1/10, not the nearest double). Whatever is derived is rounded against us: a loss up, a
-budget down.
+A loss is what one protected unit may lose over a whole stream. Parameters are fractions: a decimal
+is read as it is written (`epsilon=0.1` is 1/10, not the nearest double). Whatever is derived is
+rounded against us: a loss up, a budget down.
 
 | from                | to                  | how                                                            |
 |---------------------|---------------------|----------------------------------------------------------------|
@@ -15,8 +15,9 @@ The form, for any order alpha > 1 (Canonne-Kamath-Steinke 2020, Proposition 12):
 
     epsilon = alpha rho + ln((alpha - 1) / alpha) - (ln delta + ln alpha) / (alpha - 1)
 
-Each alpha alone gives a valid bound, so the search for the best one may use floats; the bound at the chosen alpha is
-evaluated in 50-digit decimals and rounded outward, so what is returned is proved, not approximated.
+Each alpha alone gives a valid bound, so the search for the best one may use floats; the bound at
+the chosen alpha is evaluated in 50-digit decimals and rounded outward, so what is returned is
+proved, not approximated.
 """
 
 from __future__ import annotations
@@ -50,7 +51,8 @@ def exact(name: str, value: Number, *, below: int | None = None) -> Fraction:
     """
     limit = "above 0" if below is None else f"above 0 and below {below}"
     wanted = ConfigError(
-        f"{name} must be a finite number {limit}, for example {name}=0.5 (at most 1e30, at least 1e-30)."
+        f"{name} must be a finite number {limit}, for example {name}=0.5 (at most 1e30, at least "
+        f"1e-30)."
     )
     if isinstance(value, Fraction):
         number = value
@@ -70,7 +72,9 @@ def exact(name: str, value: Number, *, below: int | None = None) -> Fraction:
 
 
 def number_text(value: Fraction, digits: int | None = None) -> str:
-    """`value` as a decimal, rounded up to `digits` significant digits (None: exactly, as p/q where the decimals do not end)."""
+    """`value` as a decimal, rounded up to `digits` significant digits (None: exactly, as p/q where
+    the decimals do not end).
+    """
     if digits is None:
         twos_and_fives = value.denominator
         for prime in (2, 5):
@@ -84,7 +88,9 @@ def number_text(value: Fraction, digits: int | None = None) -> str:
 
 
 def _readable(value: Decimal) -> str:
-    """`value` in full, or with an exponent where that is shorter; exactly, whatever context the calling program has set."""
+    """`value` in full, or with an exponent where that is shorter; exactly, whatever context the
+    calling program has set.
+    """
     plain = value.normalize(_PRECISE)
     return f"{plain:f}" if -5 <= plain.adjusted() < 15 else f"{plain:e}"
 
@@ -124,7 +130,8 @@ class PureDP:
     def zcdp_within(self) -> ZCDP:
         """Refused: no zCDP loss implies a pure one."""
         raise ConfigError(
-            "Gaussian noise cannot give PureDP: use privacy=ZCDP(rho=...) or ApproxDP(epsilon=..., delta=...), "
+            "Gaussian noise cannot give PureDP: use privacy=ZCDP(rho=...) or ApproxDP(epsilon=..., "
+            "delta=...), "
             "or a counter that takes Laplace noise."
         )
 
@@ -142,7 +149,8 @@ class PureDP:
 @told
 @dataclass(frozen=True, kw_only=True)
 class ZCDP:
-    """Zero-concentrated differential privacy: every Renyi divergence of order alpha is at most alpha rho.
+    """Zero-concentrated differential privacy: every Renyi divergence of order alpha is at most
+    alpha rho.
 
     >>> print(ZCDP(rho=0.5).as_approx(delta=1e-6))
     epsilon = 5.22154, delta = 1e-6
@@ -167,11 +175,16 @@ class ZCDP:
         """The (epsilon, delta) loss that this loss implies, at the best order."""
         small = exact("delta", delta, below=1)
         rho, log_delta = float(self.rho), _log(small)
-        order = _best_order(lambda a: a * rho + math.log1p(-1 / a) - (log_delta + math.log(a)) / (a - 1))
+        order = _best_order(
+            lambda a: a * rho + math.log1p(-1 / a) - (log_delta + math.log(a)) / (a - 1)
+        )
         alpha, log_ratio, rest = _order_terms(order, small)
         bound = _PRECISE.subtract(_PRECISE.fma(alpha, _decimal(self.rho), log_ratio), rest)
-        # at a generous delta the bound can fall below zero, where (0, delta) would hold: any positive epsilon is then an upper bound
-        return ApproxDP(epsilon=max(_outward(bound, up=True), Fraction(1, 10**30)), delta=small, rho=self.rho)
+        # at a generous delta the bound can fall below zero, where (0, delta) would hold: any
+        # positive epsilon is then an upper bound
+        return ApproxDP(
+            epsilon=max(_outward(bound, up=True), Fraction(1, 10**30)), delta=small, rho=self.rho
+        )
 
     def pure_within(self) -> PureDP:
         """The largest pure loss within this one: epsilon = sqrt(2 rho), rounded down."""
@@ -197,8 +210,8 @@ class ZCDP:
 class ApproxDP:
     """(epsilon, delta)-differential privacy.
 
-    `rho` is set by `ZCDP.as_approx`, never by hand, and remembers what was proved: groups and compositions then go through it, which
-    is tighter.
+    `rho` is set by `ZCDP.as_approx`, never by hand, and remembers what was proved: groups and
+    compositions then go through it, which is tighter.
 
     >>> ApproxDP(epsilon=1, delta=1e-6).zcdp_within()
     ZCDP(rho='0.0243559703595')
@@ -223,12 +236,18 @@ class ApproxDP:
     def as_zcdp(self) -> ZCDP:
         """The zCDP loss that this loss was converted from; refused where it was not."""
         if self.rho is None:
-            raise ConfigError("An (epsilon, delta) loss implies no zCDP loss unless it was converted from one.")
+            raise ConfigError(
+                "An (epsilon, delta) loss implies no zCDP loss unless it was converted from one."
+            )
         return ZCDP(rho=self.rho)
 
     def as_approx(self, *, delta: Number) -> ApproxDP:
         """The same promise at another delta, through rho; refused where there is none."""
-        return self if exact("delta", delta, below=1) == self.delta else self.as_zcdp().as_approx(delta=delta)
+        return (
+            self
+            if exact("delta", delta, below=1) == self.delta
+            else self.as_zcdp().as_approx(delta=delta)
+        )
 
     def pure_within(self) -> PureDP:
         """The largest pure loss within this one: epsilon itself."""
@@ -239,14 +258,22 @@ class ApproxDP:
         return _largest_zcdp(self)
 
     def group(self, m: int) -> ApproxDP:
-        """The loss of m events together: that of m^2 rho at the same delta, or (m epsilon, m e^((m-1) epsilon) delta)."""
+        """The loss of m events together: that of m^2 rho at the same delta, or (m epsilon, m
+        e^((m-1) epsilon) delta).
+        """
         whole("m", m)
         if self.rho is not None:
             return self.as_zcdp().group(m).as_approx(delta=self.delta)
-        growth = _PRECISE.multiply(_PRECISE.exp(_decimal((m - 1) * self.epsilon)), _decimal(m * self.delta))
+        growth = _PRECISE.multiply(
+            _PRECISE.exp(_decimal((m - 1) * self.epsilon)), _decimal(m * self.delta)
+        )
         if m > 1 and growth >= 1:
-            raise ConfigError(f"A group of {m} gets no (epsilon, delta) protection: its delta would reach 1.")
-        return ApproxDP(epsilon=m * self.epsilon, delta=_outward(growth, up=True) if m > 1 else self.delta)
+            raise ConfigError(
+                f"A group of {m} gets no (epsilon, delta) protection: its delta would reach 1."
+            )
+        return ApproxDP(
+            epsilon=m * self.epsilon, delta=_outward(growth, up=True) if m > 1 else self.delta
+        )
 
     def __and__(self, other: Loss) -> Loss:
         _loss(other)
@@ -267,11 +294,17 @@ Loss = PureDP | ZCDP | ApproxDP
 @functools.lru_cache(maxsize=256)
 def _largest_zcdp(budget: ApproxDP) -> ZCDP:
     epsilon, log_delta = float(budget.epsilon), _log(budget.delta)
-    order = _best_order(lambda a: -(epsilon - math.log1p(-1 / a) + (log_delta + math.log(a)) / (a - 1)) / a)
+    order = _best_order(
+        lambda a: -(epsilon - math.log1p(-1 / a) + (log_delta + math.log(a)) / (a - 1)) / a
+    )
     alpha, log_ratio, rest = _order_terms(order, budget.delta)
-    rho = _PRECISE.divide(_PRECISE.add(_PRECISE.subtract(_decimal(budget.epsilon), log_ratio), rest), alpha)
+    rho = _PRECISE.divide(
+        _PRECISE.add(_PRECISE.subtract(_decimal(budget.epsilon), log_ratio), rest), alpha
+    )
     within = ZCDP(rho=_outward(rho, up=False))
-    while within.as_approx(delta=budget.delta).epsilon > budget.epsilon:  # only where rounding left no room at all
+    while (
+        within.as_approx(delta=budget.delta).epsilon > budget.epsilon
+    ):  # only where rounding left no room at all
         within = ZCDP(rho=within.rho * Fraction(10**12 - 1, 10**12))
     return within
 
@@ -279,13 +312,20 @@ def _largest_zcdp(budget: ApproxDP) -> ZCDP:
 def _loss(other: object) -> None:
     if not isinstance(other, Loss):
         raise ConfigError(
-            "A loss composes with a loss: PureDP(epsilon=...), ZCDP(rho=...) or ApproxDP(epsilon=..., delta=...)."
+            "A loss composes with a loss: PureDP(epsilon=...), ZCDP(rho=...) or "
+            "ApproxDP(epsilon=..., delta=...)."
         )
 
 
 def whole(name: str, value: int, *, least: int = 1) -> int:
-    """`value` as an int, if it is a whole number of at least 1 (and below 2^62, so that no clock overflows)."""
-    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or not least <= value < 1 << 62:
+    """`value` as an int, if it is a whole number of at least 1 (and below 2^62, so that no clock
+    overflows).
+    """
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, numbers.Integral)
+        or not least <= value < 1 << 62
+    ):
         raise ConfigError(f"{name} must be a whole number of at least {least}.")
     return int(value)
 
@@ -306,10 +346,14 @@ def _log(value: Fraction) -> float:
 
 
 def _outward(value: Decimal, *, up: bool) -> Fraction:
-    """`value` to so many digits, a loss up or a budget down; the 1e-40 covers the rounding of the 50-digit steps before."""
+    """`value` to so many digits, a loss up or a budget down; the 1e-40 covers the rounding of the
+    50-digit steps before.
+    """
     slack = _PRECISE.multiply(Decimal("1e-40"), max(abs(value), Decimal(1)))
     guarded = _PRECISE.add(value, slack) if up else _PRECISE.subtract(value, slack)
-    digits, rounding = (_LOSS_DIGITS, decimal.ROUND_CEILING) if up else (_BUDGET_DIGITS, decimal.ROUND_FLOOR)
+    digits, rounding = (
+        (_LOSS_DIGITS, decimal.ROUND_CEILING) if up else (_BUDGET_DIGITS, decimal.ROUND_FLOOR)
+    )
     return Fraction(decimal.Context(prec=digits, rounding=rounding).plus(guarded))
 
 
@@ -324,7 +368,9 @@ def _order_terms(order: float, delta: Fraction) -> tuple[Decimal, Decimal, Decim
 
 
 def _best_order(cost: Callable[[float], float]) -> float:
-    """The order alpha > 1 of least `cost`: a scan of ln(alpha - 1), then golden section around its best point."""
+    """The order alpha > 1 of least `cost`: a scan of ln(alpha - 1), then golden section around its
+    best point.
+    """
     grid = [-20 + 0.25 * i for i in range(241)]
     best = min(range(len(grid)), key=lambda i: cost(1 + math.exp(grid[i])))
     low, high = grid[max(best - 1, 0)], grid[min(best + 1, len(grid) - 1)]

@@ -82,10 +82,13 @@ def line_chart(lines: Sequence[Line], *, title: str, x_label: str, y_label: str)
                 parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="2.2" fill="currentColor"/>')
         parts.append("</g>")
     ends = [plot.y(float(np.nan_to_num(line.y[-1]))) for line in lines]
-    for (line, colour), y in zip(drawn, _apart(ends, gap=19, low=_TOP, high=plot.bottom), strict=False):
+    for (line, colour), y in zip(
+        drawn, _apart(ends, gap=19, low=_TOP, high=plot.bottom), strict=False
+    ):
         name = escape(_short(line.name))
         parts.append(
-            f'{_group(colour)}<text x="{plot.right + 8:.0f}" y="{y + 4:.1f}" fill="currentColor">{name}</text></g>'
+            f'{_group(colour)}<text x="{plot.right + 8:.0f}" y="{y + 4:.1f}" '
+            f'fill="currentColor">{name}</text></g>'
         )
     return "\n".join([*parts, "</svg>"])
 
@@ -99,7 +102,8 @@ def heat_map(rows: Sequence[str], steps: np.ndarray, values: np.ndarray, *, titl
     for row, name in enumerate(rows):
         y = _TOP + height * row
         parts.append(
-            f'<text x="{left - 8:.0f}" y="{y + 16}" text-anchor="end">{escape(_short(name))}</text>{_group(0)}'
+            f'<text x="{left - 8:.0f}" y="{y + 16}" '
+            f'text-anchor="end">{escape(_short(name))}</text>{_group(0)}'
         )
         # Equal neighbours are one rectangle: a histogram stands until it is measured again.
         for value, run in itertools.groupby(range(len(steps)), key=values[row].__getitem__):
@@ -113,7 +117,9 @@ def heat_map(rows: Sequence[str], steps: np.ndarray, values: np.ndarray, *, titl
         parts.append("</g>")
     for column in _some(np.arange(len(steps)), 6):
         x = left + width * (column + 0.5)
-        parts.append(f'<text x="{x:.1f}" y="{bottom + 18}" text-anchor="middle">{steps[column]:,}</text>')
+        parts.append(
+            f'<text x="{x:.1f}" y="{bottom + 18}" text-anchor="middle">{steps[column]:,}</text>'
+        )
     middle = (left + WIDTH) / 2
     parts.append(f'<text x="{middle:.0f}" y="{bottom + 38}" text-anchor="middle">step</text>')
     return "\n".join([*parts, "</svg>"])
@@ -126,7 +132,8 @@ def bar(value: float, error: float, high: float) -> str:
         for parts in ([value], [value - 2 * error, value + 2 * error])
     )
     whisker = (
-        f'<path class="whisker" d="M{ends[0]:.1f} 5H{ends[1]:.1f}" stroke="#333" stroke-width="1.4"/>'
+        f'<path class="whisker" d="M{ends[0]:.1f} 5H{ends[1]:.1f}" stroke="#333" '
+        f'stroke-width="1.4"/>'
         if math.isfinite(error)
         else ""
     )
@@ -148,7 +155,10 @@ def density_chart(spreads: Sequence[Spread], *, title: str, y_label: str) -> str
     for place, spread in enumerate(spreads):
         start, end = plot.x(place), plot.x(place + 1)
         middle, y = (start + end) / 2, plot.y(spread.truth)
-        parts.append(f'<text x="{middle:.1f}" y="{plot.bottom + 20}" text-anchor="middle">{escape(spread.name)}</text>')
+        parts.append(
+            f'<text x="{middle:.1f}" y="{plot.bottom + 20}" '
+            f'text-anchor="middle">{escape(spread.name)}</text>'
+        )
         lane = (end - start) * 0.9 / len(methods)
         peak = max(float(dense.max()) for _, dense in shapes[place].values())
         for number, method in enumerate(methods[: len(COLOURS)]):
@@ -203,10 +213,14 @@ class _Plot:
         return 28 + _LETTER * max(len(_number(tick)) for tick in _ticks(self.y_low, self.y_high))
 
     def x(self, value: float) -> float:
-        return self.left + (self.right - self.left) * (value - self.x_low) / (self.x_high - self.x_low)
+        return self.left + (self.right - self.left) * (value - self.x_low) / (
+            self.x_high - self.x_low
+        )
 
     def y(self, value: float) -> float:
-        return self.bottom - (self.bottom - self.top) * (value - self.y_low) / (self.y_high - self.y_low)
+        return self.bottom - (self.bottom - self.top) * (value - self.y_low) / (
+            self.y_high - self.y_low
+        )
 
     def path(self, x: np.ndarray, y: np.ndarray) -> str:
         """Write the points of a polyline, without missing values."""
@@ -244,7 +258,10 @@ class _Plot:
 
     def x_axis(self, label: str) -> list[str]:
         """Draw the axis below, with round numbers."""
-        parts = [f'<path class="axis" d="M{self.left:.1f} {self.bottom}H{self.right:.1f}" stroke="#999"/>']
+        parts = [
+            f'<path class="axis" d="M{self.left:.1f} {self.bottom}H{self.right:.1f}" '
+            f'stroke="#999"/>'
+        ]
         # The first value is told even where it is no round number: a stream begins with step 1.
         round_ones = _ticks(self.x_low, self.x_high)
         near = (self.x_high - self.x_low) / 12
@@ -257,7 +274,9 @@ class _Plot:
                     f"{_number(tick)}</text>"
                 )
         middle = (self.left + self.right) / 2
-        parts.append(f'<text x="{middle:.0f}" y="{HEIGHT - 6}" text-anchor="middle">{escape(label)}</text>')
+        parts.append(
+            f'<text x="{middle:.0f}" y="{HEIGHT - 6}" text-anchor="middle">{escape(label)}</text>'
+        )
         return parts
 
 

@@ -21,7 +21,9 @@ class Day:
     left: np.ndarray
 
 
-def days(seed: int = 60, *, arrivals: int = 700, moves: float = 0.02, leaves: float = 0.01) -> Iterator[Day]:
+def days(
+    seed: int = 60, *, arrivals: int = 700, moves: float = 0.02, leaves: float = 0.01
+) -> Iterator[Day]:
     """Generate sixty days of arrivals and departures.
 
     Quarters grow and drift, nobody lives in the river, and a new quarter begins at half time.

@@ -47,10 +47,14 @@ def run(folder: Path, *, progress: Callable[[], None]) -> Demo:
     An earlier demonstration there is replaced.
     """
     _clear(folder)
-    mechanism = SpatialStream(domain=CITY, privacy=PureDP(epsilon=EPSILON), unit=Event(), horizon=DAYS)
+    mechanism = SpatialStream(
+        domain=CITY, privacy=PureDP(epsilon=EPSILON), unit=Event(), horizon=DAYS
+    )
     calendar = Calendar(start="2026-03-01", period="1 day")
     changes = []
-    with Stream.create(folder / STREAM, mechanism, population="generated city", calendar=calendar) as stream:
+    with Stream.create(
+        folder / STREAM, mechanism, population="generated city", calendar=calendar
+    ) as stream:
         for day in days():
             stream.push(_frame(day.came), deletes=_frame(day.left))
             changes.append((day.came, day.left))
@@ -79,11 +83,14 @@ def _clear(folder: Path) -> None:
     marker = folder / MARKER
     if any(one.exists() for one in made) and not marker.is_file():
         raise ConfigError(
-            f"{folder} holds something that the demonstration did not make: choose another folder with --to."
+            f"{folder} holds something that the demonstration did not make: choose another folder "
+            f"with --to."
         )
     for old in made:
         shutil.rmtree(old) if old.is_dir() else old.unlink(missing_ok=True)
-    marker.write_text("What lies here was made by tailrace demo, which replaces it when it is called again.\n")
+    marker.write_text(
+        "What lies here was made by tailrace demo, which replaces it when it is called again.\n"
+    )
 
 
 def _frame(places: np.ndarray) -> pl.DataFrame:

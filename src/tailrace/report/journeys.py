@@ -37,9 +37,7 @@ _MEASURES = {
     "length": "How long journeys are (length error)",
     "places": "Which of 36 cells most journeys visit (Kendall's tau)",
 }
-_SCALES = (
-    "0 is best, but for the tau, where 1 is. The last column compares two halves of the true journeys with each other."
-)
+_SCALES = "0 is best, but for the tau, where 1 is. The last column compares two halves of the true journeys with each other."
 
 
 @page_of.register(TrajectoriesView)
@@ -50,7 +48,9 @@ def _(
     truth: Tracks | None = None,
 ) -> Page:
     mechanism = stream.mechanism
-    return journeys_page(mechanism.domain, tracks_in(stream.release(stream.step).table, mechanism), truth)
+    return journeys_page(
+        mechanism.domain, tracks_in(stream.release(stream.step).table, mechanism), truth
+    )
 
 
 def journeys_page(domain: Any, synthetic: Tracks, truth: Tracks | None = None) -> Page:
@@ -124,7 +124,9 @@ def _ground(domain: Any) -> dict[str, Any]:
     shapely = shapes.library()
     (left, bottom), (right, top) = domain.low, domain.high
     shape = shapes.within(shape, (left, bottom, right, top))
-    shape = shapely.simplify(shape, max(np.subtract(domain.high, domain.low)) / _FINEST, preserve_topology=False)
+    shape = shapely.simplify(
+        shape, max(np.subtract(domain.high, domain.low)) / _FINEST, preserve_topology=False
+    )
     points, owner = shapely.get_coordinates(shapely.get_parts(shape), return_index=True)
     begins = np.ones(len(owner), bool)
     begins[1:] = owner[1:] != owner[:-1]
@@ -166,11 +168,16 @@ def _errors(truth: Tracks, synthetic: Tracks, domain: Any) -> str:
     order, half = rng.permutation(len(truth)), len(truth) // 2
 
     def scored(true: Tracks, other: Tracks) -> TrajectoryError:
-        return trajectory_error(true, other, low=domain.low, high=domain.high, rectangles=rectangles)
+        return trajectory_error(
+            true, other, low=domain.low, high=domain.high, rectangles=rectangles
+        )
 
     found, halves = (
         scored(truth, synthetic),
         scored(truth.pick(order[:half]), truth.pick(order[half : 2 * half])),
     )
-    rows = [(words, f"{getattr(found, name):.3f}", f"{getattr(halves, name):.3f}") for name, words in _MEASURES.items()]
+    rows = [
+        (words, f"{getattr(found, name):.3f}", f"{getattr(halves, name):.3f}")
+        for name, words in _MEASURES.items()
+    ]
     return f"{note(_SCALES)}\n" + table(("measure", "synthetic", "halves of the true ones"), rows)

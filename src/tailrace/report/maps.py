@@ -17,7 +17,9 @@ FULL = 65535  # the side of a map in its own units
 _SHAPES = (0.4, 1.6)  # height to width: within what a page can show
 
 
-def maps(name: str, data: dict[str, Any], controls: str, domain: Any, *, width: int, of: str) -> str:
+def maps(
+    name: str, data: dict[str, Any], controls: str, domain: Any, *, width: int, of: str
+) -> str:
     """Write a canvas for each layer, and their script.
 
     Parameters:

@@ -23,8 +23,13 @@ def stream_report(stream: Stream, entries: Sequence[Entry], truth: Any = None) -
         truth: the true points (`Lives`) or journeys (`Tracks`), for a page that can show them.
     """
     if not stream.step:
-        raise ConfigError("There is nothing to report yet: release a step first, with tailrace run.")
+        raise ConfigError(
+            "There is nothing to report yet: release a step first, with tailrace run."
+        )
     page = page_of(stream.release(stream.step).view, stream, truth)
     if truth is not None and not page.private:
-        raise ConfigError("The private report is a map: it needs a release of points or journeys in two dimensions.")
+        raise ConfigError(
+            "The private report is a map: it needs a release of points or journeys in two "
+            "dimensions."
+        )
     return rendered(page, stream.guarantee, entries)

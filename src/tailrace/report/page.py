@@ -149,13 +149,18 @@ def rendered(page: Page, guarantee: Guarantee, entries: Sequence[Entry]) -> str:
 
 def html(title: str, lead: str, sections: Sequence[tuple[str, str]]) -> str:
     """Write titled sections, whose bodies are HTML, as one file."""
-    body = "\n".join(f"<section>\n<h2>{escape(heading)}</h2>\n{content}\n</section>" for heading, content in sections)
+    body = "\n".join(
+        f"<section>\n<h2>{escape(heading)}</h2>\n{content}\n</section>"
+        for heading, content in sections
+    )
     light, dark = (
         "".join(f"--{name}: {value}; " for name, value in tones.items())
         + "".join(f"--c{number}: {colour}; " for number, colour in enumerate(colours))
         for tones, colours in ((_LIGHT, COLOURS), (_DARK, _DARK_COLOURS))
     )
-    series = "\n".join(f".c{number} {{ color: var(--c{number}); }}" for number in range(len(COLOURS)))
+    series = "\n".join(
+        f".c{number} {{ color: var(--c{number}); }}" for number in range(len(COLOURS))
+    )
     style = (
         f":root {{ color-scheme: light dark; {light}}}\n"
         f"@media (prefers-color-scheme: dark) {{ :root {{ {dark}}} }}\n{series}{_STYLE}"
@@ -194,13 +199,18 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return _table(header, (tuple(map(escape, row)) for row in rows))
 
 
-def bars(header: tuple[str, str], rows: Sequence[tuple[str, Estimate]], *, percent: bool = False) -> str:
+def bars(
+    header: tuple[str, str], rows: Sequence[tuple[str, Estimate]], *, percent: bool = False
+) -> str:
     """Write estimates with standard errors, and a bar each."""
     high = max(
         (found.value + 2 * found.error for _, found in rows if np.isfinite(found.error)),
         default=0.0,
     )
-    cells = ((escape(name), told(found, percent=percent), bar(found.value, found.error, high)) for name, found in rows)
+    cells = (
+        (escape(name), told(found, percent=percent), bar(found.value, found.error, high))
+        for name, found in rows
+    )
     return _table((*header, ""), cells)
 
 
@@ -229,13 +239,19 @@ def rows_chart(stream: Stream) -> str:
     """Draw how many synthetic rows each step released."""
     steps = steps_of(stream)
     rows = np.array([len(stream.release(int(step)).rows.cells) for step in steps])
-    chart = line_chart([Line("synthetic rows", steps, rows)], title="Rows released", x_label="step", y_label="rows")
-    return figure(chart, f"The number of synthetic rows at each step, itself a noisy count.{span(stream)}")
+    chart = line_chart(
+        [Line("synthetic rows", steps, rows)], title="Rows released", x_label="step", y_label="rows"
+    )
+    return figure(
+        chart, f"The number of synthetic rows at each step, itself a noisy count.{span(stream)}"
+    )
 
 
 def _table(header: Sequence[str], rows: Any) -> str:
     head = "".join(f"<th>{escape(cell)}</th>" for cell in header)
-    lines = ("<tr>" + "".join(f"<td{_bar(cell)}>{cell}</td>" for cell in row) + "</tr>" for row in rows)
+    lines = (
+        "<tr>" + "".join(f"<td{_bar(cell)}>{cell}</td>" for cell in row) + "</tr>" for row in rows
+    )
     body = "\n".join(lines)
     return f'<div class="wide"><table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table></div>'
 

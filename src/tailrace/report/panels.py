@@ -51,7 +51,9 @@ def cumulative_page(view: CumulativeView, stream: Stream, _truth: None = None) -
         return lambda step: view.proportion(AtLeast(times=times, of=step), step=step)
 
     most = range(1, view.step + 1)
-    lines = [_line(f"{times} or more", share(times), steps_of(stream, times)) for times in most[:_LINES]]
+    lines = [
+        _line(f"{times} or more", share(times), steps_of(stream, times)) for times in most[:_LINES]
+    ]
     value = _named(view, view.values[1])
     rows = [(f"{times} or more", share(times)(view.step)) for times in most[:_ROWS]]
     table = bars((value, "share of people"), rows, percent=True)

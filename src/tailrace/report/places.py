@@ -37,7 +37,9 @@ class Followed:
 
 @page_of.register(SpatialView)
 @page_of.register(PrivTreeView)
-def spatial_page(_view: SpatialView | PrivTreeView, stream: Stream, truth: Lives | None = None) -> Page:
+def spatial_page(
+    _view: SpatialView | PrivTreeView, stream: Stream, truth: Lives | None = None
+) -> Page:
     """Show points on a map, or their number elsewhere."""
     domain: Any = stream.mechanism.domain
     if not is_flat(domain):
@@ -47,10 +49,16 @@ def spatial_page(_view: SpatialView | PrivTreeView, stream: Stream, truth: Lives
     lines = [Line("stated", steps, followed.predicted, dashed=truth is not None)]
     if followed.measured is not None:
         lines.insert(0, Line("measured", steps, followed.measured))
-    error = line_chart(lines, title="Error of a count in a rectangle", x_label="step", y_label="points")
-    shown = _maps(followed, truth, domain, _labels(stream)) if is_flat(domain) else rows_chart(stream)
+    error = line_chart(
+        lines, title="Error of a count in a rectangle", x_label="step", y_label="points"
+    )
+    shown = (
+        _maps(followed, truth, domain, _labels(stream)) if is_flat(domain) else rows_chart(stream)
+    )
     return Page(
-        title="Synthetic points, released step by step" if truth is None else "synthetic points beside the true ones",
+        title="Synthetic points, released step by step"
+        if truth is None
+        else "synthetic points beside the true ones",
         sections=[
             ("Step by step", shown),
             ("How far off a count is", figure(error, _caption(truth is not None))),
@@ -67,7 +75,11 @@ def follow(stream: Stream, truth: Lives | None) -> Followed:
     last = None
     for step in range(1, stream.step + 1):
         release = stream.release(step)
-        changes.append(tuple(_points(table.columns, domain.columns) for table in (release.added, release.removed)))
+        changes.append(
+            tuple(
+                _points(table.columns, domain.columns) for table in (release.added, release.removed)
+            )
+        )
         if release.view is None:
             stated.append(np.nan)
             measured.append(np.nan)
@@ -76,16 +88,24 @@ def follow(stream: Stream, truth: Lives | None) -> Followed:
         boxes = np.concatenate([leaves.low, leaves.high], axis=1)
         if last is None or boxes.shape != last.shape or (boxes != last).any():
             corners = (on_map(part, domain.low, domain.high) for part in (leaves.low, leaves.high))
-            partitions.append({"since": step, "boxes": packed(np.concatenate(list(corners), axis=1).ravel())})
+            partitions.append(
+                {"since": step, "boxes": packed(np.concatenate(list(corners), axis=1).ravel())}
+            )
             last = boxes
         answers = [release.view.count(low=low, high=high) for low, high in rectangles]
         stated.append(_MEAN_OF_ABSOLUTE * float(np.mean([answer.error for answer in answers])))
         if truth is not None:
             there = truth.at(step)
-            true = [((there >= low) & (there <= high)).all(axis=1).sum() for low, high in rectangles]
-            measured.append(float(np.mean([abs(a.value - t) for a, t in zip(answers, true, strict=True)])))
+            true = [
+                ((there >= low) & (there <= high)).all(axis=1).sum() for low, high in rectangles
+            ]
+            measured.append(
+                float(np.mean([abs(a.value - t) for a, t in zip(answers, true, strict=True)]))
+            )
     found = lives(changes if is_flat(domain) else ())
-    return Followed(found, partitions, np.array(stated), None if truth is None else np.array(measured))
+    return Followed(
+        found, partitions, np.array(stated), None if truth is None else np.array(measured)
+    )
 
 
 def _points(columns: dict[str, np.ndarray], names: Sequence[str]) -> np.ndarray:
@@ -121,10 +141,15 @@ def _maps(followed: Followed, truth: Lives | None, domain: Any, labels: list[str
 
 def _labels(stream: Stream) -> list[str]:
     steps = range(1, stream.step + 1)
-    return [f"step {step}" + (f", {stream.calendar.label(step)}" if stream.calendar else "") for step in steps]
+    return [
+        f"step {step}" + (f", {stream.calendar.label(step)}" if stream.calendar else "")
+        for step in steps
+    ]
 
 
 def _caption(private: bool) -> str:
     stated = f"Mean absolute error over {_RECTANGLES} rectangles of 1 to 10 % of the area, as the releases state it"
-    end = ", and as measured on the true points." if private else ": no true count was read for this."
+    end = (
+        ", and as measured on the true points." if private else ": no true count was read for this."
+    )
     return stated + end

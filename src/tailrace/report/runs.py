@@ -57,8 +57,12 @@ def panel_report(
         "horizon": steps,
         "privacy": privacy,
     }
-    quarters = _quarters(panel, parts | {"neighbours": neighbours}, repetitions, noise.at("windows"))
-    weights = _at_least(panel, 3, parts | {"neighbours": Null, "people": people}, repetitions, noise.at("weights"))
+    quarters = _quarters(
+        panel, parts | {"neighbours": neighbours}, repetitions, noise.at("windows")
+    )
+    weights = _at_least(
+        panel, 3, parts | {"neighbours": Null, "people": people}, repetitions, noise.at("weights")
+    )
     promises = (
         PanelWindow(window=3, neighbours=neighbours, **parts),
         PanelCumulative(neighbours=Null, people=people, **parts),
@@ -78,23 +82,30 @@ def panel_report(
         (
             "In poverty for at least three months, up to each month",
             page.figure(
-                density_chart(weights, title="At least three months so far", y_label="share of people"),
+                density_chart(
+                    weights, title="At least three months so far", y_label="share of people"
+                ),
                 _caption(repetitions),
             ),
         ),
     ]
     title = f"Quarterly poverty from a panel of {people:,} people"
-    return page.html(title if generated else f"PRIVATE: {title}", GENERATED if generated else PRIVATE, sections)
+    return page.html(
+        title if generated else f"PRIVATE: {title}", GENERATED if generated else PRIVATE, sections
+    )
 
 
-def _quarters(panel: np.ndarray, parts: dict[str, Any], repetitions: int, noise: Noise) -> dict[str, list[Spread]]:
+def _quarters(
+    panel: np.ndarray, parts: dict[str, Any], repetitions: int, noise: Noise
+) -> dict[str, list[Spread]]:
     """Answer each question by both window methods."""
     truth = window_counts(panel, window=3)
     counts = [*np.zeros((2, 8), np.int64), *truth]
     people = panel.shape[1]
     published, ours = papers.panel_window(window=3, **parts), PanelWindow(window=3, **parts)
     before = [
-        public.histograms - published.padding for public in _repeated(published, counts, repetitions, noise.at(0))
+        public.histograms - published.padding
+        for public in _repeated(published, counts, repetitions, noise.at(0))
     ]
     after = _repeated(ours, counts, repetitions, noise.at(1))
     shown = (
@@ -109,14 +120,19 @@ def _quarters(panel: np.ndarray, parts: dict[str, Any], repetitions: int, noise:
             Spread(
                 f"quarter {number}",
                 float(truth[release] @ weights) / people,
-                {name: part[:, release] @ weights / people for name, part in zip(_METHODS, shown, strict=True)},
+                {
+                    name: part[:, release] @ weights / people
+                    for name, part in zip(_METHODS, shown, strict=True)
+                },
             )
             for number, release in enumerate(range(0, len(truth), 3), 1)
         ]
     return found
 
 
-def _at_least(panel: np.ndarray, times: int, parts: dict[str, Any], repetitions: int, noise: Noise) -> list[Spread]:
+def _at_least(
+    panel: np.ndarray, times: int, parts: dict[str, Any], repetitions: int, noise: Noise
+) -> list[Spread]:
     """Find the share with `times` ones by both methods."""
     steps, people = panel.shape
     truth = weight_counts(panel)
@@ -125,7 +141,9 @@ def _at_least(panel: np.ndarray, times: int, parts: dict[str, Any], repetitions:
         "published": _repeated(papers.panel_cumulative(**parts), reached, repetitions, noise.at(0)),
         "ours: people": _repeated(PanelCumulative(**parts), reached, repetitions, noise.at(1)),
     }
-    totals = {name: np.array([public.totals for public in run]) / people for name, run in runs.items()}
+    totals = {
+        name: np.array([public.totals for public in run]) / people for name, run in runs.items()
+    }
     return [
         Spread(
             f"month {step}",
@@ -136,13 +154,17 @@ def _at_least(panel: np.ndarray, times: int, parts: dict[str, Any], repetitions:
     ]
 
 
-def _repeated(mechanism: Any, counts: list[np.ndarray], repetitions: int, noise: Noise) -> list[Any]:
+def _repeated(
+    mechanism: Any, counts: list[np.ndarray], repetitions: int, noise: Noise
+) -> list[Any]:
     """Run a mechanism again and again; return public states."""
     released = []
     for repetition in range(repetitions):
         state = mechanism.init()
         for step, count in enumerate(counts):
-            measured = mechanism.measure(state, Counts(count, np.zeros_like(count)), noise.at(repetition, step))
+            measured = mechanism.measure(
+                state, Counts(count, np.zeros_like(count)), noise.at(repetition, step)
+            )
             state = measured.state
         released.append(state.public)
     return released

@@ -43,7 +43,9 @@ def histogram_page(view: HistogramView, stream: Stream, _truth: None = None) -> 
     """Show total over time, largest cells and each column."""
     error = math.sqrt(view.variance)
     largest = np.argsort(-view.estimates, kind="stable")[:_CELLS]
-    rows = [(_cell(view, int(cell)), Estimate(float(view.estimates[cell]), error)) for cell in largest]
+    rows = [
+        (_cell(view, int(cell)), Estimate(float(view.estimates[cell]), error)) for cell in largest
+    ]
     sections = [
         ("Over time", _total(stream)),
         ("The largest cells", page.bars((", ".join(view.domain.columns), "records"), rows)),
@@ -116,7 +118,10 @@ def _columns(view: View) -> str:
     for axis, name in enumerate(domain.columns[:_COLUMNS]):
         attribute = domain.attributes[axis]
         groups = _groups(attribute, _along(view, axis), _VALUES)
-        rows = [(_label(attribute, codes), view.count(**{name: _asked(attribute, codes)})) for codes in groups]
+        rows = [
+            (_label(attribute, codes), view.count(**{name: _asked(attribute, codes)}))
+            for codes in groups
+        ]
         tables.append(f"<div>{page.bars((name, 'records'), rows)}<br></div>")
     notes = []
     if any(isinstance(one, Categorical) and len(one.values) > _VALUES for one in domain.attributes):
@@ -134,7 +139,9 @@ def _pairs(view: TabularView) -> str:
     shape, cliques = view.domain.shape, view.marginals.cliques
     held = {pair for clique in cliques for pair in itertools.combinations(clique, 2)}
     found = [
-        _pair(view, a, b) for a, b in sorted(held) if min(shape[a], shape[b]) > 1 and shape[a] * shape[b] <= _LARGEST
+        _pair(view, a, b)
+        for a, b in sorted(held)
+        if min(shape[a], shape[b]) > 1 and shape[a] * shape[b] <= _LARGEST
     ]
     clear = [one for one in found if one.apart > _CLEAR * one.noise]
     clear.sort(key=lambda one: one.noise - one.apart)
@@ -201,7 +208,8 @@ def _pair(view: TabularView, *axes: int) -> _Pair:
         labels.append([_label(attribute, codes) for codes in groups] + ["(others)"] * bool(rest))
         groups += [rest] * bool(rest)
         values, squares = (
-            np.stack([part.take(codes, place).sum(place) for codes in groups], place) for part in (values, squares)
+            np.stack([part.take(codes, place).sum(place) for codes in groups], place)
+            for part in (values, squares)
         )
     return _Pair(" and ".join(names), (labels[0], labels[1]), values, np.sqrt(squares))
 
@@ -224,7 +232,9 @@ def _groups(attribute: Attribute, counts: np.ndarray, most: int) -> list[list[in
     return [list(range(first, min(first + width, known))) for first in range(0, known, width)]
 
 
-def _asked(attribute: Attribute, codes: Sequence[int]) -> list[str | int | bool] | tuple[float, float]:
+def _asked(
+    attribute: Attribute, codes: Sequence[int]
+) -> list[str | int | bool] | tuple[float, float]:
     """Return the condition that asks for the codes."""
     if isinstance(attribute, Categorical):
         return [attribute.values[code] for code in codes]
@@ -247,5 +257,6 @@ def _cell(view: HistogramView, cell: int) -> str:
     """Name a cell by its values."""
     codes = np.unravel_index(cell, view.domain.shape)
     return ", ".join(
-        _label(attribute, [int(code)]) for attribute, code in zip(view.domain.attributes, codes, strict=True)
+        _label(attribute, [int(code)])
+        for attribute, code in zip(view.domain.attributes, codes, strict=True)
     )

@@ -14,7 +14,9 @@ from tailrace.stream.release import Release
 
 
 class Sink(Protocol):
-    """Where releases go to. Putting one in again is fine; a different one of a step that is held is refused."""
+    """Where releases go to. Putting one in again is fine; a different one of a step that is held is
+    refused.
+    """
 
     def holds(self) -> set[int]:
         """The steps that it has."""
@@ -27,7 +29,9 @@ class Sink(Protocol):
 
 @told
 def digest(release: Release) -> str:
-    """A short name for the step and the rows of a release, alike for every sink, engine and process."""
+    """A short name for the step and the rows of a release, alike for every sink, engine and
+    process.
+    """
     hashed = hashlib.blake2b(digest_size=16)
     for part in ([release.step, *release.rows.columns], *release.rows.columns.values()):
         data = _bytes(part)
@@ -40,7 +44,8 @@ def check_same(release: Release, held: Any, place: str) -> None:
     """Refuse a release whose digest is not the one held."""
     if held != digest(release):
         raise StateError(
-            f"{place} holds a different release of step {release.step}: releases are never replaced. Give this stream a sink of "
+            f"{place} holds a different release of step {release.step}: releases are never "
+            f"replaced. Give this stream a sink of "
             "its own."
         )
 

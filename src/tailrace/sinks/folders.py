@@ -61,9 +61,11 @@ class ParquetFolder:
 
 @told
 class CsvFolder:
-    """One folder a step, with CSV files: a missing value is an empty cell, and every number is read back exactly.
+    """One folder a step, with CSV files: a missing value is an empty cell, and every number is read
+    back exactly.
 
-    A spreadsheet runs a text that begins like a formula, so such a text gets a ' in front; `formulas=True` leaves it as it is.
+    A spreadsheet runs a text that begins like a formula, so such a text gets a ' in front;
+    `formulas=True` leaves it as it is.
     """
 
     def __init__(self, path: PathLike, *, formulas: bool = False) -> None:
@@ -84,18 +86,34 @@ def _steps(folder: Path) -> set[int]:
     except FileNotFoundError:
         return set()
     except OSError:
-        raise StateError(f"{folder.name} cannot be read: it is not a folder, or is not allowed.") from None
+        raise StateError(
+            f"{folder.name} cannot be read: it is not a folder, or is not allowed."
+        ) from None
     return {int(entry.name) for entry in found if (entry / "release.json").is_file()}
 
 
-def _put(folder: Path, release: Release, ending: str, write: Callable[[pl.DataFrame], bytes], missing: str) -> None:
+def _put(
+    folder: Path,
+    release: Release,
+    ending: str,
+    write: Callable[[pl.DataFrame], bytes],
+    missing: str,
+) -> None:
     target = folder / f"{release.step:06d}"
     if os.path.lexists(target):
         return check_same(release, _held(target), f"{folder.name}/{target.name}")
     promise = {"sentence": str(release.guarantee), **release.guarantee.to_dict()}
-    about = {"step": release.step, "digest": digest(release), "guarantee": promise, "provenance": release.provenance}
+    about = {
+        "step": release.step,
+        "digest": digest(release),
+        "guarantee": promise,
+        "provenance": release.provenance,
+    }
     tables = {"table": release.rows, "added": release.added, "removed": release.removed}
-    files = {f"{name}.{ending}": write(Kind().frame(table, release.types)) for name, table in tables.items()}
+    files = {
+        f"{name}.{ending}": write(Kind().frame(table, release.types))
+        for name, table in tables.items()
+    }
     readme = _README.format(sentence=release.guarantee, ending=ending, missing=missing)
     _announce(folder, {"README.md": readme.encode(), "guarantee.json": _json(promise)})
     made = {**files, "release.json": _json(about)}
@@ -133,7 +151,9 @@ def _parquet(frame: pl.DataFrame) -> bytes:
 
 
 def csv_of(frame: pl.DataFrame, *, formulas: bool = False) -> bytes:
-    """A table as CSV; a text or name that a spreadsheet would run gets a ' in front, unless `formulas` may stay."""
+    """A table as CSV; a text or name that a spreadsheet would run gets a ' in front, unless
+    `formulas` may stay.
+    """
     import polars as pl
 
     names, buffer = frame.columns, io.StringIO()
@@ -142,8 +162,12 @@ def csv_of(frame: pl.DataFrame, *, formulas: bool = False) -> bytes:
         names = [re.sub(_FORMULA, r"'\1", name) for name in names]
     # in a table of one column a missing value would be an empty line, which readers skip
     alone = frame.width == 1
-    csv.writer(buffer, lineterminator="\n", quoting=csv.QUOTE_ALL if alone else csv.QUOTE_MINIMAL).writerow(names)
-    frame.fill_nan(None).write_csv(buffer, include_header=False, quote_style="always" if alone else "necessary")
+    csv.writer(
+        buffer, lineterminator="\n", quoting=csv.QUOTE_ALL if alone else csv.QUOTE_MINIMAL
+    ).writerow(names)
+    frame.fill_nan(None).write_csv(
+        buffer, include_header=False, quote_style="always" if alone else "necessary"
+    )
     return buffer.getvalue().encode()
 
 

@@ -1,4 +1,6 @@
-"""A table of a database that grows by a step's rows, and one beside it that says which steps it holds."""
+"""A table of a database that grows by a step's rows, and one beside it that says which steps it
+holds.
+"""
 
 from __future__ import annotations
 
@@ -15,15 +17,22 @@ from tailrace.sources.database import Database, check, connect
 from tailrace.storage.durable import point
 from tailrace.stream.release import Release
 
-_ABOUT = {"step": nw.Int64(), "digest": nw.String(), "guarantee": nw.String(), "provenance": nw.String()}
+_ABOUT = {
+    "step": nw.Int64(),
+    "digest": nw.String(),
+    "guarantee": nw.String(),
+    "provenance": nw.String(),
+}
 
 
 @told
 @dataclass(frozen=True)
 class SqlTable:
-    """`table` with the column `step` and the domain's; `<table>_releases` with a row a step: digest, guarantee, provenance.
+    """`table` with the column `step` and the domain's; `<table>_releases` with a row a step:
+    digest, guarantee, provenance.
 
-    Both are made where they are missing. The rows of a step and its row there are written in one transaction.
+    Both are made where they are missing. The rows of a step and its row there are written in one
+    transaction.
 
     >>> SqlTable("sqlite:///releases.db", "ward")
     SqlTable(table='ward')
@@ -39,11 +48,15 @@ class SqlTable:
         with connect(self.url, write=True) as database:
             if not database.columns(self._releases):
                 return set()
-            return {int(step) for rows in database.read(self._releases, ["step"]) for (step,) in rows}
+            return {
+                int(step) for rows in database.read(self._releases, ["step"]) for (step,) in rows
+            }
 
     def put(self, release: Release) -> None:
         if "step" in release.types:
-            raise ConfigError("A SQL sink has a column 'step' of its own: rename that of the domain.")
+            raise ConfigError(
+                "A SQL sink has a column 'step' of its own: rename that of the domain."
+            )
         with connect(self.url, write=True) as database:
             columns = {"step": nw.Int64(), **release.types}
             _prepare(database, self.table, columns)
@@ -52,8 +65,15 @@ class SqlTable:
             if held is not None:
                 return check_same(release, held, f"Table {self.table}")
             cells = (values(release.rows.columns[name]) for name in release.types)
-            database.insert(self.table, list(columns), zip(itertools.repeat(release.step), *cells, strict=False))
-            about = (release.step, digest(release), str(release.guarantee), json.dumps(release.provenance))
+            database.insert(
+                self.table, list(columns), zip(itertools.repeat(release.step), *cells, strict=False)
+            )
+            about = (
+                release.step,
+                digest(release),
+                str(release.guarantee),
+                json.dumps(release.provenance),
+            )
             database.insert(self._releases, list(_ABOUT), [about])
             point("sink, before")
             database.commit()
@@ -64,7 +84,9 @@ class SqlTable:
         return f"{self.table}_releases"
 
 
-def _prepare(database: Database, table: str, columns: dict[str, nw.dtypes.DType], key: str | None = None) -> None:
+def _prepare(
+    database: Database, table: str, columns: dict[str, nw.dtypes.DType], key: str | None = None
+) -> None:
     """Make a table, or check that the one there has the columns."""
     found = database.columns(table)
     if not found:
@@ -72,6 +94,7 @@ def _prepare(database: Database, table: str, columns: dict[str, nw.dtypes.DType]
     missing = [column for column in columns if column not in found]
     if missing:
         raise StateError(
-            f"Table {table} is there already and has no column '{missing[0]}': choose another name for the sink's table."
+            f"Table {table} is there already and has no column '{missing[0]}': choose another name "
+            f"for the sink's table."
         )
     return None

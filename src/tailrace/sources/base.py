@@ -27,10 +27,12 @@ class Batch:
 
 
 class Source(Protocol):
-    """Where batches come from. A step may be asked for again until it is released: after a crash, by a new process.
+    """Where batches come from. A step may be asked for again until it is released: after a crash,
+    by a new process.
 
-    A source that finds the step of a row by itself also has `cut`: all that decides it, in plain values. It is kept with
-    the stream, and another is refused. One of files has `moved`: whether the files used so far lie in its folder now.
+    A source that finds the step of a row by itself also has `cut`: all that decides it, in plain
+    values. It is kept with the stream, and another is refused. One of files has `moved`: whether
+    the files used so far lie in its folder now.
     """
 
     @property

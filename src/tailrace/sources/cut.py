@@ -20,9 +20,11 @@ Late = Literal["next", "drop"]
 
 
 def late_rows(calendar: Calendar | None, takes: Takes) -> Late:
-    """What happens to rows of closed steps: what the calendar says, or what fits what the mechanism takes.
+    """What happens to rows of closed steps: what the calendar says, or what fits what the mechanism
+    takes.
 
-    An event that comes late is still an event; a late row of a panel or snapshot belongs to a table that was released.
+    An event that comes late is still an event; a late row of a panel or snapshot belongs to a table
+    that was released.
     """
     if calendar is not None and calendar.late is not None:
         return calendar.late
@@ -30,7 +32,9 @@ def late_rows(calendar: Calendar | None, takes: Takes) -> Late:
 
 
 def steps_of(rows: Rows, calendar: Calendar, late: Late, opened: int | np.ndarray) -> np.ndarray:
-    """The step that each row goes to, 0 for none: `opened` is the one that was open when it came."""
+    """The step that each row goes to, 0 for none: `opened` is the one that was open when it
+    came.
+    """
     if rows.times is None:
         raise ConfigError("A calendar cuts rows by a time column: name it with time= in [source].")
     own = calendar.steps(rows.times)
@@ -45,7 +49,9 @@ def plain_cut(reader: Reader, calendar: Calendar | None, **more: str | None) -> 
 
 
 def joined(parts: list[tuple[pl.DataFrame, np.ndarray]], *, deletes: bool) -> Batch:
-    """One batch of frames and which of their rows are deletes; `deletes` says whether there can be any."""
+    """One batch of frames and which of their rows are deletes; `deletes` says whether there can be
+    any.
+    """
     import polars as pl
 
     if not parts:

@@ -1,7 +1,9 @@
-"""One way to a SQL database, for what is read and what is written: SQLite, built in, and PostgreSQL, through psycopg.
+"""One way to a SQL database, for what is read and what is written: SQLite, built in, and
+PostgreSQL, through psycopg.
 
-A url is "sqlite:///beside.db", "sqlite:////in/full.db" or "postgresql://user@host/name". A password is better kept out of it:
-PostgreSQL finds one in PGPASSWORD or ~/.pgpass. What a driver says may quote data, so every error becomes a sentence of ours.
+A url is "sqlite:///beside.db", "sqlite:////in/full.db" or "postgresql://user@host/name". A password
+is better kept out of it: PostgreSQL finds one in PGPASSWORD or ~/.pgpass. What a driver says may
+quote data, so every error becomes a sentence of ours.
 """
 
 from __future__ import annotations
@@ -23,7 +25,9 @@ Rows = list[tuple[Any, ...]]
 Holds = Literal["times", "numbers", "anything"]
 
 _CHUNK = 20_000  # rows fetched at once
-_LOCKED = 30.0  # seconds to wait for another program that holds a lock, or for a server to take the call
+_LOCKED = (
+    30.0  # seconds to wait for another program that holds a lock, or for a server to take the call
+)
 _ANSWER = 600.0  # seconds to wait for the next rows, or for a statement to be done
 _PAUSE = 0.05  # seconds between two tries to get a lock
 _TICK = 100_000  # instructions of SQLite between two looks at the clock
@@ -36,12 +40,14 @@ _LOST = f"The connection to the database was lost; {_WHOLE}"
 _BUSY = f"The database was busy with another program, or out of time; {_WHOLE}"
 _FULL = f"The database has no room left, or its disk refuses; mend it and {_WHOLE}"
 _FORBIDDEN = (
-    "The database does not allow it: the user must be able to read the table of a source, and to create and write those of a "
+    "The database does not allow it: the user must be able to read the table of a source, and to "
+    "create and write those of a "
     "sink."
 )
 _REFUSED = "The database refused a statement: a name, type or value does not fit the table, or one of its views or triggers fails."
 _UNREACHABLE = (
-    "The database cannot be reached, or refuses the user: check the url, the password (PGPASSWORD or ~/.pgpass) and that "
+    "The database cannot be reached, or refuses the user: check the url, the password (PGPASSWORD "
+    "or ~/.pgpass) and that "
     "the server runs."
 )
 _NO_FILE = "The SQLite file of the url cannot be opened: check that it, or for a sink its folder, is there and allowed."
@@ -52,7 +58,9 @@ class Database(Protocol):
     """An open database, inside one transaction that ends with `commit` or leaves no trace."""
 
     def columns(self, table: str) -> dict[str, Holds]:
-        """The columns of a table, with what their types say that they hold; none where there is no such table."""
+        """The columns of a table, with what their types say that they hold; none where there is no
+        such table.
+        """
         ...
 
     def create(self, table: str, columns: Mapping[str, Any], key: str | None = None) -> None:
@@ -63,15 +71,21 @@ class Database(Protocol):
         """Add rows to a table."""
         ...
 
-    def read(self, table: str, columns: Sequence[str], spans: Sequence[Span] = ()) -> Iterator[Rows]:
-        """The rows of a table, chunk by chunk, in values that no content is too odd for (PostgreSQL's are texts).
+    def read(
+        self, table: str, columns: Sequence[str], spans: Sequence[Span] = ()
+    ) -> Iterator[Rows]:
+        """The rows of a table, chunk by chunk, in values that no content is too odd for
+        (PostgreSQL's are texts).
 
-        Rows that lie two days or more outside all of the spans may be left out, where the database can tell.
+        Rows that lie two days or more outside all of the spans may be left out, where the database
+        can tell.
         """
         ...
 
     def find(self, table: str, column: str, key: str, value: int) -> Any:
-        """The cell in `column` of the row whose `key` is the value; None where there is no such row."""
+        """The cell in `column` of the row whose `key` is the value; None where there is no such
+        row.
+        """
         ...
 
     def commit(self) -> None:
@@ -81,7 +95,9 @@ class Database(Protocol):
 
 @contextlib.contextmanager
 def connect(url: str, *, write: bool) -> Iterator[Database]:
-    """The database at `url` for one transaction; what goes wrong with it inside the block is a StateError."""
+    """The database at `url` for one transaction; what goes wrong with it inside the block is a
+    StateError.
+    """
     check(url)
     opened: Callable[..., Any] = _sqlite if url.startswith("sqlite:") else _postgres
     with opened(url, write) as database:
@@ -95,8 +111,13 @@ def check(url: str, table: str = "any") -> None:
     Traceback (most recent call last):
     tailrace.errors.ConfigError: url must begin with "sqlite:///" or "postgresql://", for example "sqlite:///releases.db".
     """
-    if not isinstance(url, str) or not url.startswith(("sqlite:///", "postgresql://", "postgres://")):
-        raise ConfigError('url must begin with "sqlite:///" or "postgresql://", for example "sqlite:///releases.db".')
+    if not isinstance(url, str) or not url.startswith(
+        ("sqlite:///", "postgresql://", "postgres://")
+    ):
+        raise ConfigError(
+            'url must begin with "sqlite:///" or "postgresql://", for example '
+            '"sqlite:///releases.db".'
+        )
     if url == "sqlite:///":
         raise ConfigError('url must name a file, for example "sqlite:///releases.db".')
     if not isinstance(table, str):
@@ -111,27 +132,40 @@ def _quoted(name: str) -> str:
     except UnicodeEncodeError:
         raise ConfigError("The name of a table or column must be valid Unicode text.") from None
     if not name or "\0" in name:
-        raise ConfigError("The name of a table or column must be a text of at least one letter, without zero letters.")
+        raise ConfigError(
+            "The name of a table or column must be a text of at least one letter, without zero "
+            "letters."
+        )
     return '"' + name.replace('"', '""') + '"'
 
 
 @contextlib.contextmanager
 def _sqlite(url: str, write: bool) -> Iterator[Database]:
     sentences = {
-        **dict.fromkeys((sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_INTERRUPT), _BUSY),
+        **dict.fromkeys(
+            (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_INTERRUPT), _BUSY
+        ),
         **dict.fromkeys((sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR), _FULL),
-        **dict.fromkeys((sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH), _FORBIDDEN),
+        **dict.fromkeys(
+            (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH), _FORBIDDEN
+        ),
         **dict.fromkeys((sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB), _NO_DATABASE),
         sqlite3.SQLITE_CANTOPEN: _NO_FILE,
     }
     try:
-        place = Path(url.removeprefix("sqlite:///")).resolve().as_uri() + ("?mode=rwc" if write else "?mode=ro")
+        place = Path(url.removeprefix("sqlite:///")).resolve().as_uri() + (
+            "?mode=rwc" if write else "?mode=ro"
+        )
     except (ValueError, OSError):
         raise StateError(_NO_FILE) from None
     try:
-        with contextlib.closing(sqlite3.connect(place, uri=True, isolation_level=None, timeout=0)) as connection:
+        with contextlib.closing(
+            sqlite3.connect(place, uri=True, isolation_level=None, timeout=0)
+        ) as connection:
             connection.text_factory = _decoded
-            connection.execute("PRAGMA cache_spill = OFF")  # so that a lock is waited for at the ends only
+            connection.execute(
+                "PRAGMA cache_spill = OFF"
+            )  # so that a lock is waited for at the ends only
             database = _Sqlite(connection)
             database.run("BEGIN IMMEDIATE" if write else "BEGIN")
             yield database
@@ -147,8 +181,8 @@ def _code(error: sqlite3.Error) -> int:
 class _Sqlite:
     """SQLite; names of tables and columns in upper and lower case are the same to it.
 
-    SQLite's own waits do not hear Ctrl-C. So locks are waited for here, and a statement that takes its time is asked by the
-    clock whether to go on; Python's signals are heard there.
+    SQLite's own waits do not hear Ctrl-C. So locks are waited for here, and a statement that takes
+    its time is asked by the clock whether to go on; Python's signals are heard there.
     """
 
     def __init__(self, connection: sqlite3.Connection) -> None:
@@ -179,14 +213,21 @@ class _Sqlite:
             raise
 
     def columns(self, table: str) -> dict[str, Holds]:
-        # always asked before they are read: SQLite takes the name of a column that is not there for a text
+        # always asked before they are read: SQLite takes the name of a column that is not there for
+        # a text
         found = self.run("SELECT name, upper(type) FROM pragma_table_xinfo(?)", (table,))
         numbers = ("INT", "REAL", "FLOA", "DOUB")  # SQLite's own rule
-        return {name: "numbers" if any(part in kind for part in numbers) else "anything" for name, kind in found}
+        return {
+            name: "numbers" if any(part in kind for part in numbers) else "anything"
+            for name, kind in found
+        }
 
     def create(self, table: str, columns: Mapping[str, Any], key: str | None = None) -> None:
         if len({column.lower() for column in columns}) < len(columns):
-            raise ConfigError("SQLite cannot tell upper from lower case in the names of columns: rename one of them.")
+            raise ConfigError(
+                "SQLite cannot tell upper from lower case in the names of columns: rename one of "
+                "them."
+            )
         types = {nw.String: "TEXT", nw.Int64: "INTEGER", nw.Float64: "REAL", nw.Boolean: "BOOLEAN"}
         self.run(f"CREATE TABLE {_quoted(table)} ({_declared(columns, types, key)})")
 
@@ -196,8 +237,11 @@ class _Sqlite:
         with self._limited():
             self._connection.executemany(statement, rows)
 
-    def read(self, table: str, columns: Sequence[str], spans: Sequence[Span] = ()) -> Iterator[Rows]:  # noqa: ARG002
-        # all rows, whatever the spans: a time has no type here, and texts of times do not sort by time
+    def read(
+        self, table: str, columns: Sequence[str], spans: Sequence[Span] = ()
+    ) -> Iterator[Rows]:  # noqa: ARG002
+        # all rows, whatever the spans: a time has no type here, and texts of times do not sort by
+        # time
         wanted = ", ".join(map(_quoted, columns))
         cursor = self.run(f"SELECT {wanted} FROM {_quoted(table)}")
         while rows := self._fetched(cursor):
@@ -225,14 +269,18 @@ def _postgres(url: str, write: bool) -> Iterator[Database]:
     try:
         given = conninfo_to_dict(url)
     except psycopg.Error:
-        raise ConfigError('url cannot be read: write it as "postgresql://user@host:5432/name".') from None
+        raise ConfigError(
+            'url cannot be read: write it as "postgresql://user@host:5432/name".'
+        ) from None
     try:
         limit = {} if "connect_timeout" in given else {"connect_timeout": int(_LOCKED)}
         connection = _limited(psycopg.Connection).connect(url, client_encoding="utf8", **limit)
     except (psycopg.Error, ValueError):
         raise StateError(_UNREACHABLE) from None
     try:
-        with contextlib.closing(connection):  # psycopg's own block would log what a lost server said
+        with contextlib.closing(
+            connection
+        ):  # psycopg's own block would log what a lost server said
             connection.read_only = not write
             connection.execute(_LIMITS, (f"{_LOCKED:.0f}s", f"{_ANSWER:.0f}s"))
             yield _Postgres(connection)
@@ -241,7 +289,9 @@ def _postgres(url: str, write: bool) -> Iterator[Database]:
 
 
 def _limited(base: type[Any]) -> type[Any]:
-    """Connections that give up when no answer comes: a server may fall silent and keep the line open."""
+    """Connections that give up when no answer comes: a server may fall silent and keep the line
+    open.
+    """
 
     class Limited(base):
         def wait(self, gen: Generator[Any, Any, Any], *interval: Any, **more: Any) -> Any:
@@ -270,7 +320,9 @@ def _said(error: Any) -> str:
     """The sentence for an error of PostgreSQL, by its public code (SQLSTATE)."""
     from psycopg import InterfaceError, OperationalError
 
-    gone = isinstance(error, OperationalError | InterfaceError)  # where the server could not even say so
+    gone = isinstance(
+        error, OperationalError | InterfaceError
+    )  # where the server could not even say so
     state = error.sqlstate or ("08" if gone else "")
     sentences = {
         **dict.fromkeys(("57014", "42710", "42P07", "23505", "25", "40", "55"), _BUSY),
@@ -289,7 +341,8 @@ class _Postgres:
 
     def columns(self, table: str) -> dict[str, Holds]:
         found = self._connection.execute(
-            "SELECT attname, CASE WHEN atttypid IN ('timestamptz'::regtype, 'timestamp'::regtype, 'date'::regtype) THEN 'times' "
+            "SELECT attname, CASE WHEN atttypid IN ('timestamptz'::regtype, 'timestamp'::regtype, "
+            "'date'::regtype) THEN 'times' "
             "WHEN typcategory = 'N' THEN 'numbers' ELSE 'anything' END "
             "FROM pg_attribute JOIN pg_type ON pg_type.oid = atttypid "
             "WHERE attrelid = to_regclass(%s) AND attnum > 0 AND NOT attisdropped",
@@ -298,11 +351,18 @@ class _Postgres:
         return dict(found.fetchall())
 
     def create(self, table: str, columns: Mapping[str, Any], key: str | None = None) -> None:
-        types = {nw.String: "TEXT", nw.Int64: "BIGINT", nw.Float64: "DOUBLE PRECISION", nw.Boolean: "BOOLEAN"}
+        types = {
+            nw.String: "TEXT",
+            nw.Int64: "BIGINT",
+            nw.Float64: "DOUBLE PRECISION",
+            nw.Boolean: "BOOLEAN",
+        }
         for name in (*table.split(".", 1), *columns):
             if len(name.encode()) > 63:
                 raise ConfigError(f"PostgreSQL takes names of up to 63 bytes; '{name}' is longer.")
-        self._connection.execute(f"CREATE TABLE {self._table(table)} ({_declared(columns, types, key)})")
+        self._connection.execute(
+            f"CREATE TABLE {self._table(table)} ({_declared(columns, types, key)})"
+        )
 
     def insert(self, table: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
         into = f"{self._table(table)} ({', '.join(map(_quoted, columns))})"
@@ -310,32 +370,51 @@ class _Postgres:
             for row in rows:
                 copy.write_row(row)
 
-    def read(self, table: str, columns: Sequence[str], spans: Sequence[Span] = ()) -> Iterator[Rows]:
-        # as texts, all written in one way: psycopg would raise at the year 10000 and at an infinite time
+    def read(
+        self, table: str, columns: Sequence[str], spans: Sequence[Span] = ()
+    ) -> Iterator[Rows]:
+        # as texts, all written in one way: psycopg would raise at the year 10000 and at an infinite
+        # time
         self._connection.execute("SET LOCAL timezone TO 'UTC'")
         self._connection.execute("SET LOCAL datestyle TO 'ISO'")
         self._connection.execute("SET LOCAL extra_float_digits TO 3")
-        unchecked = self._connection.info.parameter_status("server_encoding") == "SQL_ASCII"  # need not be UTF-8
+        unchecked = (
+            self._connection.info.parameter_status("server_encoding") == "SQL_ASCII"
+        )  # need not be UTF-8
         text = "convert_to({}::text, 'SQL_ASCII')" if unchecked else "{}::text"
         wanted = ", ".join(text.format(_quoted(column)) for column in columns)
         condition, values = self._within(table, spans)
-        with contextlib.closing(self._connection.cursor(name="tailrace")) as cursor:  # rows wait on the server
-            cursor.execute(f"SELECT {wanted} FROM {self._table(table)}".replace("%", "%%") + condition, values)
+        with contextlib.closing(
+            self._connection.cursor(name="tailrace")
+        ) as cursor:  # rows wait on the server
+            cursor.execute(
+                f"SELECT {wanted} FROM {self._table(table)}".replace("%", "%%") + condition, values
+            )
             while rows := cursor.fetchmany(_CHUNK):
                 yield [tuple(map(_decoded, row)) for row in rows] if unchecked else rows
 
     def _within(self, table: str, spans: Sequence[Span]) -> tuple[str, list[datetime]]:
-        """The condition that a time lies in a span, with days to spare for time zones; none if a column is not of times."""
+        """The condition that a time lies in a span, with days to spare for time zones; none if a
+        column is not of times.
+        """
         found = self.columns(table) if spans else {}
         if not spans or any(found[column] != "times" for column, _, _ in spans):
             return "", []
         names = [_quoted(column).replace("%", "%%") for column, _, _ in spans]
-        parts = [f"({name} >= %s - interval '2 days' AND {name} < %s + interval '2 days')" for name in names]
-        return " WHERE " + " OR ".join(parts), [instant for _, *between in spans for instant in between]
+        parts = [
+            f"({name} >= %s - interval '2 days' AND {name} < %s + interval '2 days')"
+            for name in names
+        ]
+        return " WHERE " + " OR ".join(parts), [
+            instant for _, *between in spans for instant in between
+        ]
 
     def find(self, table: str, column: str, key: str, value: int) -> Any:
         statement = (
-            f"SELECT {_quoted(column)} FROM {self._table(table)} WHERE {_quoted(key)} = ".replace("%", "%%") + "%s"
+            f"SELECT {_quoted(column)} FROM {self._table(table)} WHERE {_quoted(key)} = ".replace(
+                "%", "%%"
+            )
+            + "%s"
         )
         return (self._connection.execute(statement, (value,)).fetchone() or (None,))[0]
 
@@ -349,7 +428,8 @@ class _Postgres:
 def _declared(columns: Mapping[str, Any], types: Mapping[Any, str], key: str | None) -> str:
     """The columns of a new table."""
     one = (
-        f"{_quoted(name)} {types[type(kind)]}{' PRIMARY KEY' if name == key else ''}" for name, kind in columns.items()
+        f"{_quoted(name)} {types[type(kind)]}{' PRIMARY KEY' if name == key else ''}"
+        for name, kind in columns.items()
     )
     return ", ".join(one)
 

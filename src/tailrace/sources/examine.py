@@ -1,4 +1,6 @@
-"""What a batch would come to, counted exactly: for the curator's eyes only, with no noise and no charge."""
+"""What a batch would come to, counted exactly: for the curator's eyes only, with no noise and no
+charge.
+"""
 
 from __future__ import annotations
 
@@ -93,7 +95,9 @@ def _column(reader: Reader, raw: pl.DataFrame, read: pl.DataFrame, name: str) ->
 
 
 def _codes(reader: Reader, read: pl.DataFrame, name: str) -> np.ndarray | None:
-    """The codes of one column on its own, -1 outside; None for domains whose columns only mean something together."""
+    """The codes of one column on its own, -1 outside; None for domains whose columns only mean
+    something together.
+    """
     domain = reader.domain
     place, cells = domain.columns.index(name), nw.from_native(read.select(name), eager_only=True)
     if isinstance(domain, Box):
@@ -109,10 +113,14 @@ def _garbled(frame: pl.DataFrame) -> int:
     """How many rows hold the sign that stands for bytes that are no letters."""
     import polars as pl
 
-    signs = frame.select(pl.any_horizontal(pl.lit(False), pl.col(pl.String).str.contains("\ufffd", literal=True)))
+    signs = frame.select(
+        pl.any_horizontal(pl.lit(False), pl.col(pl.String).str.contains("\ufffd", literal=True))
+    )
     return int(signs.to_series().sum() or 0)
 
 
 def _absent(values: pl.Series) -> np.ndarray:
     absent = values.is_null()
-    return (absent | values.is_nan().fill_null(value=False) if values.dtype.is_float() else absent).to_numpy()
+    return (
+        absent | values.is_nan().fill_null(value=False) if values.dtype.is_float() else absent
+    ).to_numpy()

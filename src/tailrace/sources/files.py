@@ -1,8 +1,9 @@
 """CSV and Parquet files. A CSV cell is text; what it says is for the reader to find out.
 
-A row of a CSV file is one line, whatever the lines around it hold: a quote that is not closed spoils its own line and no
-other, so that no row's treatment depends on another row. (A quoted cell cannot hold a line break.) A file without anything in
-it is a file without rows. The first line is shape, and is refused where it cannot be read; the others are content.
+A row of a CSV file is one line, whatever the lines around it hold: a quote that is not closed
+spoils its own line and no other, so that no row's treatment depends on another row. (A quoted cell
+cannot hold a line break.) A file without anything in it is a file without rows. The first line is
+shape, and is refused where it cannot be read; the others are content.
 """
 
 from __future__ import annotations
@@ -35,7 +36,10 @@ def opened(path: Path) -> Iterator[BinaryIO]:
         with open(descriptor, "rb") as file:
             found = os.fstat(descriptor)
             if not stat.S_ISREG(found.st_mode):
-                raise DataError(f"{path.name} is no plain file: only files are read, not pipes, devices or folders.")
+                raise DataError(
+                    f"{path.name} is no plain file: only files are read, not pipes, devices or "
+                    f"folders."
+                )
             if found.st_size > os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"):
                 raise _too_large(path)
             yield file
@@ -63,9 +67,15 @@ def names_in(path: Path) -> list[str]:
             try:
                 return list(pl.read_parquet_schema(file))
             except (pl.exceptions.PolarsError, pl.exceptions.PanicException):
-                raise DataError(f"The columns of {path.name} cannot be read: see whether the file is whole.") from None
+                raise DataError(
+                    f"The columns of {path.name} cannot be read: see whether the file is whole."
+                ) from None
         header = _header(path, file.readline(_FIRST))
-    return [name for name in max((_names(header, separator) for separator in _SEPARATORS), key=len) if name]
+    return [
+        name
+        for name in max((_names(header, separator) for separator in _SEPARATORS), key=len)
+        if name
+    ]
 
 
 @contextlib.contextmanager
@@ -80,14 +90,18 @@ def told(path: Path) -> Iterator[None]:
     except MemoryError:
         raise _too_large(path) from None
     except pl.exceptions.PanicException:
-        raise DataError(f"{path.name} cannot be read: Polars breaks down on it. Write it anew and run again.") from None
+        raise DataError(
+            f"{path.name} cannot be read: Polars breaks down on it. Write it anew and run again."
+        ) from None
 
 
 def form(path: Path) -> str:
     """The kind of a file, by its name."""
     found = path.suffix.lower()
     if found not in KNOWN:
-        raise DataError(f"{path.name} is neither .csv nor .parquet: only files of these two kinds are read.")
+        raise DataError(
+            f"{path.name} is neither .csv nor .parquet: only files of these two kinds are read."
+        )
     return found
 
 
@@ -99,12 +113,15 @@ def _parquet(path: Path, data: bytes, columns: Sequence[str]) -> pl.DataFrame:
         return pl.read_parquet(io.BytesIO(data), columns=list(columns)).select(columns)
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError):
         raise DataError(
-            f"{path.name} cannot be read as Parquet: it is damaged, or still being written. Mend it and run again."
+            f"{path.name} cannot be read as Parquet: it is damaged, or still being written. Mend "
+            f"it and run again."
         ) from None
 
 
 def _csv(path: Path, data: bytes, columns: Sequence[str]) -> pl.DataFrame:
-    """Lines are split all at once; but one by one where a quoted cell holds a separator or a quote, or is not closed."""
+    """Lines are split all at once; but one by one where a quoted cell holds a separator or a quote,
+    or is not closed.
+    """
     import polars as pl
 
     text = _decoded(data)
@@ -117,7 +134,9 @@ def _csv(path: Path, data: bytes, columns: Sequence[str]) -> pl.DataFrame:
     names = headers[separator]
     _all_there(path, columns, names)
     lines = pl.Series("line", body.split("\n"), pl.String).str.strip_chars_end("\r")
-    lines = lines.filter((lines.str.strip_chars() != "") | lines.str.contains(separator, literal=True))
+    lines = lines.filter(
+        (lines.str.strip_chars() != "") | lines.str.contains(separator, literal=True)
+    )
     cell = f'(?:[^"{separator}]*|"[^"{separator}]*")'
     rows = (~lines.str.contains(f"^{cell}(?:{separator}{cell})*$")).arg_true()
     bare = lines.str.replace_all('"', "", literal=True)
@@ -126,7 +145,9 @@ def _csv(path: Path, data: bytes, columns: Sequence[str]) -> pl.DataFrame:
     found = {}
     for column in columns:
         place = names.index(column)
-        cells = plain.to_series(place).scatter(rows, [row[place] if place < len(row) else None for row in spelt])
+        cells = plain.to_series(place).scatter(
+            rows, [row[place] if place < len(row) else None for row in spelt]
+        )
         found[column] = cells.set(cells == "", None)
     return pl.DataFrame(found)
 
@@ -143,8 +164,13 @@ def _header(path: Path, line: bytes) -> str:
         raise DataError(f"{path.name} is not UTF-8, by its first line: save it as UTF-8.") from None
     if not header.strip():
         raise DataError(f"The first line of {path.name} is empty: it must name the columns.")
-    if len(header.replace("\0", "\n").splitlines()) > 1 or len(line) >= _FIRST:  # ends of other systems: rows follow
-        raise DataError(f"The first line of {path.name} does not end: save it with the line ends of Unix or Windows.")
+    if (
+        len(header.replace("\0", "\n").splitlines()) > 1 or len(line) >= _FIRST
+    ):  # ends of other systems: rows follow
+        raise DataError(
+            f"The first line of {path.name} does not end: save it with the line ends of Unix or "
+            f"Windows."
+        )
     return header
 
 
@@ -154,7 +180,9 @@ def closed(path: Path) -> DataError:
 
 
 def _too_large(path: Path) -> DataError:
-    return DataError(f"{path.name} is too large for the memory of this machine: split it into smaller files.")
+    return DataError(
+        f"{path.name} is too large for the memory of this machine: split it into smaller files."
+    )
 
 
 def _names(header: str, separator: str) -> list[str]:

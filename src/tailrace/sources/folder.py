@@ -1,12 +1,14 @@
 """A folder of CSV and Parquet files, in three ways.
 
-- `TimedFiles`: files may hold rows of any time, and the calendar cuts them. A step takes the rows of its period from every file,
-  and, where late rows go to the next step, the earlier rows of files that were not there before. A file may go on growing: rows of
-  closed steps that appear in a file already used are passed over, rows of later steps are not.
+- `TimedFiles`: files may hold rows of any time, and the calendar cuts them. A step takes the rows
+  of its period from every file, and, where late rows go to the next step, the earlier rows of files
+  that were not there before. A file may go on growing: rows of closed steps that appear in a file
+  already used are passed over, rows of later steps are not.
 - `NamedFiles`: one file for each period, whose name says which.
 - `OrderedFiles`: no calendar; each file is a step, in the order of names.
 
-Which step a row goes to depends on its own cells and on when its file appeared, never on another row.
+Which step a row goes to depends on its own cells and on when its file appeared, never on another
+row.
 """
 
 from __future__ import annotations
@@ -43,7 +45,9 @@ class File:
 @told
 @dataclass(frozen=True, kw_only=True)
 class Shelf:
-    """The files of a folder: those that `files` matches, and `deletes` for files of rows to delete."""
+    """The files of a folder: those that `files` matches, and `deletes` for files of rows to
+    delete.
+    """
 
     path: Path
     files: str = "*"
@@ -53,14 +57,18 @@ class Shelf:
         for pattern in (self.files, self.deletes):
             if pattern is not None and (pattern.startswith("/") or ".." in pattern.split("/")):
                 raise ConfigError(
-                    "A source stays inside its folder: a pattern of files begins there, and holds no '..'."
+                    "A source stays inside its folder: a pattern of files begins there, and holds "
+                    "no '..'."
                 )
 
     def found(self) -> list[File]:
-        """All CSV and Parquet files in the order of names; hidden ones (unfinished, as a rule) are left alone."""
+        """All CSV and Parquet files in the order of names; hidden ones (unfinished, as a rule) are
+        left alone.
+        """
         if not self.path.is_dir():
             raise DataError(
-                f"There is no folder {self.path.name}: make it, or name another one with path= in [source]."
+                f"There is no folder {self.path.name}: make it, or name another one with path= in "
+                f"[source]."
             )
         gone = self._matched(self.deletes)
         paths = {**dict.fromkeys(self._matched(self.files), False), **dict.fromkeys(gone, True)}
@@ -69,13 +77,16 @@ class Shelf:
         return [File(name, self.path / name, paths[name]) for name in sorted(paths)]
 
     def _check_own(self, name: str) -> None:
-        """Refuse a link: it leads out of the folder, or to a file that is there under its own name too."""
+        """Refuse a link: it leads out of the folder, or to a file that is there under its own name
+        too.
+        """
         place = self.path
         for part in name.split("/"):
             place /= part
             if place.is_symlink():
                 raise DataError(
-                    f"{name} is a link, or lies behind one: a source reads files of its own folder. Put the file itself "
+                    f"{name} is a link, or lies behind one: a source reads files of its own "
+                    f"folder. Put the file itself "
                     "there, or leave the link out by files in [source]."
                 )
 
@@ -84,7 +95,9 @@ class Shelf:
         return used.files.keys() <= {file.name for file in self.found()}
 
     def _matched(self, pattern: str | None) -> list[str]:
-        found = [] if pattern is None else [path for path in self.path.glob(pattern) if _is_ours(path)]
+        found = (
+            [] if pattern is None else [path for path in self.path.glob(pattern) if _is_ours(path)]
+        )
         names = [path.relative_to(self.path) for path in found]
         return [name.as_posix() for name in names if not any(map(_is_hidden, name.parts))]
 
@@ -115,7 +128,11 @@ class TimedFiles:
     @property
     def cut(self) -> dict[str, Any]:
         shelf = self.shelf
-        place = {"path": self.used.seen_from(shelf.path), "files": shelf.files, "deletes": shelf.deletes}
+        place = {
+            "path": self.used.seen_from(shelf.path),
+            "files": shelf.files,
+            "deletes": shelf.deletes,
+        }
         return plain_cut(self.reader, self.calendar, kind="TimedFiles", late=self.late, **place)
 
     def moved(self) -> bool:
@@ -129,25 +146,39 @@ class TimedFiles:
         uses: dict[str, Use] = {}
         for file in self.shelf.found():
             use = known.get(file.name)
-            if use is not None and use.times == self._times and use.until < step and use.same(file.path):
+            if (
+                use is not None
+                and use.times == self._times
+                and use.until < step
+                and use.same(file.path)
+            ):
                 self._held.pop(file.name, None)
                 continue
             opened = self._open(file, use, step)
             uses[file.name] = opened.use
             chosen = opened.steps == step
-            parts.append((opened.rows.frame.filter(chosen), opened.rows.deletes[chosen] | file.deletes))
+            parts.append(
+                (opened.rows.frame.filter(chosen), opened.rows.deletes[chosen] | file.deletes)
+            )
         self.used.note(uses)
         return joined(parts, deletes=self.reader.op is not None or self.shelf.deletes is not None)
 
     @property
     def _times(self) -> str:
-        """How times are read: where that is mended later, rows are found in files that seemed to have none."""
+        """How times are read: where that is mended later, rows are found in files that seemed to
+        have none.
+        """
         return f"{self.reader.time}, {self.reader.format}, {self.reader.op}"
 
     def _open(self, file: File, use: Use | None, step: int) -> _Opened:
         held = self._held.get(file.name)
         since = step if use is None else use.since
-        if held is not None and held.use.since == since and use in (None, held.use) and held.use.same(file.path):
+        if (
+            held is not None
+            and held.use.since == since
+            and use in (None, held.use)
+            and held.use.same(file.path)
+        ):
             return held
         seen = Seen.at(file.path)
         rows = _read(file, seen, self.reader)
@@ -187,7 +218,9 @@ class NamedFiles:
 
     def batch(self, step: int) -> Batch:
         known = self.used.before(step)
-        wanted = [file for file, own in self._dated() if self._goes(known.get(file.name), own, step)]
+        wanted = [
+            file for file, own in self._dated() if self._goes(known.get(file.name), own, step)
+        ]
         return _whole(wanted, step, self.reader, self.used, deletes=self.deletes is not None)
 
     def _goes(self, use: Use | None, own: int, step: int) -> bool:
@@ -224,7 +257,11 @@ class OrderedFiles:
     @property
     def cut(self) -> dict[str, Any]:
         shelf = self.shelf
-        place = {"path": self.used.seen_from(shelf.path), "files": shelf.files, "deletes": shelf.deletes}
+        place = {
+            "path": self.used.seen_from(shelf.path),
+            "files": shelf.files,
+            "deletes": shelf.deletes,
+        }
         return plain_cut(self.reader, None, kind="OrderedFiles", **place)
 
     def moved(self) -> bool:
@@ -241,9 +278,13 @@ class OrderedFiles:
         gone = [
             other
             for other in self.shelf.found()
-            if other.deletes and other.path.name == file.path.name and _goes_to(step, known.get(other.name))
+            if other.deletes
+            and other.path.name == file.path.name
+            and _goes_to(step, known.get(other.name))
         ]
-        return _whole([file, *gone], step, self.reader, self.used, deletes=self.shelf.deletes is not None)
+        return _whole(
+            [file, *gone], step, self.reader, self.used, deletes=self.shelf.deletes is not None
+        )
 
     def _next(self, known: Mapping[str, Use], step: int) -> File | None:
         """The first file after those that were used."""
@@ -256,7 +297,9 @@ class OrderedFiles:
 @told
 def named_shelf(path: Path, name: str, deletes: str | None) -> Shelf:
     """The files whose names may say a time."""
-    return Shelf(path=path, files=wildcard(name), deletes=None if deletes is None else wildcard(deletes))
+    return Shelf(
+        path=path, files=wildcard(name), deletes=None if deletes is None else wildcard(deletes)
+    )
 
 
 def _is_ours(path: Path) -> bool:
@@ -268,7 +311,9 @@ def _is_hidden(part: str) -> bool:
 
 
 def _goes_to(step: int, use: Use | None) -> bool:
-    """Whether a file was used for no other step; this one may have been cut off before anything was drawn."""
+    """Whether a file was used for no other step; this one may have been cut off before anything was
+    drawn.
+    """
     return use is None or use.since == step
 
 
@@ -297,7 +342,9 @@ def wildcard(pattern: str) -> str:
     '*/cases-*.csv'
     """
     parts = re.findall(r"%%|(?:%[^%])+|[^%]+", pattern)
-    return "".join("%" if part == "%%" else "*" if part[0] == "%" else glob.escape(part) for part in parts)
+    return "".join(
+        "%" if part == "%%" else "*" if part[0] == "%" else glob.escape(part) for part in parts
+    )
 
 
 def time_in(name: str, pattern: str) -> str | None:

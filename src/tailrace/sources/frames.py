@@ -16,8 +16,8 @@ _END = object()
 class Frames:
     """Frames of any engine, or pairs (inserted, deleted), or None for a step without rows.
 
-    A stream that is opened again goes on where it stood: give it the same frames from the first, and those of the steps that are
-    released already are passed over without being looked at.
+    A stream that is opened again goes on where it stood: give it the same frames from the first,
+    and those of the steps that are released already are passed over without being looked at.
 
     >>> source = Frames([None, None])
     >>> source.ready(2), source.ready(3)
@@ -39,7 +39,9 @@ class Frames:
 
     def batch(self, step: int) -> Batch:
         if not self.ready(step) or self._step != step:
-            raise StateError(f"The frame of step {step} is not to be had: frames come once, in their order.")
+            raise StateError(
+                f"The frame of step {step} is not to be had: frames come once, in their order."
+            )
         held = self._held
         if isinstance(held, Batch):
             return held

@@ -1,8 +1,9 @@
 """JSON lines on standard input: one object a line, its cells parsed by the schema.
 
-Nothing is kept of what was piped in: rows of steps that are released already are passed over, and rows of periods that are
-not over yet must be piped in again. So whoever pipes may always start again from the first row of the next step, or earlier,
-and no row counts twice; late rows cannot go to the next step for the same reason.
+Nothing is kept of what was piped in: rows of steps that are released already are passed over, and
+rows of periods that are not over yet must be piped in again. So whoever pipes may always start
+again from the first row of the next step, or earlier, and no row counts twice; late rows cannot go
+to the next step for the same reason.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ from tailrace.sources.reading import Reader, Rows, text_frame
 class Lines:
     """Lines of bytes, read in the background. Without a calendar all of them are one step.
 
-    `live`: steps close by the clock while lines still come; otherwise the end of the input is waited for first.
+    `live`: steps close by the clock while lines still come; otherwise the end of the input is
+    waited for first.
     """
 
     lines: Iterable[bytes]
@@ -38,12 +40,16 @@ class Lines:
     clock: Clock = now
     _cells: dict[str, list[Any]] = field(default_factory=dict, init=False)
     _rows: Rows | None = field(default=None, init=False)
-    _given: int | None = field(default=None, init=False)  # the step that all lines went to, without a calendar
+    _given: int | None = field(
+        default=None, init=False
+    )  # the step that all lines went to, without a calendar
     _broken: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
         if not isinstance(self.lines, Iterable) or isinstance(self.lines, str | bytes):
-            raise ConfigError("lines must be a list of lines, or a stream that gives one after another, in bytes.")
+            raise ConfigError(
+                "lines must be a list of lines, or a stream that gives one after another, in bytes."
+            )
         self._cells = {column: [] for column in self.reader.columns}
         self._lock, self._ended = threading.Lock(), threading.Event()
         threading.Thread(target=self._listen, daemon=True).start()
@@ -71,9 +77,13 @@ class Lines:
             self._given, self._rows, chosen = step, rows, rows.readable
         else:
             steps = steps_of(rows, self.calendar, "drop", step)
-            self._rows = _some(rows, steps >= step)  # a step that cannot be pushed is asked for again
+            self._rows = _some(
+                rows, steps >= step
+            )  # a step that cannot be pushed is asked for again
             chosen = steps == step
-        return joined([(rows.frame.filter(chosen), rows.deletes[chosen])], deletes=self.reader.op is not None)
+        return joined(
+            [(rows.frame.filter(chosen), rows.deletes[chosen])], deletes=self.reader.op is not None
+        )
 
     def _taken(self) -> Rows:
         """All rows that are still wanted."""
@@ -100,7 +110,9 @@ class Lines:
 def _object(line: bytes) -> dict[str, Any]:
     """The cells of a line, numbers as they are written; all missing where it holds no object."""
     try:
-        found = json.loads(line.decode("utf-8-sig", errors="replace"), parse_int=str, parse_float=str)
+        found = json.loads(
+            line.decode("utf-8-sig", errors="replace"), parse_int=str, parse_float=str
+        )
     except (ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}
@@ -112,8 +124,13 @@ def _some(rows: Rows, chosen: np.ndarray) -> Rows:
 
 
 def _both(one: Rows, other: Rows) -> Rows:
-    times = None if one.times is None or other.times is None else np.concatenate([one.times, other.times])
+    times = (
+        None
+        if one.times is None or other.times is None
+        else np.concatenate([one.times, other.times])
+    )
     deletes, readable = (
-        np.concatenate([getattr(rows, name) for rows in (one, other)]) for name in ("deletes", "readable")
+        np.concatenate([getattr(rows, name) for rows in (one, other)])
+        for name in ("deletes", "readable")
     )
     return Rows(one.frame.vstack(other.frame), deletes, readable, times)

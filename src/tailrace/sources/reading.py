@@ -1,8 +1,8 @@
 """From cells as they are written to columns as the domain wants them, cell by cell.
 
-Cells are read as `tailrace.domain.cells` says, here as in frames that are pushed. A column that is missing, or whose cells are
-no single values, is refused by name. Whatever the format, what was read has the same types: text, truth values, and numbers
-as doubles, which is how the domain sees them.
+Cells are read as `tailrace.domain.cells` says, here as in frames that are pushed. A column that is
+missing, or whose cells are no single values, is refused by name. Whatever the format, what was read
+has the same types: text, truth values, and numbers as doubles, which is how the domain sees them.
 """
 
 from __future__ import annotations
@@ -53,12 +53,16 @@ class Reader:
     def columns(self) -> list[str]:
         """The names of the columns that are read, each once."""
         extra = (self.key, self.trajectory, self.order, self.time, self.op, self.arrived)
-        return list(dict.fromkeys([*self.domain.columns, *(name for name in extra if name is not None)]))
+        return list(
+            dict.fromkeys([*self.domain.columns, *(name for name in extra if name is not None)])
+        )
 
     @property
     def cut(self) -> dict[str, str | None]:
         """What decides which step a row goes to, and whether it is inserted there or deleted."""
-        return {name: getattr(self, name) for name in ("time", "format", "op", "arrived", "timezone")}
+        return {
+            name: getattr(self, name) for name in ("time", "format", "op", "arrived", "timezone")
+        }
 
     def read(self, frame: pl.DataFrame) -> Rows:
         """The rows of a frame whose columns hold text, or values already."""
@@ -68,9 +72,13 @@ class Reader:
             if column not in frame.columns:
                 raise DataError(f"There is no column '{column}', which the configuration names.")
         self.domain.check(nw.from_native(frame.select(self.domain.columns), eager_only=True))
-        read = pl.DataFrame([_typed(frame[name], dtype) for name, dtype in self.domain.types.items()])
+        read = pl.DataFrame(
+            [_typed(frame[name], dtype) for name, dtype in self.domain.types.items()]
+        )
         ids = {name: _ids(frame[name]) for name in (self.key, self.trajectory) if name is not None}
-        read = read.with_columns(**ids)  # an id that is a column of the domain too is read from its text again
+        read = read.with_columns(
+            **ids
+        )  # an id that is a column of the domain too is read from its text again
         if self.order is not None:
             places = orders(frame[self.order], timezone=self.timezone, format=self.format)
             read = read.with_columns(pl.Series(self.order, places).fill_nan(None))
@@ -80,7 +88,13 @@ class Reader:
             op = _text(frame[self.op]).str.strip_chars().str.to_lowercase()
             deletes = (op == "delete").fill_null(value=False).to_numpy()
             readable = deletes | (op == "insert").fill_null(value=False).to_numpy()
-        return Rows(read, deletes, readable, self._instants(frame, self.time), self._instants(frame, self.arrived))
+        return Rows(
+            read,
+            deletes,
+            readable,
+            self._instants(frame, self.time),
+            self._instants(frame, self.arrived),
+        )
 
     def _instants(self, frame: pl.DataFrame, column: str | None) -> np.ndarray | None:
         if column is None:
@@ -105,7 +119,9 @@ def _typed(values: pl.Series, dtype: nw.dtypes.DType) -> pl.Series:
 
     if isinstance(dtype, nw.String):
         return cells.text(values)
-    number = cells.number(values, words=cells.YES_NO if isinstance(dtype, nw.Boolean) else cells.TRUE_FALSE)
+    number = cells.number(
+        values, words=cells.YES_NO if isinstance(dtype, nw.Boolean) else cells.TRUE_FALSE
+    )
     if not isinstance(dtype, nw.Boolean):
         return number
     return number.replace_strict([1.0, 0.0], [True, False], default=None, return_dtype=pl.Boolean)

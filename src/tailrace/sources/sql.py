@@ -1,8 +1,9 @@
 """A table of a database, cut into steps by a column of times.
 
-Which step a row belongs to is written in its own cells: when it happened (`time`) and, where rows come late, when it came into
-the table (`arrived`). Asked again, a step has the same rows, as long as none is changed and none comes in with an `arrived` of
-the past: leave such rows time with the calendar's grace.
+Which step a row belongs to is written in its own cells: when it happened (`time`) and, where rows
+come late, when it came into the table (`arrived`). Asked again, a step has the same rows, as long
+as none is changed and none comes in with an `arrived` of the past: leave such rows time with the
+calendar's grace.
 """
 
 from __future__ import annotations
@@ -30,8 +31,9 @@ if TYPE_CHECKING:
 class SqlTable:
     """The rows of `table` by the calendar; a late row goes by `late` and by its column `arrived`.
 
-    With "next" it belongs to the step that was open when it came, with "drop" to none. PostgreSQL sends only rows near the step
-    where the columns are of types of times (an index on them helps); otherwise all rows are read at each step.
+    With "next" it belongs to the step that was open when it came, with "drop" to none. PostgreSQL
+    sends only rows near the step where the columns are of types of times (an index on them helps);
+    otherwise all rows are read at each step.
     """
 
     url: str = field(repr=False)  # may hold a password
@@ -47,10 +49,13 @@ class SqlTable:
         if self.late not in ("next", "drop"):
             raise ConfigError('late must be "next" or "drop".')
         if self.reader.time is None:
-            raise ConfigError("A SQL source is cut by a time column: name it with time= in [source].")
+            raise ConfigError(
+                "A SQL source is cut by a time column: name it with time= in [source]."
+            )
         if self.late == "next" and self.reader.arrived is None:
             raise ConfigError(
-                'late = "next" needs to know when a row came into the table: name that column with arrived= in [source], or '
+                'late = "next" needs to know when a row came into the table: name that column with '
+                "arrived= in [source], or "
                 'choose late = "drop".'
             )
 
@@ -61,7 +66,9 @@ class SqlTable:
     @property
     def cut(self) -> dict[str, Any]:
         """The database may move, and its password change: rows say their step themselves."""
-        return plain_cut(self.reader, self.calendar, kind="SqlTable", table=self.table, late=self.late)
+        return plain_cut(
+            self.reader, self.calendar, kind="SqlTable", table=self.table, late=self.late
+        )
 
     def ready(self, step: int) -> bool:
         return self.calendar.released_by(self.clock()) >= step
@@ -77,33 +84,46 @@ class SqlTable:
         return joined(parts, deletes=self.reader.op is not None)
 
     def _spans(self, step: int) -> list[Span]:
-        """Where the rows of a step are found: in its period, or late in the time in which it was open."""
+        """Where the rows of a step are found: in its period, or late in the time in which it was
+        open.
+        """
         assert self.reader.time is not None
         spans = [(self.reader.time, self.calendar.begin(step), self.calendar.end(step))]
         if self.late == "next" and step > 1:
             assert self.reader.arrived is not None
-            spans.append((self.reader.arrived, self.calendar.closes(step - 1), self.calendar.closes(step)))
+            spans.append(
+                (self.reader.arrived, self.calendar.closes(step - 1), self.calendar.closes(step))
+            )
         return spans
 
     def _times(self, database: Database) -> list[str]:
         """The columns that the database knows to be of times, if all that are wanted are there."""
         found = database.columns(self.table)
         if not found:
-            raise DataError(f"The database has no table '{self.table}' (upper and lower case differ).")
+            raise DataError(
+                f"The database has no table '{self.table}' (upper and lower case differ)."
+            )
         for column in self.reader.columns:
             if column not in found:
-                raise DataError(f"Table '{self.table}' has no column '{column}' (upper and lower case differ).")
+                raise DataError(
+                    f"Table '{self.table}' has no column '{column}' (upper and lower case differ)."
+                )
         times = [column for column in (self.reader.time, self.reader.arrived) if column is not None]
         for column in times:
             if found[column] == "numbers":
                 raise DataError(
-                    f"Column '{column}' of table '{self.table}' holds numbers, not times: read a view that makes times of them."
+                    f"Column '{column}' of table '{self.table}' holds numbers, not times: read a "
+                    f"view that makes times of them."
                 )
         return [column for column in times if found[column] == "times"]
 
-    def _part(self, rows: list[tuple[Any, ...]], times: list[str], step: int) -> tuple[pl.DataFrame, np.ndarray]:
+    def _part(
+        self, rows: list[tuple[Any, ...]], times: list[str], step: int
+    ) -> tuple[pl.DataFrame, np.ndarray]:
         """Those of the rows that belong to the step, and which of them are deletes."""
-        frame = text_frame({name: [row[at] for row in rows] for at, name in enumerate(self.reader.columns)})
+        frame = text_frame(
+            {name: [row[at] for row in rows] for at, name in enumerate(self.reader.columns)}
+        )
         if self.reader.format is not None:  # which is for texts
             for name in times:
                 frame = frame.with_columns(_typed(frame[name], self.reader.timezone))

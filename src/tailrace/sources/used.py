@@ -1,7 +1,9 @@
-"""What a source remembers of the files it has used: private, and kept in the stream's private directory.
+"""What a source remembers of the files it has used: private, and kept in the stream's private
+directory.
 
-A file belongs to the step at which it was first there (`since`): its rows of earlier periods are late. It is noted before that
-step is pushed, so that a process killed in between finds it again in the same place.
+A file belongs to the step at which it was first there (`since`): its rows of earlier periods are
+late. It is noted before that step is pushed, so that a process killed in between finds it again in
+the same place.
 """
 
 from __future__ import annotations
@@ -29,7 +31,9 @@ class Seen:
     @classmethod
     def at(cls, path: Path) -> Seen:
         with opened(path) as file:
-            modified = os.fstat(file.fileno()).st_mtime_ns  # before it is read: what is added meanwhile is found later
+            modified = os.fstat(
+                file.fileno()
+            ).st_mtime_ns  # before it is read: what is added meanwhile is found later
             return cls(file.read(), modified)
 
 
@@ -43,7 +47,9 @@ class Use:
     modified: int
     digest: str
     deletes: bool = False  # whether its rows are to be deleted
-    times: str | None = None  # how the times of its rows were read; None where it is used whole, and only once
+    times: str | None = (
+        None  # how the times of its rows were read; None where it is used whole, and only once
+    )
     changed: bool = False
 
     def same(self, path: Path) -> bool:
@@ -104,11 +110,15 @@ class Used:
         return os.path.relpath(path.resolve(), self._path.resolve().parents[1])
 
     def before(self, step: int) -> Mapping[str, Use]:
-        """The same for the one who makes a step; refused where it is lost which files earlier steps were made of."""
+        """The same for the one who makes a step; refused where it is lost which files earlier steps
+        were made of.
+        """
         if step > 1 and self._found() is None:
             raise StateError(
-                f"private/{self._path.name} is missing, which says what files the steps so far were made of: copy it from the "
-                "directory that this one was copied or forked from, or write {} into it if they were made of none."
+                f"private/{self._path.name} is missing, which says what files the steps so far "
+                f"were made of: copy it from the "
+                "directory that this one was copied or forked from, or write {} into it if they "
+                "were made of none."
             )
         return self.files
 
@@ -122,7 +132,9 @@ class Used:
         try:
             write_file(partial, json.dumps(plain).encode(), private=True)
         except OSError:
-            raise StateError(f"{self._path.name} cannot be written: the disk is full, read-only or refuses.") from None
+            raise StateError(
+                f"{self._path.name} cannot be written: the disk is full, read-only or refuses."
+            ) from None
         place(partial, self._path, "files used")
 
     def _found(self) -> tuple[int, ...] | None:
@@ -139,7 +151,9 @@ class Used:
             plain = json.loads(self._path.read_bytes())
             return {name: Use(**values) for name, values in plain.items()}
         except (OSError, ValueError, TypeError, AttributeError):
-            raise Corrupt(f"{self._path.name} is damaged: restore the whole directory from a backup.") from None
+            raise Corrupt(
+                f"{self._path.name} is damaged: restore the whole directory from a backup."
+            ) from None
 
 
 def _digest(data: bytes) -> str:

@@ -20,7 +20,9 @@ _LENGTH = "length"  # the entry that says how many parts a tuple has
 
 
 def pack(state: Any) -> bytes:
-    """`state`, a frozen dataclass of arrays, dataclasses and tuples of dataclasses, as the bytes of an .npz file."""
+    """`state`, a frozen dataclass of arrays, dataclasses and tuples of dataclasses, as the bytes of
+    an .npz file.
+    """
     arrays: dict[str, np.ndarray] = {}
     _flatten("", state, arrays)
     buffer = io.BytesIO()
@@ -29,7 +31,9 @@ def pack(state: Any) -> bytes:
 
 
 def unpack(data: bytes, *, like: S) -> S:
-    """The state in `data`, which must have the fields, types and shapes of `like`; a side of length 0 in `like` may have any."""
+    """The state in `data`, which must have the fields, types and shapes of `like`; a side of length
+    0 in `like` may have any.
+    """
     try:
         with np.load(io.BytesIO(data), allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
@@ -37,12 +41,14 @@ def unpack(data: bytes, *, like: S) -> S:
                 raise TypeError
     except Exception:  # whatever the readers of .npz and .zip make of damage, it is damage
         raise Corrupt(
-            "The saved state cannot be read: it is damaged or cut short. Restore the last good copy."
+            "The saved state cannot be read: it is damaged or cut short. Restore the last good "
+            "copy."
         ) from None
     state = _restore("", like, arrays)
     if arrays:
         raise Mismatch(
-            "The saved state has parts that this configuration does not know: open it with the one it was made with."
+            "The saved state has parts that this configuration does not know: open it with the one "
+            "it was made with."
         )
     return state
 
@@ -58,11 +64,15 @@ def _flatten(name: str, part: Any, arrays: dict[str, np.ndarray]) -> None:
         for field in dataclasses.fields(part):
             _flatten(f"{name}/{field.name}", getattr(part, field.name), arrays)
     else:
-        raise ConfigError("A state is made of arrays, dataclasses and tuples of dataclasses, and of nothing else.")
+        raise ConfigError(
+            "A state is made of arrays, dataclasses and tuples of dataclasses, and of nothing else."
+        )
 
 
 def _narrow(array: np.ndarray) -> np.ndarray:
-    """The same integers in the smallest type that holds them: most counts and most noise are small."""
+    """The same integers in the smallest type that holds them: most counts and most noise are
+    small.
+    """
     if array.dtype != np.int64 or not array.size:
         return array
     low, high = int(array.min()), int(array.max())
@@ -72,27 +82,37 @@ def _narrow(array: np.ndarray) -> np.ndarray:
     return array
 
 
-def _restore(name: str, like: Any, arrays: dict[str, np.ndarray], *, any_shape: bool = False) -> Any:
+def _restore(
+    name: str, like: Any, arrays: dict[str, np.ndarray], *, any_shape: bool = False
+) -> Any:
     if isinstance(like, np.ndarray):
         array = _take(name, arrays)
         if like.dtype == np.int64 and array.dtype in _NARROW:
             array = array.astype(np.int64)
         fits = array.dtype == like.dtype and array.ndim == like.ndim
         if not fits or not (
-            any_shape or all(side in (0, found) for side, found in zip(like.shape, array.shape, strict=True))
+            any_shape
+            or all(side in (0, found) for side, found in zip(like.shape, array.shape, strict=True))
         ):
             raise _mismatch()
         return array
     if isinstance(like, tuple):
         stored = _take(f"{name}/{_LENGTH}", arrays)
-        if not like or stored.dtype.kind != "i" or stored.ndim != 0 or not 0 <= (length := int(stored)) <= len(arrays):
+        if (
+            not like
+            or stored.dtype.kind != "i"
+            or stored.ndim != 0
+            or not 0 <= (length := int(stored)) <= len(arrays)
+        ):
             raise _mismatch()
         return tuple(
             _restore(f"{name}/{place}", like[0], arrays, any_shape=True) for place in range(length)
         )  # they differ in size
     return type(like)(
         **{
-            field.name: _restore(f"{name}/{field.name}", getattr(like, field.name), arrays, any_shape=any_shape)
+            field.name: _restore(
+                f"{name}/{field.name}", getattr(like, field.name), arrays, any_shape=any_shape
+            )
             for field in dataclasses.fields(like)
         }
     )
@@ -105,7 +125,9 @@ def _take(name: str, arrays: dict[str, np.ndarray]) -> np.ndarray:
 
 
 def _mismatch() -> Mismatch:
-    return Mismatch("The saved state does not fit this configuration: open it with the one it was made with.")
+    return Mismatch(
+        "The saved state does not fit this configuration: open it with the one it was made with."
+    )
 
 
 Kinds = Mapping[str, Callable[..., Any]]
@@ -123,7 +145,9 @@ def to_plain(thing: Any) -> Any:
     if isinstance(thing, enum.Enum):
         return {"kind": thing.name}
     if dataclasses.is_dataclass(thing) and not isinstance(thing, type):
-        values = {field.name: to_plain(getattr(thing, field.name)) for field in dataclasses.fields(thing)}
+        values = {
+            field.name: to_plain(getattr(thing, field.name)) for field in dataclasses.fields(thing)
+        }
         return {"kind": type(thing).__name__, **values}
     if isinstance(thing, Fraction):
         return str(thing)
@@ -132,7 +156,8 @@ def to_plain(thing: Any) -> Any:
     if thing is None or isinstance(thing, bool | int | float | str):
         return thing
     raise ConfigError(
-        f"A configuration is made of frozen dataclasses and plain values; {type(thing).__name__} is neither."
+        f"A configuration is made of frozen dataclasses and plain values; {type(thing).__name__} "
+        f"is neither."
     )
 
 
@@ -144,7 +169,11 @@ def from_plain(plain: Any, kinds: Kinds) -> Any:
         return plain
     kind = str(plain.get("kind"))
     if kind not in kinds:
-        raise ConfigError("A stored configuration names a part that this version of Tailrace does not know.")
+        raise ConfigError(
+            "A stored configuration names a part that this version of Tailrace does not know."
+        )
     if "plain" in plain:  # the part wrote itself, and reads itself
         return kinds[kind](plain["plain"])
-    return kinds[kind](**{name: from_plain(value, kinds) for name, value in plain.items() if name != "kind"})
+    return kinds[kind](
+        **{name: from_plain(value, kinds) for name, value in plain.items() if name != "kind"}
+    )

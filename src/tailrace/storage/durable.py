@@ -1,9 +1,11 @@
-"""Files that survive a crash, whole or not at all; and the points at which a test may kill the process.
+"""Files that survive a crash, whole or not at all; and the points at which a test may kill the
+process.
 
-Every durable write of the package passes `point` right before and right after it takes effect. A test sets `hook` to
-stop the process there, so that a new write is covered the day it is written.
+Every durable write of the package passes `point` right before and right after it takes effect. A
+test sets `hook` to stop the process there, so that a new write is covered the day it is written.
 
-A new file is made under a name at which nothing stands (`O_EXCL`), so nothing is written through a link.
+A new file is made under a name at which nothing stands (`O_EXCL`), so nothing is written through a
+link.
 """
 
 from __future__ import annotations
@@ -29,7 +31,9 @@ def where(path: str | os.PathLike[str], name: str = "path") -> Path:
     try:
         return Path(path).resolve()
     except (TypeError, ValueError):
-        raise ConfigError(f"{name} must be the path of a folder or file, as a text or a Path.") from None
+        raise ConfigError(
+            f"{name} must be the path of a folder or file, as a text or a Path."
+        ) from None
 
 
 def sync(path: Path) -> None:
@@ -70,7 +74,8 @@ def write_file(path: Path, data: bytes, *, private: bool = False) -> None:
 def write_folder(path: Path, files: Mapping[str, bytes], name: str, *, time: float) -> None:
     """A new folder with these files, which appears whole or not at all.
 
-    All of it is dated `time` (seconds since 1970): when it was really written would tell how long the step took.
+    All of it is dated `time` (seconds since 1970): when it was really written would tell how long
+    the step took.
     """
     partial = path.with_name(f".{path.name}.partial")
     try:
@@ -83,14 +88,17 @@ def write_folder(path: Path, files: Mapping[str, bytes], name: str, *, time: flo
         sync(partial)
     except OSError:
         raise StateError(
-            f"{path.name} cannot be written: the disk is full, read-only or refuses. Nothing was lost; mend it and open the "
+            f"{path.name} cannot be written: the disk is full, read-only or refuses. Nothing was "
+            f"lost; mend it and open the "
             "stream again."
         ) from None
     place(partial, path, name)
 
 
 def place(partial: Path, path: Path, name: str) -> None:
-    """Give a finished folder or file its final name, at which nothing stands yet (a file may be replaced)."""
+    """Give a finished folder or file its final name, at which nothing stands yet (a file may be
+    replaced).
+    """
     point(f"{name}, before")
     try:
         os.rename(partial, path)

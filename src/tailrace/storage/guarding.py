@@ -1,7 +1,8 @@
 """Folders that may be trusted: no links below them, and nobody but their owner may look or write.
 
-A stream's folder may come from someone else. A link in it would lead reading, cleaning and erasing to files that are not
-the stream's; a private file that others may read is not private, and one that they may write is not ours.
+A stream's folder may come from someone else. A link in it would lead reading, cleaning and erasing
+to files that are not the stream's; a private file that others may read is not private, and one that
+they may write is not ours.
 """
 
 from __future__ import annotations
@@ -18,7 +19,10 @@ _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 def check_private(folder: Path) -> None:
     """Refuse a private folder with links, or open to others."""
-    stream, ours = folder.parent, {folder, *(folder / name for name in ("key", "state.db", "memory"))}
+    stream, ours = (
+        folder.parent,
+        {folder, *(folder / name for name in ("key", "state.db", "memory"))},
+    )
     for path in (folder, stream / "releases"):
         if os.path.lexists(path) and not stat.S_ISDIR(os.lstat(path).st_mode):
             raise _stray(stream, path)
@@ -29,7 +33,8 @@ def check_private(folder: Path) -> None:
             continue
         if found.st_uid != os.geteuid():
             raise StateError(
-                f"{_named(stream, path)} belongs to another user: run as that user, or make it yours with "
+                f"{_named(stream, path)} belongs to another user: run as that user, or make it "
+                f"yours with "
                 f"chown -R $(id -u) {stream.name}."
             )
         if found.st_mode & _OTHERS:
@@ -44,11 +49,13 @@ def check_ledger(path: Path) -> None:
     found = os.stat(path)
     if found.st_mode & stat.S_IWOTH:
         raise StateError(
-            f"The ledger '{path.name}' may be written by every user, so it proves nothing: run chmod o-w {path.name}."
+            f"The ledger '{path.name}' may be written by every user, so it proves nothing: run "
+            f"chmod o-w {path.name}."
         )
     if found.st_uid not in (os.geteuid(), 0) and not found.st_mode & stat.S_IWGRP:
         raise StateError(
-            f"The ledger '{path.name}' belongs to another user: run as that user, or make it yours with "
+            f"The ledger '{path.name}' belongs to another user: run as that user, or make it yours "
+            f"with "
             f"chown $(id -u) {path.name}."
         )
 
@@ -78,13 +85,16 @@ def _below(folder: Path) -> Iterator[tuple[Path, os.stat_result]]:
         except FileNotFoundError:  # another process has the stream open, and cleans up
             continue
         except OSError:
-            raise StateError(f"{path.name} cannot be read: it belongs to another user, or is not allowed.") from None
+            raise StateError(
+                f"{path.name} cannot be read: it belongs to another user, or is not allowed."
+            ) from None
         yield path, found
 
 
 def _stray(stream: Path, path: Path) -> StateError:
     return StateError(
-        f"{_named(stream, path)} is a link or a device, and a stream's folder holds plain files and folders only: remove it, "
+        f"{_named(stream, path)} is a link or a device, and a stream's folder holds plain files "
+        f"and folders only: remove it, "
         "or restore the whole directory from a backup."
     )
 

@@ -1,18 +1,22 @@
-"""The private directory of a stream: named values with checksums in one SQLite file, changed in whole transactions.
+"""The private directory of a stream: named values with checksums in one SQLite file, changed in
+whole transactions.
 
-    private/state.db     configuration, state, the intent of the step in progress, releases     (0600, WAL, synchronous=FULL, secure_delete)
-    private/key          the secret of the stream's noise and hashes                            (0600)
-    private/memory/      segments of the unit memory, immutable; the database points at one
-    private/lock         held while a process has the stream open
+    private/state.db     configuration, state, the intent of the step in progress, releases
+    (0600, WAL, synchronous=FULL, secure_delete) private/key          the secret of the stream's
+    noise and hashes                            (0600) private/memory/      segments of the unit
+    memory, immutable; the database points at one private/lock         held while a process has the
+    stream open
 
-A value is either as it was written or refused: each carries a BLAKE2b digest, and the file is checked when it is opened. A
-transaction that has been committed is on disk (synchronous=FULL), and the log that would keep erased values is cut at once.
+A value is either as it was written or refused: each carries a BLAKE2b digest, and the file is
+checked when it is opened. A transaction that has been committed is on disk (synchronous=FULL), and
+the log that would keep erased values is cut at once.
 
-Digests show damage, not malice: whoever writes the file can write them too. So a file from someone else is trusted with nothing
-but values: its one table must be exactly ours (a view could run for ever), and what the values hold is checked as it is read.
+Digests show damage, not malice: whoever writes the file can write them too. So a file from someone
+else is trusted with nothing but values: its one table must be exactly ours (a view could run for
+ever), and what the values hold is checked as it is read.
 
-One connection writes the database and cuts its log; `peek` only reads. Two that write and cut at the same moment can lose a
-commit in the versions of SQLite that `loses_commits` names.
+One connection writes the database and cuts its log; `peek` only reads. Two that write and cut at
+the same moment can lose a commit in the versions of SQLite that `loses_commits` names.
 """
 
 from __future__ import annotations
@@ -80,10 +84,13 @@ class Store:
                 _check_tables(self._database)
                 _cut(self._database)  # a killed commit may have left erased values
                 if self._database.execute("PRAGMA quick_check").fetchone()[0] != "ok":
-                    raise Corrupt("private/state.db is damaged: restore the whole directory from a backup.")
+                    raise Corrupt(
+                        "private/state.db is damaged: restore the whole directory from a backup."
+                    )
             if self.json("format") != FORMAT:
                 raise Mismatch(
-                    f"This stream has another format than {FORMAT}: open it with the version of Tailrace that made it."
+                    f"This stream has another format than {FORMAT}: open it with the version of "
+                    f"Tailrace that made it."
                 )
             opened.pop_all()
 
@@ -124,7 +131,9 @@ class Store:
     def fits(self, name: str, data: Iterable[bytes]) -> bool:
         """Whether these bytes are a value, by its digest."""
         with _explained(self.folder):
-            row = self._database.execute("SELECT digest FROM value WHERE name = ?", (name,)).fetchone()
+            row = self._database.execute(
+                "SELECT digest FROM value WHERE name = ?", (name,)
+            ).fetchone()
         return row is not None and _digest(name, *data) == row[0]
 
     def json(self, name: str) -> Any:
@@ -178,17 +187,23 @@ def finish_erasing(stream: Path) -> None:
         sync(stream)
     except OSError:
         raise StateError(
-            f"{stream.name}/{_ERASING}, which holds what was private, cannot be removed: give this user the right to."
+            f"{stream.name}/{_ERASING}, which holds what was private, cannot be removed: give this "
+            f"user the right to."
         ) from None
     point("erased")
 
 
 def peek(folder: Path, *names: str) -> list[Any]:
-    """JSON values of a private directory that another process may have open; nothing is written, locked or finished."""
+    """JSON values of a private directory that another process may have open; nothing is written,
+    locked or finished.
+    """
     check_private(folder)
     _check_there(folder)
     address = f"{(folder / 'state.db').as_uri()}?mode=ro"
-    with _explained(folder), contextlib.closing(sqlite3.connect(address, uri=True, timeout=5)) as database:
+    with (
+        _explained(folder),
+        contextlib.closing(sqlite3.connect(address, uri=True, timeout=5)) as database,
+    ):
         _check_tables(database)
         found = {name: _read(database, name) for name in names}
     return [_parsed(name, _there(name, data)) for name, data in found.items()]
@@ -206,7 +221,9 @@ class Changing:
 
     def erase(self, prefix: str) -> None:
         """Remove `prefix` and what lies below it."""
-        self._database.execute("DELETE FROM value WHERE name = ? OR name LIKE ?", (prefix, f"{prefix}/%"))
+        self._database.execute(
+            "DELETE FROM value WHERE name = ? OR name LIKE ?", (prefix, f"{prefix}/%")
+        )
 
 
 def _cut(database: sqlite3.Connection) -> None:
@@ -215,15 +232,20 @@ def _cut(database: sqlite3.Connection) -> None:
         if not database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
             return
     raise StateError(
-        "Another program keeps private/state.db open for reading, so what was erased cannot be wiped. The step is safe: close "
+        "Another program keeps private/state.db open for reading, so what was erased cannot be "
+        "wiped. The step is safe: close "
         "that program and run again."
     )
 
 
 def _put(database: sqlite3.Connection, name: str, data: bytes) -> None:
-    """Set a value; one of the same length is overwritten in place, which frees no pages that would have to be wiped."""
+    """Set a value; one of the same length is overwritten in place, which frees no pages that would
+    have to be wiped.
+    """
     digest = _digest(name, data)
-    found = database.execute("SELECT rowid, length(data) FROM value WHERE name = ?", (name,)).fetchone()
+    found = database.execute(
+        "SELECT rowid, length(data) FROM value WHERE name = ?", (name,)
+    ).fetchone()
     if found is None or found[1] != len(data) or not data:
         database.execute("INSERT OR REPLACE INTO value VALUES (?, ?, ?)", (name, data, digest))
         return
@@ -237,13 +259,17 @@ def _read(database: sqlite3.Connection, name: str) -> bytes | None:
     if row is None:
         return None
     if not isinstance(row[0], bytes) or _digest(name, row[0]) != row[1]:
-        raise Corrupt(f"'{name}' in private/state.db is damaged: restore the whole directory from a backup.")
+        raise Corrupt(
+            f"'{name}' in private/state.db is damaged: restore the whole directory from a backup."
+        )
     return row[0]
 
 
 def _there(name: str, data: bytes | None) -> bytes:
     if data is None:
-        raise Corrupt(f"private/state.db lacks '{name}': restore the whole directory from a backup.")
+        raise Corrupt(
+            f"private/state.db lacks '{name}': restore the whole directory from a backup."
+        )
     return data
 
 
@@ -259,7 +285,9 @@ def _parsed(name: str, data: bytes) -> Any:
     if name in ("standing", "intent") and not (
         not isinstance(value["step"], bool)
         and 0 <= value["step"] < 2**63
-        and (value["segment"] is None or re.fullmatch(r"[0-9]{6,}-[0-9a-f]{8}", value["segment"]))  # names a folder
+        and (
+            value["segment"] is None or re.fullmatch(r"[0-9]{6,}-[0-9a-f]{8}", value["segment"])
+        )  # names a folder
     ):
         raise unfit()
     return value
@@ -268,7 +296,8 @@ def _parsed(name: str, data: bytes) -> Any:
 def unfit() -> Corrupt:
     """Values that are whole, and are not those of a stream."""
     return Corrupt(
-        "private/state.db does not hold what this version of Tailrace keeps of a stream: it is damaged, or another version "
+        "private/state.db does not hold what this version of Tailrace keeps of a stream: it is "
+        "damaged, or another version "
         "wrote it. Restore the whole directory from a backup, or open it with that version."
     )
 
@@ -303,7 +332,10 @@ def _connect(path: Path) -> sqlite3.Connection:
 
 def _check_tables(database: sqlite3.Connection) -> None:
     """Refuse any table, view, index or trigger but ours."""
-    if database.execute("SELECT type, name, sql FROM sqlite_master ORDER BY type").fetchall() != _TABLES:
+    if (
+        database.execute("SELECT type, name, sql FROM sqlite_master ORDER BY type").fetchall()
+        != _TABLES
+    ):
         raise unfit()
 
 
@@ -312,9 +344,12 @@ def _check_there(folder: Path) -> None:
         return
     name = folder.parent.name
     if (folder.parent / "releases").is_dir() and not folder.exists():
-        raise StateError(f"{name} is not a stream any more: it was erased, and only its releases are there.")
+        raise StateError(
+            f"{name} is not a stream any more: it was erased, and only its releases are there."
+        )
     raise StateError(
-        f"{name} is not a stream: it has no private/state.db. Make one with Stream.create. If it is one that was being erased, "
+        f"{name} is not a stream: it has no private/state.db. Make one with Stream.create. If it "
+        f"is one that was being erased, "
         f"remove {name}/private by hand."
     )
 
@@ -331,7 +366,9 @@ def _secret(path: Path) -> bytes:
         with os.fdopen(open_plain(path.parent, path.name), "rb") as file:
             secret = file.read(65)
     except OSError:
-        raise Corrupt("private/key cannot be read: restore the whole directory from a backup.") from None
+        raise Corrupt(
+            "private/key cannot be read: restore the whole directory from a backup."
+        ) from None
     if len(secret) != 64 or hashlib.blake2b(secret[:32], digest_size=32).digest() != secret[32:]:
         raise Corrupt("private/key is damaged: restore the whole directory from a backup.")
     return secret[:32]
@@ -346,12 +383,16 @@ def _lock(path: Path, name: str) -> Any:
     try:
         file = os.fdopen(os.open(path, os.O_RDWR | os.O_NOFOLLOW), "rb+")
     except OSError:
-        raise StateError(f"{name} cannot be written: give this user the right to, or free the disk.") from None
+        raise StateError(
+            f"{name} cannot be written: give this user the right to, or free the disk."
+        ) from None
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         file.close()
-        raise StateError(f"{name} is open in another process: close it there first, a stream has one writer.") from None
+        raise StateError(
+            f"{name} is open in another process: close it there first, a stream has one writer."
+        ) from None
     return file
 
 
@@ -363,10 +404,14 @@ def _explained(folder: Path) -> Iterator[None]:
     except UnicodeDecodeError:  # SQLite's own message quotes a damaged table definition
         raise unfit() from None
     except sqlite3.Error as error:
-        # the low byte is SQLite's primary code: what the disk refuses is told apart from what the file holds
+        # the low byte is SQLite's primary code: what the disk refuses is told apart from what the
+        # file holds
         if getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF in _REFUSED:
             raise StateError(
-                f"{folder.parent.name} cannot be written: the disk is full, read-only or refuses. Nothing was lost; mend it and "
+                f"{folder.parent.name} cannot be written: the disk is full, read-only or refuses. "
+                f"Nothing was lost; mend it and "
                 "open the stream again."
             ) from None
-        raise Corrupt("private/state.db is damaged: restore the whole directory from a backup.") from None
+        raise Corrupt(
+            "private/state.db is damaged: restore the whole directory from a backup."
+        ) from None

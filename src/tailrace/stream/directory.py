@@ -39,7 +39,8 @@ def configuration(mechanism: Mechanism) -> Any:
     plain = to_plain(mechanism)
     if from_plain(plain, parts()) != mechanism:
         raise ConfigError(
-            "This mechanism cannot be kept: it does not come back from its configuration. Use it with Stream(mechanism)."
+            "This mechanism cannot be kept: it does not come back from its configuration. Use it "
+            "with Stream(mechanism)."
         )
     return plain
 
@@ -53,15 +54,20 @@ def fingerprint(mechanism: Mechanism) -> str:
 def ledger_of(folder: Path, ledger: PathLike | None, *, new: bool = False) -> Ledger:
     """The ledger given, or the one beside the stream; `new` where it may be made."""
     path = where(ledger, "ledger") if ledger is not None else folder.parent / "tailrace.ledger"
-    beside = _spent_beside(folder) if new else []  # looked for first: another process may make stream and ledger now
+    beside = (
+        _spent_beside(folder) if new else []
+    )  # looked for first: another process may make stream and ledger now
     if not new and not path.is_file():
         raise BehindLedger(
-            f"{folder.name} has no ledger at {path.name}: say with ledger= where the one is that it was charged to."
+            f"{folder.name} has no ledger at {path.name}: say with ledger= where the one is that "
+            f"it was charged to."
         )
     if beside and not path.exists():
         raise BehindLedger(
-            f"There is no ledger {path.name}, and {beside[0]} lies beside {folder.name}: a new ledger would not know what was "
-            "spent. Name the one that does, or make a new one on purpose, with Ledger(path) or tailrace ledger cap."
+            f"There is no ledger {path.name}, and {beside[0]} lies beside {folder.name}: a new "
+            f"ledger would not know what was "
+            "spent. Name the one that does, or make a new one on purpose, with Ledger(path) or "
+            "tailrace ledger cap."
         )
     return Ledger(path, point=point)
 
@@ -71,18 +77,29 @@ def _spent_beside(folder: Path) -> list[str]:
 
     def spent(path: Path) -> bool:
         marks = (path / "private" / "state.db", path / "releases" / "guarantee.json")
-        return any(os.path.isfile(mark) for mark in marks) or (path.suffix != ".new" and is_ledger(path))
+        return any(os.path.isfile(mark) for mark in marks) or (
+            path.suffix != ".new" and is_ledger(path)
+        )
 
     try:
-        return sorted(path.name for path in folder.parent.iterdir() if not path.name.startswith(".") and spent(path))
+        return sorted(
+            path.name
+            for path in folder.parent.iterdir()
+            if not path.name.startswith(".") and spent(path)
+        )
     except OSError:
         return []
 
 
 def checked(mechanism: Mechanism, noise: Noise | None) -> Noise:
     """The noise of a new stream, if its parts are what they should be."""
-    if isinstance(mechanism, type) or not all(hasattr(mechanism, part) for part in ("measure", "sample", "guarantee")):
-        raise ConfigError("A stream is made of a mechanism, for example HistogramStream(domain=..., privacy=..., ...).")
+    if isinstance(mechanism, type) or not all(
+        hasattr(mechanism, part) for part in ("measure", "sample", "guarantee")
+    ):
+        raise ConfigError(
+            "A stream is made of a mechanism, for example HistogramStream(domain=..., privacy=..., "
+            "...)."
+        )
     if noise is not None and type(noise) is not Noise:
         raise ConfigError("noise must be Noise.fresh(), or Noise.insecure(seed) in a test.")
     return noise or Noise.fresh()
@@ -94,9 +111,16 @@ def promise(mechanism: Mechanism, noise: Noise, *, charged: bool) -> Guarantee:
     return replace(mechanism.guarantee, notes=tuple(notes))
 
 
-def announce_stream(folder: Path, mechanism: Mechanism, guarantee: Guarantee, calendar: Calendar | None) -> None:
+def announce_stream(
+    folder: Path, mechanism: Mechanism, guarantee: Guarantee, calendar: Calendar | None
+) -> None:
     """What the public directory of a stream says about all its steps."""
-    announce(folder, guarantee, to_plain(mechanism.domain), None if calendar is None else to_plain(calendar))
+    announce(
+        folder,
+        guarantee,
+        to_plain(mechanism.domain),
+        None if calendar is None else to_plain(calendar),
+    )
 
 
 @understood()
@@ -118,7 +142,8 @@ def beside_ledger(name: str, step: int, stood: int) -> BehindLedger:
     if stood < step:
         return BehindLedger(f"{stands} restore the newest ledger.")
     return BehindLedger(
-        f"{stands} it is a copy or an old backup, and going on would release the same data twice. Use the directory that is "
+        f"{stands} it is a copy or an old backup, and going on would release the same data twice. "
+        f"Use the directory that is "
         "up to date, or Stream.fork, which is a new charge."
     )
 
@@ -142,18 +167,23 @@ def build(
     files: Path | None = None,
     fork_of: dict[str, Any] | None = None,
 ) -> None:
-    """Make a directory that stands at `standing`; charge the ledger once it is whole and on disk; put it in place.
+    """Make a directory that stands at `standing`; charge the ledger once it is whole and on disk;
+    put it in place.
 
-    A fork (`fork_of`: what the first stream says about itself) keeps the key of its unit memory, and what its source remembers
-    of `files`. After a crash in
-    between, the entry of the same path and configuration has no step yet and is used again.
+    A fork (`fork_of`: what the first stream says about itself) keeps the key of its unit memory,
+    and what its source remembers of `files`. After a crash in between, the entry of the same path
+    and configuration has no step yet and is used again.
     """
     folder = where(path)
     if not isinstance(population, str) or not population.strip():
-        raise ConfigError("population must name whose data these are, for example population='city 2026'.")
+        raise ConfigError(
+            "population must name whose data these are, for example population='city 2026'."
+        )
     population = population_name(population)
     if folder.exists():
-        raise StateError(f"{folder.name} exists already: open it with Stream.open, or choose another path.")
+        raise StateError(
+            f"{folder.name} exists already: open it with Stream.open, or choose another path."
+        )
     plain = configuration(mechanism)
     book = ledger_of(folder, ledger, new=fork_of is None)
     if fork_of is not None:
@@ -173,12 +203,20 @@ def build(
         with _alone(folder.parent):
             remove(partial)
             partial.mkdir()
-            Store.create(partial / "private", keyed(noise.secret), {**standing_values(standing), **(releases or {})})
+            Store.create(
+                partial / "private",
+                keyed(noise.secret),
+                {**standing_values(standing), **(releases or {})},
+            )
             if segment is not None:
-                shutil.copytree(segment, partial / "private" / "memory" / segment.name, symlinks=True)
+                shutil.copytree(
+                    segment, partial / "private" / "memory" / segment.name, symlinks=True
+                )
             if files is not None and files.is_file():
                 write_file(partial / "private" / files.name, files.read_bytes(), private=True)
-            announce_stream(partial / "releases", mechanism, promise(mechanism, noise, charged=True), calendar)
+            announce_stream(
+                partial / "releases", mechanism, promise(mechanism, noise, charged=True), calendar
+            )
             sync_all(partial)
             try:
                 entry = book.charge(
@@ -191,10 +229,14 @@ def build(
             except Error:
                 remove(partial)
                 raise
-            Store.add(partial / "private", {"about": json.dumps({**about, "entry": entry.id}).encode()})
+            Store.add(
+                partial / "private", {"about": json.dumps({**about, "entry": entry.id}).encode()}
+            )
             place(partial, folder, "create")
     except OSError:
-        raise StateError(f"{folder.name} cannot be made here: the folder is missing, read-only or full.") from None
+        raise StateError(
+            f"{folder.name} cannot be made here: the folder is missing, read-only or full."
+        ) from None
     _warn_without_cap(book, population)
 
 
@@ -203,7 +245,8 @@ def _warn_without_cap(book: Ledger, population: str) -> None:
     charges = len(book.entries(population))
     if charges > 1 and all(cap.population != population for cap in book.caps()):
         warnings.warn(
-            f"Population '{population}' is charged for {charges} streams now and has no cap: what they lose adds up. Set the "
+            f"Population '{population}' is charged for {charges} streams now and has no cap: what "
+            f"they lose adds up. Set the "
             "most that it may lose with Ledger.cap or tailrace ledger cap.",
             Uncapped,
             stacklevel=4,
@@ -225,18 +268,24 @@ def fork(path: PathLike, to: PathLike, ledger: PathLike | None) -> None:
     """Make the directory `to` of what stands in `path`."""
     source = where(path)
     if ledger is None and where(to).parent != source.parent:
-        raise ConfigError("A fork into another folder needs ledger=: the one that the first stream is charged to.")
+        raise ConfigError(
+            "A fork into another folder needs ledger=: the one that the first stream is charged to."
+        )
     store = Store(source / "private")
     try:
         about = store.json("about")
         mechanism = mechanism_of(about)
         standing, noise = keep.read_standing(store, mechanism), Noise.fresh()
         if about["noise"] != "fresh":
-            noise = Noise.kept(Noise.kept(store.secret, "insecure").at("fork").keyed_hash(b"fork"), "insecure")
+            noise = Noise.kept(
+                Noise.kept(store.secret, "insecure").at("fork").keyed_hash(b"fork"), "insecure"
+            )
         if standing.mark.step:
             standing = replace(standing, mark=Mark(standing.mark.step, noise.at("fork").nonce()))
         cut = store.find("cut")
-        releases = [keep.read_release_values(store, step) for step in range(1, standing.mark.step + 1)]
+        releases = [
+            keep.read_release_values(store, step) for step in range(1, standing.mark.step + 1)
+        ]
         build(
             to,
             mechanism,
@@ -247,7 +296,9 @@ def fork(path: PathLike, to: PathLike, ledger: PathLike | None) -> None:
             calendar=calendar_of(about),
             releases={name: data for values in releases for name, data in values.items()}
             | ({} if cut is None else {"cut": cut}),
-            segment=None if standing.segment is None else store.folder / "memory" / standing.segment,
+            segment=None
+            if standing.segment is None
+            else store.folder / "memory" / standing.segment,
             files=store.folder / "files.json",
             fork_of=about,
         )

@@ -3,7 +3,8 @@
     releases/README.md  guarantee.json  codebook.json  calendar.json
     releases/000007/table.parquet  added.parquet  removed.parquet  provenance.json
 
-A step's folder appears whole or not at all. Delivering it again is fine; delivering a different one is refused.
+A step's folder appears whole or not at all. Delivering it again is fine; delivering a different one
+is refused.
 """
 
 from __future__ import annotations
@@ -35,7 +36,10 @@ These are not records of people. They were made from noisy counts, and may be sh
 
 
 def announce(
-    folder: Path, guarantee: Guarantee, codebook: Mapping[str, Any], calendar: Mapping[str, Any] | None = None
+    folder: Path,
+    guarantee: Guarantee,
+    codebook: Mapping[str, Any],
+    calendar: Mapping[str, Any] | None = None,
 ) -> None:
     """What holds for all steps, in a public directory; what is there already is left as it is."""
     folder.mkdir(exist_ok=True)
@@ -48,7 +52,9 @@ def announce(
             write_file(folder / name, data)
 
 
-def holds(folder: Path, step: int, files: Mapping[str, str], fits: Callable[[str, Iterable[bytes]], bool]) -> bool:
+def holds(
+    folder: Path, step: int, files: Mapping[str, str], fits: Callable[[str, Iterable[bytes]], bool]
+) -> bool:
     """Whether the folder of a step has files that fit the values of the store, by their digests."""
     return all(fits(value, _pieces(folder / f"{step:06d}", file)) for file, value in files.items())
 
@@ -60,7 +66,8 @@ def deliver(folder: Path, step: int, files: Mapping[str, bytes], *, time: float)
         if all(b"".join(_pieces(target, file)) == data for file, data in files.items()):
             return
         raise StateError(
-            f"releases/{target.name} holds a different release of this step: it was changed after it was published. "
+            f"releases/{target.name} holds a different release of this step: it was changed after "
+            f"it was published. "
             "Move it away and open the stream again."
         )
     folder.mkdir(exist_ok=True)

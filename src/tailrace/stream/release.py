@@ -1,4 +1,6 @@
-"""What is published at a step: a table of synthetic rows, how it changed, what was measured, and the promise."""
+"""What is published at a step: a table of synthetic rows, how it changed, what was measured, and
+the promise.
+"""
 
 from __future__ import annotations
 
@@ -24,12 +26,22 @@ class Kind:
     session: Any = None  # Spark's, where the frame is Spark's
 
     def frame(self, table: Table, types: Mapping[str, Any]) -> Any:
-        """The rows of `table` in a frame of this kind; columns, types and order come from the domain."""
+        """The rows of `table` in a frame of this kind; columns, types and order come from the
+        domain.
+        """
         import polars as pl
 
-        named = {nw.String: pl.String, nw.Int64: pl.Int64, nw.Float64: pl.Float64, nw.Boolean: pl.Boolean}
+        named = {
+            nw.String: pl.String,
+            nw.Int64: pl.Int64,
+            nw.Float64: pl.Float64,
+            nw.Boolean: pl.Boolean,
+        }
         made = pl.DataFrame(
-            {name: pl.Series(name, _plain(values), named[type(types[name])]) for name, values in table.columns.items()}
+            {
+                name: pl.Series(name, _plain(values), named[type(types[name])])
+                for name, values in table.columns.items()
+            }
         )
         if self.name == "pandas":
             import pandas as pd
@@ -55,7 +67,9 @@ def kind_of(frame: Any) -> Kind:
     except nw.exceptions.DuplicateError:
         raise DataError("The frame has two columns of the same name.") from None
     except Exception:
-        raise DataError("A batch is a data frame of pandas, Polars, PyArrow, DuckDB or PySpark, or None.") from None
+        raise DataError(
+            "A batch is a data frame of pandas, Polars, PyArrow, DuckDB or PySpark, or None."
+        ) from None
     implementation = opened.implementation
     names = {
         nw.Implementation.PANDAS: "pandas",
@@ -80,8 +94,8 @@ class Changes:
 class Release:
     """One step, published.
 
-    `table` and `changes` are frames of the kind that came in; `view` answers questions with standard errors and is None before
-    anything was measured.
+    `table` and `changes` are frames of the kind that came in; `view` answers questions with
+    standard errors and is None before anything was measured.
     """
 
     step: int
@@ -101,8 +115,13 @@ class Release:
 
     @property
     def changes(self) -> Changes:
-        """What makes this table of the one before: take the removed rows away and append the added ones."""
-        return Changes(added=self.kind.frame(self.added, self.types), removed=self.kind.frame(self.removed, self.types))
+        """What makes this table of the one before: take the removed rows away and append the added
+        ones.
+        """
+        return Changes(
+            added=self.kind.frame(self.added, self.types),
+            removed=self.kind.frame(self.removed, self.types),
+        )
 
     def __repr__(self) -> str:
         return f"<release of step {self.step}: {self.guarantee.short}>"

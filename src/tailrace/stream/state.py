@@ -37,19 +37,33 @@ class Standing:
     table: Table  # the synthetic rows released last
 
 
-def bound(store: Store | None, held: Cut | None, cut: Cut, *, begun: bool, moved: Callable[[], bool] | None) -> Cut:
+def bound(
+    store: Store | None,
+    held: Cut | None,
+    cut: Cut,
+    *,
+    begun: bool,
+    moved: Callable[[], bool] | None,
+) -> Cut:
     """Keep the cut of a source; refuse another than the one kept, once a step was released by it.
 
-    A folder may move (`path`) if `moved` finds all files used so far in it: they are remembered by their names. A stream of an
-    earlier version has no cut, and takes the first one.
+    A folder may move (`path`) if `moved` finds all files used so far in it: they are remembered by
+    their names. A stream of an earlier version has no cut, and takes the first one.
     """
     found = None if store is None else store.find("cut")
     kept = held if found is None else json.loads(found)
-    changed = [] if kept is None else [name for name in {**kept, **cut} if kept.get(name) != cut.get(name)]
+    changed = (
+        []
+        if kept is None
+        else [name for name in {**kept, **cut} if kept.get(name) != cut.get(name)]
+    )
     if begun and changed and not (changed == ["path"] and moved is not None and moved()):
-        along = ", move all files used so far along under their names" if changed == ["path"] else ""
+        along = (
+            ", move all files used so far along under their names" if changed == ["path"] else ""
+        )
         raise Mismatch(
-            f"The source's {changed[0]} is not the one that earlier steps were cut by, so rows could count twice: undo the "
+            f"The source's {changed[0]} is not the one that earlier steps were cut by, so rows "
+            f"could count twice: undo the "
             f"change{along}, or make a new stream, which is a new charge."
         )
     if store is not None and kept != cut:
@@ -61,7 +75,11 @@ def bound(store: Store | None, held: Cut | None, cut: Cut, *, begun: bool, moved
 def beginning(mechanism: Mechanism) -> Standing:
     """Before the first step."""
     codes = row_codes(mechanism)
-    none = np.zeros((0, len(codes.columns)), np.int32) if isinstance(codes, Digits) else np.zeros(0, np.int64)
+    none = (
+        np.zeros((0, len(codes.columns)), np.int32)
+        if isinstance(codes, Digits)
+        else np.zeros(0, np.int64)
+    )
     nothing = Table(none, codes.decode(none, np.random.default_rng(0)))
     return Standing(mechanism.init(), Mark(0, ""), None, nothing)
 
@@ -81,10 +99,14 @@ def read_standing(store: Store, mechanism: Mechanism) -> Standing:
     stands, begin = store.json("standing"), beginning(mechanism)
     step = stands["step"]
     state = State(
-        public=unpack(store.bytes(f"{_prefix(step)}/public"), like=begin.state.public) if step else begin.state.public,
+        public=unpack(store.bytes(f"{_prefix(step)}/public"), like=begin.state.public)
+        if step
+        else begin.state.public,
         private=unpack(store.bytes("standing/private"), like=begin.state.private),
     )
-    table = _read_table(store, stands["step"], "table", mechanism) if stands["step"] else begin.table
+    table = (
+        _read_table(store, stands["step"], "table", mechanism) if stands["step"] else begin.table
+    )
     return Standing(state, Mark(stands["step"], stands["tag"]), stands["segment"], table)
 
 
@@ -111,7 +133,9 @@ def read_release(store: Store, step: int, mechanism: Mechanism, guarantee: Any) 
     prefix, begin = _prefix(step), beginning(mechanism)
     rows, added, removed = (_read_table(store, step, name, mechanism) for name in _PARTS)
     view = mechanism.view(unpack(store.bytes(f"{prefix}/public"), like=begin.state.public))
-    return Release(step, guarantee, store.json(prefix), view, rows, added, removed, row_codes(mechanism).types)
+    return Release(
+        step, guarantee, store.json(prefix), view, rows, added, removed, row_codes(mechanism).types
+    )
 
 
 def published(step: int) -> dict[str, str]:
@@ -137,7 +161,9 @@ def _parquet(frame: Any) -> bytes:
 
 
 def seal(plan: Plan | OncePlan, frame: Any) -> bytes | None:
-    """What later rounds of a step look at: the columns of a batch, or what a plan of everything at once read of it."""
+    """What later rounds of a step look at: the columns of a batch, or what a plan of everything at
+    once read of it.
+    """
     import polars as pl
 
     if not isinstance(plan, Plan):
@@ -156,11 +182,17 @@ def unseal(plan: Plan | OncePlan, data: bytes | None) -> Any:
 
     if data is None:
         return None
-    return pl.read_parquet(io.BytesIO(data)) if isinstance(plan, Plan) else unpack(data, like=plan.read(None))
+    return (
+        pl.read_parquet(io.BytesIO(data))
+        if isinstance(plan, Plan)
+        else unpack(data, like=plan.read(None))
+    )
 
 
 def _read_table(store: Store, step: int, name: str, mechanism: Mechanism) -> Table:
-    """A stored table; the cells of its rows are read off their values, which lead back to the cells they were made of."""
+    """A stored table; the cells of its rows are read off their values, which lead back to the cells
+    they were made of.
+    """
     import polars as pl
 
     data = store.bytes(f"{_prefix(step)}/{name}")
@@ -172,7 +204,9 @@ def _read_table(store: Store, step: int, name: str, mechanism: Mechanism) -> Tab
     columns = {}
     for column, values in like.items():
         found = frame[column]
-        columns[column] = np.array([*found, None], object)[:-1] if values.dtype == object else found.to_numpy()
+        columns[column] = (
+            np.array([*found, None], object)[:-1] if values.dtype == object else found.to_numpy()
+        )
     return Table(row_codes(mechanism).cells(nw.from_native(frame, eager_only=True)), columns)
 
 

@@ -1,15 +1,19 @@
 """A stream: the only mutable object. One release per step, whatever happens.
 
-Releasing a step twice costs twice, and drawing again after a crash that may have depended on the draw is rejection
-sampling, which breaks the guarantee by itself. So, per step:
+Releasing a step twice costs twice, and drawing again after a crash that may have depended on the
+draw is rejection sampling, which breaks the guarantee by itself. So, per step:
 
-1. bound and count; write an **intent** durably: the counts and a fresh nonce. Then claim the step in the ledger.
-2. Draw at the path (step, nonce), measure, sample. All of it is a function of the intent and the state before.
-3. Commit state, memory and release in one transaction that erases the intent. Only then is anything delivered.
+1. bound and count; write an **intent** durably: the counts and a fresh nonce. Then claim the step
+   in the ledger.
+2. Draw at the path (step, nonce), measure, sample. All of it is a function of the intent and the
+   state before.
+3. Commit state, memory and release in one transaction that erases the intent. Only then is anything
+   delivered.
 
-A process killed anywhere leaves either no intent (the step can be pushed again: nothing was drawn) or an intent (opening
-finishes the step from it, with the same noise on the same counts). A copy or an old backup of the directory stands beside or
-behind its mark in the ledger and is refused before any draw; `Stream.fork` continues from it as a new charge.
+A process killed anywhere leaves either no intent (the step can be pushed again: nothing was drawn)
+or an intent (opening finishes the step from it, with the same noise on the same counts). A copy or
+an old backup of the directory stands beside or behind its mark in the ledger and is refused before
+any draw; `Stream.fork` continues from it as a new charge.
 """
 
 from __future__ import annotations
@@ -62,7 +66,8 @@ from tailrace.stream.step import Intent
 
 @told
 class Stream:
-    """A mechanism at work. `Stream(mechanism)` lives in memory; `Stream.create` and `Stream.open` keep it in a directory.
+    """A mechanism at work. `Stream(mechanism)` lives in memory; `Stream.create` and `Stream.open`
+    keep it in a directory.
 
     >>> import polars as pl
     >>> from tailrace import Categorical, Event, HistogramStream, PureDP, Schema, Stream
@@ -115,7 +120,9 @@ class Stream:
             about = store.json("about")
             mechanism = mechanism_of(about)
             noise = Noise.kept(store.secret, about["noise"])
-            stream._begin(mechanism, noise, store.folder / "memory", keep.read_standing(store, mechanism))
+            stream._begin(
+                mechanism, noise, store.folder / "memory", keep.read_standing(store, mechanism)
+            )
             stream._store, stream._entry, stream._units = store, about["entry"], about["units"]
             stream._calendar = calendar_of(about)
             stream._ledger = ledger_of(folder, ledger)
@@ -127,15 +134,23 @@ class Stream:
 
     @classmethod
     def fork(cls, path: PathLike, to: PathLike, *, ledger: PathLike | None = None) -> Stream:
-        """A new stream in `to` that goes on from where `path` stands, with noise of its own, and charged in full.
+        """A new stream in `to` that goes on from where `path` stands, with noise of its own, and
+        charged in full.
 
         A step that was cut off in `path` is not taken over: push its rows again.
         """
         fork(path, to, ledger)
         return cls.open(to, ledger=ledger)
 
-    def _begin(self, mechanism: Mechanism, noise: Noise, segments: Path, standing: keep.Standing) -> None:
-        self._mechanism, self._noise, self._segments, self._standing = mechanism, noise, segments, standing
+    def _begin(
+        self, mechanism: Mechanism, noise: Noise, segments: Path, standing: keep.Standing
+    ) -> None:
+        self._mechanism, self._noise, self._segments, self._standing = (
+            mechanism,
+            noise,
+            segments,
+            standing,
+        )
         self._store: Store | None = None
         self._ledger: Ledger | None = None
         self._calendar: Calendar | None = None
@@ -143,10 +158,20 @@ class Stream:
         self._entry = ""  # in the ledger
         self._units = unit_key(noise)
         self._kept: dict[int, Release] = {}  # releases of a stream in memory
-        self._process, self._usable, self._closed, self._lock = os.getpid(), True, False, threading.RLock()
-        if mechanism.rounds > 1 and isinstance(mechanism.unit, User) and mechanism.takes is not Takes.Once:
+        self._process, self._usable, self._closed, self._lock = (
+            os.getpid(),
+            True,
+            False,
+            threading.RLock(),
+        )
+        if (
+            mechanism.rounds > 1
+            and isinstance(mechanism.unit, User)
+            and mechanism.takes is not Takes.Once
+        ):
             raise ConfigError(
-                "A mechanism of several rounds cannot bound the contributions of a User yet: use unit=Event()."
+                "A mechanism of several rounds cannot bound the contributions of a User yet: use "
+                "unit=Event()."
             )
 
     def _resume(self) -> None:
@@ -154,12 +179,19 @@ class Stream:
         store, ledger = self._store, self._ledger
         assert store is not None and ledger is not None
         if store.json("about")["fork"] and ledger.mark(self._entry) == Mark(0, ""):
-            ledger.claim(self._entry, before=Mark(0, ""), after=self._standing.mark)  # a fork takes its place, once
+            ledger.claim(
+                self._entry, before=Mark(0, ""), after=self._standing.mark
+            )  # a fork takes its place, once
         intent, stood = intents.found(store, self._nothing), ledger.mark(self._entry)
-        ours = {self._standing.mark} if intent is None else {self._standing.mark, Mark(intent.step, self._tag(intent))}
+        ours = (
+            {self._standing.mark}
+            if intent is None
+            else {self._standing.mark, Mark(intent.step, self._tag(intent))}
+        )
         if intent is not None and intent.step != self.step + 1:
             raise Corrupt(
-                "The step in progress does not follow the last one: restore the whole directory from a backup."
+                "The step in progress does not follow the last one: restore the whole directory "
+                "from a backup."
             )
         if stood not in ours:
             raise beside_ledger(store.folder.parent.name, self.step, stood.step)
@@ -169,7 +201,9 @@ class Stream:
         self._deliver_missing()
 
     def _deliver_missing(self) -> None:
-        """Bring the public directory up to date; a release there that is not the stored one is refused."""
+        """Bring the public directory up to date; a release there that is not the stored one is
+        refused.
+        """
         assert self._store is not None
         announce_stream(self._public, self._mechanism, self.guarantee, self._calendar)
         for step in range(1, self.step + 1):
@@ -196,13 +230,20 @@ class Stream:
         return promise(self._mechanism, self._noise, charged=self._store is not None)
 
     def push(
-        self, frame: Any, deletes: Any = None, *, step: int | None = None, asked: datetime | None = None
+        self,
+        frame: Any,
+        deletes: Any = None,
+        *,
+        step: int | None = None,
+        asked: datetime | None = None,
     ) -> Release:
-        """Release the next step from the rows inserted (and deleted) since the last; None is an empty batch.
+        """Release the next step from the rows inserted (and deleted) since the last; None is an
+        empty batch.
 
-        `step` says which one it is meant to be: one that is committed returns the stored release and does not look at the
-        frame; one beyond the next is refused. `asked` is the time that is published where there is no calendar: when the
-        step was asked for, before its rows were read. Where left out it is the time of the call.
+        `step` says which one it is meant to be: one that is committed returns the stored release
+        and does not look at the frame; one beyond the next is refused. `asked` is the time that is
+        published where there is no calendar: when the step was asked for, before its rows were
+        read. Where left out it is the time of the call.
         """
         asked = datetime.now(UTC) if asked is None else asked
         with self._lock:
@@ -218,16 +259,22 @@ class Stream:
         kind = kind_of(frame)
         if wanted > self.step + 1:
             raise StateError(
-                f"The next step is {self.step + 1}; step {wanted} cannot come before it. Push the missing steps first."
+                f"The next step is {self.step + 1}; step {wanted} cannot come before it. Push the "
+                f"missing steps first."
             )
         horizon = self._mechanism.horizon
         if horizon is not None and wanted > horizon:
-            raise HorizonReached(f"All {horizon} steps of the horizon are released; a new stream is a new charge.")
+            raise HorizonReached(
+                f"All {horizon} steps of the horizon are released; a new stream is a new charge."
+            )
         if deletes is not None and not self._mechanism.deletes:
             raise ConfigError(
-                "This mechanism was made without deletes: its guarantee does not cover them. Make one with deletes=True."
+                "This mechanism was made without deletes: its guarantee does not cover them. Make "
+                "one with deletes=True."
             )
-        intent = self._seal(wanted, frame, deletes, intents.published_time(self._calendar, wanted, asked))
+        intent = self._seal(
+            wanted, frame, deletes, intents.published_time(self._calendar, wanted, asked)
+        )
         return replace(self._finish(intent), kind=kind)
 
     def bind(self, cut: keep.Cut, *, moved: Callable[[], bool] | None = None) -> None:
@@ -244,13 +291,17 @@ class Stream:
     def _release(self, step: int) -> Release:
         self._check_usable()
         if not 1 <= whole("step", step) <= self.step:
-            raise StateError(f"There is no release of step {step} yet: the last one is {self.step}.")
+            raise StateError(
+                f"There is no release of step {step} yet: the last one is {self.step}."
+            )
         if self._store is None:
             return self._kept[step]
         return keep.read_release(self._store, step, self._mechanism, self.guarantee)
 
     def close(self, erase: bool = False) -> None:
-        """Let go of the directory; `erase` also removes all that is private, so that only the releases remain."""
+        """Let go of the directory; `erase` also removes all that is private, so that only the
+        releases remain.
+        """
         with self._lock:
             self._check_process()
             if self._store is not None and not self._closed:
@@ -265,7 +316,8 @@ class Stream:
 
     def __reduce__(self) -> Any:
         raise StateError(
-            "A stream cannot be copied or pickled: it has one writer. Open its directory where you need it."
+            "A stream cannot be copied or pickled: it has one writer. Open its directory where you "
+            "need it."
         )
 
     def __enter__(self) -> Stream:
@@ -276,13 +328,17 @@ class Stream:
 
     def _check_usable(self) -> None:
         if not self._usable:
-            raise StateError("This stream is closed, or a step of it was cut off: open it again with Stream.open.")
+            raise StateError(
+                "This stream is closed, or a step of it was cut off: open it again with "
+                "Stream.open."
+            )
         self._check_process()
 
     def _check_process(self) -> None:
         if self._process != os.getpid():
             raise StateError(
-                "A stream belongs to the process that opened it: after a fork, open it in one process only."
+                "A stream belongs to the process that opened it: after a fork, open it in one "
+                "process only."
             )
 
     def _nothing(self) -> Any:
@@ -294,7 +350,11 @@ class Stream:
     def _seal(self, step: int, frame: Any, deletes: Any, time: str) -> Intent:
         """Bound, count, and write it down; nothing has been drawn."""
         nonce = self._noise.at("step", step).nonce()
-        plan, unit, segment = self._mechanism.plan(self._standing.state.public), self._mechanism.unit, None
+        plan, unit, segment = (
+            self._mechanism.plan(self._standing.state.public),
+            self._mechanism.unit,
+            None,
+        )
         if not isinstance(plan, Plan):
             frame = plan.read(frame)
             counts = plan.counts(frame)
@@ -353,7 +413,9 @@ class Stream:
             view=view,
             rows=sample.table,
             added=part(sample.table, slice(kept, None)),
-            removed=part(self._standing.table, np.flatnonzero(~sample.stayed) if kept else slice(None)),
+            removed=part(
+                self._standing.table, np.flatnonzero(~sample.stayed) if kept else slice(None)
+            ),
             types=row_codes(mechanism).types,
         )
         self._commit(keep.Standing(measured.state, after, intent.segment, sample.table), release)
@@ -366,7 +428,9 @@ class Stream:
             self._kept[release.step] = release
         else:
             with self._store.transaction("commit", erases=True) as change:
-                values = keep.standing_values(standing) | keep.release_values(release, standing.state.public)
+                values = keep.standing_values(standing) | keep.release_values(
+                    release, standing.state.public
+                )
                 for name, data in values.items():
                     change.put(name, data)
                 change.erase("intent")

@@ -17,8 +17,14 @@ def test_conformance(counter):
 
 
 def test_every_counter_of_the_package_is_in_the_suite(request):
-    classes = {cls for _, cls in inspect.getmembers(counters, inspect.isclass) if dataclasses.is_dataclass(cls)}
-    conftest = request.config.pluginmanager.get_plugin(str(request.config.rootpath / "tests" / "conftest.py"))
+    classes = {
+        cls
+        for _, cls in inspect.getmembers(counters, inspect.isclass)
+        if dataclasses.is_dataclass(cls)
+    }
+    conftest = request.config.pluginmanager.get_plugin(
+        str(request.config.rootpath / "tests" / "conftest.py")
+    )
     assert classes == {type(counter) for counter in conftest.every_counter(5)}
 
 
@@ -86,7 +92,9 @@ def ignores_the_horizon(self, state, x, noise, rows=None):
 
 
 def takes_any_length(self, state, x, noise, rows=None):
-    return Sound.step(self, state, np.resize(x, len(state.clock) if rows is None else len(rows)), noise, rows)
+    return Sound.step(
+        self, state, np.resize(x, len(state.clock) if rows is None else len(rows)), noise, rows
+    )
 
 
 def starts_at_one(self, rows):
@@ -127,7 +135,11 @@ def no_noise(self, state, x, noise, rows=None):
 
 
 def draws_above(self, state, x, noise, rows=None):
-    top = checks.Spy(None, (), noise.record).at(str(len(noise.record))) if isinstance(noise, checks.Spy) else noise
+    top = (
+        checks.Spy(None, (), noise.record).at(str(len(noise.record)))
+        if isinstance(noise, checks.Spy)
+        else noise
+    )
     return Sound.step(self, state, x, top, rows)
 
 
@@ -181,16 +193,31 @@ def test_a_counter_that_is_not_frozen_or_not_equal_to_its_copy_is_caught():
         (mutant(step=ignores_the_horizon), "past the horizon"),
         (mutant(step=takes_any_length), "wrong shape raises DataError"),
         (mutant(init=starts_at_one), "without noise the estimates are the running sums"),
-        (mutant(grow=lambda self, state, rows: self.init(len(state.clock) + rows)), "go on as without it"),
-        (mutant(loss=lambda self, events=1, deletes=0: PureDP(epsilon=2)), "one event loses no more than the budget"),
+        (
+            mutant(grow=lambda self, state, rows: self.init(len(state.clock) + rows)),
+            "go on as without it",
+        ),
+        (
+            mutant(loss=lambda self, events=1, deletes=0: PureDP(epsilon=2)),
+            "one event loses no more than the budget",
+        ),
         (mutant(loss=lambda self, events=1, deletes=0: PureDP(epsilon=1)), "more events lose more"),
-        (mutant(loss=lambda self, events=1, deletes=0: ZCDP(rho=1)), "of the kind that was asked for"),
+        (
+            mutant(loss=lambda self, events=1, deletes=0: ZCDP(rho=1)),
+            "of the kind that was asked for",
+        ),
         (
             mutant(variance=lambda self, t, since=0: 0.8 * Sound.variance(self, t, since)),
             "is the variance of the estimates",
         ),
-        (mutant(variance=lambda self, t, since=0: Sound.variance(self, t)), "nothing lies between a time and itself"),
-        (mutant(variance=lambda self, t, since=0: 0 * Sound.variance(self, t)), "every estimate has noise"),
+        (
+            mutant(variance=lambda self, t, since=0: Sound.variance(self, t)),
+            "nothing lies between a time and itself",
+        ),
+        (
+            mutant(variance=lambda self, t, since=0: 0 * Sound.variance(self, t)),
+            "every estimate has noise",
+        ),
     ],
 )
 def test_a_broken_counter_is_caught_by_the_promise_it_breaks(broken, promise):

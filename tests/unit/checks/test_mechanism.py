@@ -41,7 +41,9 @@ from tailrace.mechanisms.base import State, Step
 from tailrace.papers import PrivTreeStream, TabularSteps
 
 WARD = Schema(
-    sex=Categorical(["f", "m"], outside="other"), age=Integer(0, 4), weight=Real(edges=[0, 50, 100], outside="clip")
+    sex=Categorical(["f", "m"], outside="other"),
+    age=Integer(0, 4),
+    weight=Real(edges=[0, 50, 100], outside="clip"),
 )
 
 
@@ -57,34 +59,60 @@ def batch(seed, count=40):
     )
 
 
-BATCHES = [(batch(0), None), (batch(1), batch(0, 10)), (batch(2, 0), batch(1, 5)), (None, None), (batch(3), None)]
+BATCHES = [
+    (batch(0), None),
+    (batch(1), batch(0, 10)),
+    (batch(2, 0), batch(1, 5)),
+    (None, None),
+    (batch(3), None),
+]
 
 
 def histograms():
     for privacy in (PureDP(epsilon=1), ZCDP(rho=0.1), ApproxDP(epsilon=1, delta=1e-6)):
         for unit in (Event(), User(column="id", events=2)):
             yield HistogramStream(domain=WARD, privacy=privacy, unit=unit, horizon=12)
-            yield HistogramStream(domain=WARD, privacy=privacy, unit=unit, horizon=None, deletes=False)
+            yield HistogramStream(
+                domain=WARD, privacy=privacy, unit=unit, horizon=None, deletes=False
+            )
     yield HistogramStream(
-        domain=WARD, privacy=PureDP(epsilon=1), unit=Event(), horizon=12, counter=counters.Block(size=4)
+        domain=WARD,
+        privacy=PureDP(epsilon=1),
+        unit=Event(),
+        horizon=12,
+        counter=counters.Block(size=4),
     )
 
 
 def reports(step, count=60):
-    """People who report once, twice, differently, out of the domain, without an id, or not at all; some join late."""
+    """People who report once, twice, differently, out of the domain, without an id, or not at all;
+    some join late.
+    """
     rng = np.random.default_rng(100 + step)
     people = rng.permutation(20 + 10 * step)[:count].tolist()
     ids = [*people, *people[:5], None]
-    return pl.DataFrame({"id": ids, "status": rng.choice(["no", "yes", "?"], len(ids), p=[0.6, 0.35, 0.05])})
+    return pl.DataFrame(
+        {"id": ids, "status": rng.choice(["no", "yes", "?"], len(ids), p=[0.6, 0.35, 0.05])}
+    )
 
 
-REPORTS = [(reports(step), None) for step in range(3)] + [(None, None), (reports(4), None), (reports(5), None)]
+REPORTS = [(reports(step), None) for step in range(3)] + [
+    (None, None),
+    (reports(4), None),
+    (reports(5), None),
+]
 
 
 def panels():
-    two, three = (Schema(status=Categorical(["no", "yes"], outside=outside)) for outside in ("drop", "other"))
+    two, three = (
+        Schema(status=Categorical(["no", "yes"], outside=outside)) for outside in ("drop", "other")
+    )
     approx = ApproxDP(epsilon=1, delta=1e-6)
-    for privacy, neighbours in ((ZCDP(rho=0.1), Null), (ZCDP(rho=0.1), Replace), (approx, AddRemove)):
+    for privacy, neighbours in (
+        (ZCDP(rho=0.1), Null),
+        (ZCDP(rho=0.1), Replace),
+        (approx, AddRemove),
+    ):
         common = {
             "unit": User(column="id"),
             "horizon": 6,
@@ -113,10 +141,18 @@ SQUARE = Box(low=(0, 0), high=(1, 1), columns=("x", "y"), cells=8)
 
 def points(seed, count=40):
     rng = np.random.default_rng(seed)
-    return pl.DataFrame({"id": rng.integers(0, 20, count), "x": rng.beta(2, 5, count), "y": rng.random(count)})
+    return pl.DataFrame(
+        {"id": rng.integers(0, 20, count), "x": rng.beta(2, 5, count), "y": rng.random(count)}
+    )
 
 
-POINTS = [(points(0), None), (points(1), points(0).head(9)), (None, None), (points(2), None), (points(3), points(2))]
+POINTS = [
+    (points(0), None),
+    (points(1), points(0).head(9)),
+    (None, None),
+    (points(2), None),
+    (points(3), points(2)),
+]
 
 
 def spatials():
@@ -131,15 +167,22 @@ def test_conformance_of_spatial_streams(mechanism):
 
 
 def journeys(seed, count=30):
-    """Trips of one point and of many, by people with one and with many, some rows without an id, a time or a place."""
+    """Trips of one point and of many, by people with one and with many, some rows without an id, a
+    time or a place.
+    """
     rng = np.random.default_rng(seed)
     trip = np.repeat(np.arange(count), rng.integers(1, 20, count))
     rows = len(trip)
     walk = rng.normal(0, 0.05, (rows, 2)).cumsum(axis=0) % 1
     missing = rng.random((3, rows)) < 0.03
     frame = {
-        "trip": [None if gone else int(number) for number, gone in zip(trip, missing[0], strict=True)],
-        "time": [None if gone else int(at) for at, gone in zip(rng.permutation(rows), missing[1], strict=True)],
+        "trip": [
+            None if gone else int(number) for number, gone in zip(trip, missing[0], strict=True)
+        ],
+        "time": [
+            None if gone else int(at)
+            for at, gone in zip(rng.permutation(rows), missing[1], strict=True)
+        ],
         "x": np.where(missing[2], np.nan, walk[:, 0]),
         "y": walk[:, 1],
         "id": [f"p{number % 7}" for number in trip],
@@ -150,7 +193,13 @@ def journeys(seed, count=30):
 def trajectories():
     for privacy in (PureDP(epsilon=2), ZCDP(rho=0.5), ApproxDP(epsilon=2, delta=1e-6)):
         for unit in (Event(), User(column="id")):
-            common = {"domain": SQUARE, "privacy": privacy, "unit": unit, "trajectory": "trip", "order": "time"}
+            common = {
+                "domain": SQUARE,
+                "privacy": privacy,
+                "unit": unit,
+                "trajectory": "trip",
+                "order": "time",
+            }
             yield Trajectories(**common)
             yield papers.trajectories(**common)
 
@@ -165,7 +214,9 @@ def test_conformance_of_trajectories(mechanism):
 
 
 @pytest.mark.parametrize(
-    "mechanism", list(histograms()), ids=lambda m: f"{type(m.privacy).__name__}-{type(m.unit).__name__}-{m.horizon}"
+    "mechanism",
+    list(histograms()),
+    ids=lambda m: f"{type(m.privacy).__name__}-{type(m.unit).__name__}-{m.horizon}",
 )
 def test_conformance(mechanism):
     check_mechanism(mechanism, BATCHES)
@@ -183,7 +234,9 @@ def test_conformance_of_tabular_streams(mechanism):
 
 
 def test_every_mechanism_of_the_package_is_in_the_suite():
-    known = {cls for _, cls in inspect.getmembers(mechanisms, inspect.isclass) if hasattr(cls, "measure")}
+    known = {
+        cls for _, cls in inspect.getmembers(mechanisms, inspect.isclass) if hasattr(cls, "measure")
+    }
     elsewhere = {SnapshotHistogram}  # in test_snapshot.py
     here = (*histograms(), *panels(), *spatials(), *tabulars(), *trajectories())
     assert known == elsewhere | {type(mechanism) for mechanism in here}
@@ -193,7 +246,9 @@ SOUND = {"domain": WARD, "privacy": PureDP(epsilon=1), "unit": Event(), "horizon
 
 
 def mutant(**methods):
-    return dataclasses.dataclass(frozen=True, kw_only=True)(type("Mutant", (HistogramStream,), methods))(**SOUND)
+    return dataclasses.dataclass(frozen=True, kw_only=True)(
+        type("Mutant", (HistogramStream,), methods)
+    )(**SOUND)
 
 
 def tampered(change):
@@ -261,8 +316,14 @@ def ninety_nine(self):
         (tampered(draws_elsewhere), "a replay gives the same states"),
         (mutant(measure=draws_nothing), "other noise gives other releases"),
         (mutant(measure=forgets_quiet_days), "an empty batch draws noise too"),
-        (mutant(plan=lambda self, public: CountsOddly(codes=self.domain)), "counts of parts add up"),
-        (mutant(plan=lambda self, public: CountsLazyFramesTwice(codes=self.domain)), "the same on lazy Polars"),
+        (
+            mutant(plan=lambda self, public: CountsOddly(codes=self.domain)),
+            "counts of parts add up",
+        ),
+        (
+            mutant(plan=lambda self, public: CountsLazyFramesTwice(codes=self.domain)),
+            "the same on lazy Polars",
+        ),
         (mutant(sample=shuffles), "rows that stay come first"),
         (mutant(guarantee=property(for_somebody_else)), "the guarantee is for the declared unit"),
         (mutant(guarantee=property(lambda self: ninety_nine(self))), "within the declared loss"),

@@ -20,12 +20,18 @@ def replayed(run, before, after):
 
 def test_the_second_world_gets_the_noisy_numbers_of_the_first_and_pays_for_the_shift():
     def run(noise, counts):
-        return counts + noise.laplace(4, 3), noise.at("g").gaussian(2, 3) + counts, 9 - noise.at("m").laplace(2, ())
+        return (
+            counts + noise.laplace(4, 3),
+            noise.at("g").gaussian(2, 3) + counts,
+            9 - noise.at("m").laplace(2, ()),
+        )
 
     before, after, loss = replayed(run, np.array([5, 0, 2]), np.array([5, 1, 0]))
     assert all(np.array_equal(a, b) for a, b in zip(before, after, strict=True))
     assert not any(isinstance(value, Tracked) for value in before)
-    assert loss == Measured(None, (Fraction(1, 4) ** 2 + Fraction(2, 4) ** 2) / 2 + Fraction(1 + 4, 4))
+    assert loss == Measured(
+        None, (Fraction(1, 4) ** 2 + Fraction(2, 4) ** 2) / 2 + Fraction(1 + 4, 4)
+    )
 
 
 def test_noise_that_is_subtracted_first_moves_what_it_was_subtracted_from():
@@ -57,11 +63,21 @@ def test_a_threshold_is_charged_once_and_positive_answers_for_both_moves():
 
 
 def test_choices_and_coins_cost_their_odds():
-    chosen = replayed(lambda noise, scores: noise.choose(scores, Fraction(1, 3)), np.array([4, 2]), np.array([3, 3]))
+    chosen = replayed(
+        lambda noise, scores: noise.choose(scores, Fraction(1, 3)),
+        np.array([4, 2]),
+        np.array([3, 3]),
+    )
     assert chosen[0] == chosen[1] and chosen[2].epsilon == Fraction(2, 3)
     assert chosen[2].rho == Fraction(2, 3) ** 2 / 8
-    coins = replayed(lambda noise, excess: noise.coin(excess, 2), np.array([-40, 3]), np.array([-41, 3]))
-    assert np.array_equal(coins[0], coins[1]) and 0 <= float(coins[2].epsilon) < 1e-8 and not coins[2].exact
+    coins = replayed(
+        lambda noise, excess: noise.coin(excess, 2), np.array([-40, 3]), np.array([-41, 3])
+    )
+    assert (
+        np.array_equal(coins[0], coins[1])
+        and 0 <= float(coins[2].epsilon) < 1e-8
+        and not coins[2].exact
+    )
     assert 0.49 < float(coins[2].rho * 8) ** 0.5 < 0.51  # the other outcome would have cost 1 / 2
 
 
@@ -75,7 +91,10 @@ def test_choices_and_coins_cost_their_odds():
         (lambda noise, x: [noise.laplace(1, 3), noise.laplace(1, 3)], "drawn from once"),
         (lambda noise, x: noise.laplace(1 + int(x[0]), 3), "released numbers only"),
         (lambda noise, x: noise.at("a" if x[0] else "b").laplace(1, 3), "released numbers only"),
-        (lambda noise, x: x + noise.laplace(1, 3) if x[0] else noise.laplace(1, 3), "released numbers only"),
+        (
+            lambda noise, x: x + noise.laplace(1, 3) if x[0] else noise.laplace(1, 3),
+            "released numbers only",
+        ),
     ],
 )
 def test_noise_that_is_used_otherwise_is_refused(run, promise):
@@ -84,7 +103,9 @@ def test_noise_that_is_used_otherwise_is_refused(run, promise):
 
 
 def test_what_is_left_of_noise_is_an_ordinary_number():
-    """Then it is the same in both worlds, and the sum is not: the suite sees that in the public state."""
+    """Then it is the same in both worlds, and the sum is not: the suite sees that in the public
+    state.
+    """
     before, after, _ = replayed(
         lambda noise, x: x + np.repeat(noise.laplace(9, 1), 3), np.zeros(3, int), np.ones(3, int)
     )
@@ -105,8 +126,14 @@ def test_sums_in_place_are_seen():
 def test_a_claim_of_another_kind_is_compared_through_what_it_was_made_of():
     moved = Measured(None, Fraction(1, 10))
     assert moved.share(PureDP(epsilon=9)) is None and not moved.within(PureDP(epsilon=9))
-    assert moved.share(ZCDP(rho=0.2)) == Fraction(1, 2) == moved.share(ZCDP(rho=0.2).as_approx(delta=1e-6))
-    assert Measured(Fraction(1, 2), Fraction(1, 8)).share(ApproxDP(epsilon=1, delta=1e-6)) == Fraction(1, 2)
+    assert (
+        moved.share(ZCDP(rho=0.2))
+        == Fraction(1, 2)
+        == moved.share(ZCDP(rho=0.2).as_approx(delta=1e-6))
+    )
+    assert Measured(Fraction(1, 2), Fraction(1, 8)).share(
+        ApproxDP(epsilon=1, delta=1e-6)
+    ) == Fraction(1, 2)
 
 
 @pytest.mark.parametrize("horizon", [1, 2, 5, 9, 14, 27])

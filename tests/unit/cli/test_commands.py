@@ -51,17 +51,27 @@ def test_points_outside_the_domain_are_no_true_points(here, kind, outside):
     pytest.importorskip("shapely", reason="shapely is not installed")
     if kind in SHAPES:
         feature = {"type": "Feature", "properties": {}, "geometry": SHAPES[kind]}
-        (here / "land.geojson").write_text(json.dumps({"type": "FeatureCollection", "features": [feature]}))
+        (here / "land.geojson").write_text(
+            json.dumps({"type": "FeatureCollection", "features": [feature]})
+        )
     (here / "stream.toml").write_text(STREAM + POINTS + SPACES[kind] + SOURCE)
     rows = [INSIDE] * 4 + [BETWEEN] + [OUTSIDE] * 2
-    (here / "incoming" / "a.csv").write_text("lon,lat\n" + "".join(f"{x},{y}\n" for x, y in rows) + ",1\n")
-    found = json.loads(call("check", "stream.toml", "incoming/a.csv", "--json"))["files"]["incoming/a.csv"]
+    (here / "incoming" / "a.csv").write_text(
+        "lon,lat\n" + "".join(f"{x},{y}\n" for x, y in rows) + ",1\n"
+    )
+    found = json.loads(call("check", "stream.toml", "incoming/a.csv", "--json"))["files"][
+        "incoming/a.csv"
+    ]
     assert (found["rows"], found["outside"], found["counted"]) == (8, outside, 7 - outside)
-    assert re.search(rf"outside the domain +{outside} \(", call("check", "stream.toml", "incoming/a.csv"))
+    assert re.search(
+        rf"outside the domain +{outside} \(", call("check", "stream.toml", "incoming/a.csv")
+    )
     call("run", "stream.toml")
     call("report", "stream.toml", "--private")
     page = (here / "ward.tail" / "private" / "PRIVATE-report.html").read_text()
-    layers = json.loads(re.search(r'<script id="map-data"[^>]*>(.*?)</script>', page, re.S)[1])["layers"]
+    layers = json.loads(re.search(r'<script id="map-data"[^>]*>(.*?)</script>', page, re.S)[1])[
+        "layers"
+    ]
     true = next(layer for layer in layers if layer["name"] == "true")
     assert len(np.frombuffer(base64.b64decode(true["x"]), "<u2")) == 7 - outside
 
@@ -81,12 +91,32 @@ def test_a_ledger_is_found_by_its_stream(here):
 
 
 def test_none_is_an_answer_to_the_column_of_times(here):
-    flags = {"population": "ward", "path": "ward.tail", "unit": "event", "epsilon": "1", "horizon": "5", "folder": "in"}
+    flags = {
+        "population": "ward",
+        "path": "ward.tail",
+        "unit": "event",
+        "epsilon": "1",
+        "horizon": "5",
+        "folder": "in",
+    }
     given = [part for name, value in flags.items() for part in (f"--{name}", value)]
     (here / "like.csv").write_text("sex,day\nf,1\n")
     call("init", "--like", "like.csv", "--time", "none", "--column", "sex=category f m", *given)
-    assert "\n# time =" in (here / "stream.toml").read_text() and "\n# [calendar]" in (here / "stream.toml").read_text()
+    assert (
+        "\n# time =" in (here / "stream.toml").read_text()
+        and "\n# [calendar]" in (here / "stream.toml").read_text()
+    )
     said = call(
-        "init", "--to", "b.toml", "--time", "none", "--start", "2026-01-01", *given, "--column", "a=boolean", code=3
+        "init",
+        "--to",
+        "b.toml",
+        "--time",
+        "none",
+        "--start",
+        "2026-01-01",
+        *given,
+        "--column",
+        "a=boolean",
+        code=3,
     )
     assert "--start needs to know when a row happened" in said

@@ -26,7 +26,14 @@ from tailrace import (
 )
 from tailrace.calendar import Calendar
 from tailrace.config import load, parts
-from tailrace.config.models import CsvSink, FolderSource, LinesSource, ParquetSink, SqlSink, SqlSource
+from tailrace.config.models import (
+    CsvSink,
+    FolderSource,
+    LinesSource,
+    ParquetSink,
+    SqlSink,
+    SqlSource,
+)
 from tailrace.privacy.guarantee import Neighbours
 
 WARD = """\
@@ -103,14 +110,25 @@ def test_the_objects_are_those_that_python_makes(loaded, tmp_path):
     config = loaded()
     ward = Schema(age=Integer(0, 99, outside="clip"), sex=Categorical(["f", "m"]))
     assert config.mechanism == HistogramStream(
-        domain=ward, privacy=PureDP(epsilon=1), unit=Event(), horizon=365, counter=counters.Block(size=8), deletes=True
+        domain=ward,
+        privacy=PureDP(epsilon=1),
+        unit=Event(),
+        horizon=365,
+        counter=counters.Block(size=8),
+        deletes=True,
     )
-    assert config.calendar == Calendar(start="2026-01-01", period="day", timezone="Europe/Berlin", grace="6 hours")
+    assert config.calendar == Calendar(
+        start="2026-01-01", period="day", timezone="Europe/Berlin", grace="6 hours"
+    )
     assert config.source == FolderSource(
         path=tmp_path / "incoming", files="*.csv", time="day", format="%d.%m.%Y", op="op"
     )
     assert config.sinks == (CsvSink(path=tmp_path / "public"),)
-    assert (config.path, config.population, config.ledger) == (tmp_path / "ward.tail", "patients of the ward", None)
+    assert (config.path, config.population, config.ledger) == (
+        tmp_path / "ward.tail",
+        "patients of the ward",
+        None,
+    )
     assert config.file == tmp_path / "stream.toml"
     assert loaded() == config
 
@@ -128,21 +146,34 @@ def test_paths_are_relative_to_the_file(loaded, tmp_path, monkeypatch):
         ('"ward.tail"', '"../kept/ward.tail"\nledger = "/var/ledger"'),
         (FOLDER, SQL),
         ('kind = "CsvFolder"', 'kind = "ParquetFolder"'),
-        ('path = "public"', 'path = "public"\n[[sink]]\nkind = "SqlTable"\nurl = "sqlite:////full.db"\ntable = "out"'),
+        (
+            'path = "public"',
+            'path = "public"\n[[sink]]\nkind = "SqlTable"\nurl = "sqlite:////full.db"\ntable = '
+            '"out"',
+        ),
     )
-    assert config.path == tmp_path.parent / "kept" / "ward.tail" and config.ledger == Path("/var/ledger")
-    assert isinstance(config.source, SqlSource) and config.source.url == f"sqlite:///{tmp_path}/ward.db"
-    assert config.sinks == (ParquetSink(path=tmp_path / "public"), SqlSink(url="sqlite:////full.db", table="out"))
+    assert config.path == tmp_path.parent / "kept" / "ward.tail" and config.ledger == Path(
+        "/var/ledger"
+    )
+    assert (
+        isinstance(config.source, SqlSource)
+        and config.source.url == f"sqlite:///{tmp_path}/ward.db"
+    )
+    assert config.sinks == (
+        ParquetSink(path=tmp_path / "public"),
+        SqlSink(url="sqlite:////full.db", table="out"),
+    )
 
 
 def test_a_database_elsewhere_is_left_as_it_is(loaded):
-    assert loaded((FOLDER, SQL.replace("sqlite:///ward.db", "postgresql://me@host/ward"))).source.url.endswith(
-        "host/ward"
-    )
+    assert loaded(
+        (FOLDER, SQL.replace("sqlite:///ward.db", "postgresql://me@host/ward"))
+    ).source.url.endswith("host/ward")
 
 
 @pytest.mark.parametrize(
-    "written", ['"2026-01-01T06:30"', "2026-01-01T06:30:00", "2026-01-01 06:30:00", '"2026-01-01 06:30"']
+    "written",
+    ['"2026-01-01T06:30"', "2026-01-01T06:30:00", "2026-01-01 06:30:00", '"2026-01-01 06:30"'],
 )
 def test_a_start_is_a_date_or_a_text(loaded, written):
     assert loaded(("2026-01-01", written)).calendar.start == "2026-01-01T06:30:00"
@@ -158,20 +189,30 @@ def test_tables_may_be_written_in_any_way(loaded):
     below = '[mechanism.privacy]\nkind = "PureDP"\nepsilon = "1"\n[schema]'
     assert (
         loaded(
-            (re.search("age = .*", WARD)[0], spread), (re.search("privacy = .*", WARD)[0], ""), ("[schema]", below)
+            (re.search("age = .*", WARD)[0], spread),
+            (re.search("privacy = .*", WARD)[0], ""),
+            ("[schema]", below),
         ).mechanism
         == loaded().mechanism
     )
 
 
-@pytest.mark.parametrize("counter", ["BinaryTree", "Block", "Hybrid", "KaryTree", "Simple", "UnboundedBlock"])
+@pytest.mark.parametrize(
+    "counter", ["BinaryTree", "Block", "Hybrid", "KaryTree", "Simple", "UnboundedBlock"]
+)
 def test_every_counter_can_be_written(loaded, counter):
-    assert loaded(('"Block", size = 8', f'"{counter}"')).mechanism.counter == getattr(counters, counter)()
+    assert (
+        loaded(('"Block", size = 8', f'"{counter}"')).mechanism.counter
+        == getattr(counters, counter)()
+    )
 
 
 def test_parts_have_parts(loaded):
     config = loaded(
-        ('"Block", size = 8', '"Unbounded", first = 4, counter = { kind = "KaryTree", levels = 2, subtract = false }'),
+        (
+            '"Block", size = 8',
+            '"Unbounded", first = 4, counter = { kind = "KaryTree", levels = 2, subtract = false }',
+        ),
         ('"PureDP", epsilon = 1.0', '"ApproxDP", epsilon = "1/3", delta = 1e-6'),
         ('kind = "Event"', 'kind = "User", column = "patient", events = 3'),
         ("horizon = 365", 'horizon = "none"'),
@@ -204,18 +245,31 @@ def test_a_later_mechanism_needs_no_change(loaded, refused, monkeypatch):
     own = 'kind = "Later"\nneighbours = { kind = "Replace" }\nstructures = [{ kind = "Block" }, { kind = "Simple" }]\n'
     made = loaded((body, own + box)).mechanism
     assert made.domain == Box(low=(0, 0), high=(1, 2.5), columns=("x", "y"))
-    assert made.neighbours is Neighbours.Replace and made.structures == (counters.Block(), counters.Simple())
+    assert made.neighbours is Neighbours.Replace and made.structures == (
+        counters.Block(),
+        counters.Simple(),
+    )
     assert "structures.kind" not in refused((body, own.replace('"Simple"', '"Simpl"') + box))
-    assert refused((body, own + "label = 3\n" + box)).endswith("line 9: [mechanism] label must be a text in quotes.")
-    assert refused((body, own.replace("Replace", "Swap") + box)).endswith('use one of "AddRemove", "Null", "Replace".')
+    assert refused((body, own + "label = 3\n" + box)).endswith(
+        "line 9: [mechanism] label must be a text in quotes."
+    )
+    assert refused((body, own.replace("Replace", "Swap") + box)).endswith(
+        'use one of "AddRemove", "Null", "Replace".'
+    )
     assert (
-        "line 5: [mechanism] needs the key 'neighbours', for example neighbours = { kind = \"AddRemove\" }."
-        in refused((body, 'kind = "Later"\n' + box))
+        "line 5: [mechanism] needs the key 'neighbours', for example neighbours = { kind = "
+        '"AddRemove" }.' in refused((body, 'kind = "Later"\n' + box))
     )
 
 
 def test_an_example_can_be_used_as_it_stands():
-    whole = {*mechanisms.__all__, "Schema", "Box", "Region", "Roads"}  # these have a table of their own
+    whole = {
+        *mechanisms.__all__,
+        "Schema",
+        "Box",
+        "Region",
+        "Roads",
+    }  # these have a table of their own
     made = [make for name, make in parts.classes().items() if name not in whole]
     for make in filter(inspect.isclass, made):
         table = tomllib.loads(f"part = {parts.example(make)}")["part"]
@@ -311,22 +365,31 @@ def test_a_sentence_names_the_line_the_key_and_the_fix(refused, old, new, senten
 @pytest.mark.parametrize("table", ["stream", "mechanism", "source"])
 def test_a_missing_table_is_named(refused, table):
     body = re.search(rf"\[{table}\]\n(.+\n)+", WARD)[0]
-    assert refused((body, "")).startswith(f"stream.toml: the table [{table}] is missing; add it, with ")
+    assert refused((body, "")).startswith(
+        f"stream.toml: the table [{table}] is missing; add it, with "
+    )
 
 
 def test_a_domain_must_be_there_and_fit_the_mechanism(refused):
     body = WARD[WARD.index("[schema]") : WARD.index("[calendar]")]
     assert "the table [schema] or [box] or [region] or [roads] is missing" in refused((body, ""))
     box = '[box]\nlow = [0]\nhigh = [1]\ncolumns = ["x"]\n'
-    assert "line 13: [box] does not fit HistogramStream; describe the columns in [schema]." in refused((body, box))
+    assert (
+        "line 13: [box] does not fit HistogramStream; describe the columns in [schema]."
+        in refused((body, box))
+    )
 
 
 def test_a_name_says_the_period(loaded, refused):
     time = 'time = "day"\nformat = "%d.%m.%Y"\nop = "op"'
     named = (FOLDER, FOLDER.replace('files = "*.csv"', 'name = "cases-%Y-%m-%d.csv"'))
     assert loaded(named, (time, "")).source.name == "cases-%Y-%m-%d.csv"
-    assert loaded(named, (time, 'deletes = "gone-%Y-%m-%d.csv"')).source.deletes == "gone-%Y-%m-%d.csv"
-    assert "line 27: [source] deletes must say where the date stands" in refused(named, (time, 'deletes = "gone.csv"'))
+    assert (
+        loaded(named, (time, 'deletes = "gone-%Y-%m-%d.csv"')).source.deletes == "gone-%Y-%m-%d.csv"
+    )
+    assert "line 27: [source] deletes must say where the date stands" in refused(
+        named, (time, 'deletes = "gone.csv"')
+    )
     assert "line 20: [source] name needs [calendar]" in refused(named, (time, ""), (CALENDAR, ""))
 
 
@@ -337,13 +400,23 @@ def test_without_a_calendar_every_file_is_a_step(loaded):
 
 def test_rows_that_may_come_twice_are_dropped_when_late(loaded, refused):
     lines, sql = (FOLDER, 'kind = "Lines"'), (FOLDER, SQL)
-    arrived, late = (FOLDER, f'{SQL}\narrived = "entered"'), ('"6 hours"', '"6 hours"\nlate = "next"')
-    assert [loaded(source).calendar.late for source in (lines, sql, arrived)] == ["drop", "drop", None]
+    arrived, late = (
+        (FOLDER, f'{SQL}\narrived = "entered"'),
+        ('"6 hours"', '"6 hours"\nlate = "next"'),
+    )
+    assert [loaded(source).calendar.late for source in (lines, sql, arrived)] == [
+        "drop",
+        "drop",
+        None,
+    ]
     assert isinstance(loaded(lines).source, LinesSource)
     assert loaded(arrived, late).calendar.late == loaded(late).calendar.late == "next"
-    assert 'line 22: [calendar] late must be "drop" with lines from standard input' in refused(lines, late)
-    assert 'line 22: [calendar] late = "next" needs to know when a row of the table came; add arrived' in refused(
-        sql, late
+    assert 'line 22: [calendar] late must be "drop" with lines from standard input' in refused(
+        lines, late
+    )
+    assert (
+        'line 22: [calendar] late = "next" needs to know when a row of the table came; add arrived'
+        in refused(sql, late)
     )
     assert loaded(sql, ('"6 hours"', '"6 hours"\nlate = "drop"')).calendar.late == "drop"
 
@@ -353,13 +426,17 @@ def test_lines_and_tables_need_a_time(refused):
     assert "[source] needs the key 'time', for example time = \"day\"." in refused(
         (FOLDER, 'kind = "Lines"'), (time, "")
     )
-    assert "[source] needs the key 'time', for example time = \"day\"." in refused((FOLDER, SQL), (time, ""))
+    assert "[source] needs the key 'time', for example time = \"day\"." in refused(
+        (FOLDER, SQL), (time, "")
+    )
     assert "[source] time needs [calendar]" in refused((FOLDER, SQL), (CALENDAR, ""))
 
 
 def test_a_release_is_not_written_into_the_table_it_comes_from(refused):
     sink = ('kind = "CsvFolder"\npath = "public"', SQL)
-    assert "line 34: [[sink]] table must not be the table of [source]." in refused((FOLDER, SQL), sink)
+    assert "line 34: [[sink]] table must not be the table of [source]." in refused(
+        (FOLDER, SQL), sink
+    )
 
 
 @pytest.mark.parametrize(
@@ -384,25 +461,34 @@ def test_a_slip_in_the_syntax_has_its_line(refused, old, new, sentence):
 
 def test_a_file_that_is_not_text_has_its_line(tmp_path):
     (tmp_path / "stream.toml").write_bytes(WARD.encode() + b"# \xff\xfe")
-    with pytest.raises(ConfigError, match=r"^stream\.toml, line 34: this is not UTF-8 text; save the file as UTF-8\.$"):
+    with pytest.raises(
+        ConfigError,
+        match=r"^stream\.toml, line 34: this is not UTF-8 text; save the file as UTF-8\.$",
+    ):
         load(tmp_path / "stream.toml")
 
 
 @pytest.mark.parametrize("path", ["no.toml", ".", "", "a\0b", b"x", 5, None])
 def test_a_file_that_is_not_there_is_one_sentence(path):
     with pytest.raises(
-        ConfigError, match=r"^\S+ cannot be read; name a stream\.toml, or make one with tailrace init\.$"
+        ConfigError,
+        match=r"^\S+ cannot be read; name a stream\.toml, or make one with tailrace init\.$",
     ):
         load(path)
 
 
 def test_the_command_line_starts_without_pydantic():
     code = "import sys, tailrace.config, tailrace.config.template; print('pydantic' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "False\n"
+    assert (
+        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout
+        == "False\n"
+    )
 
 
 def test_a_region_is_read_from_the_file_beside(tmp_path):
-    """The geometry of [region] lies beside the configuration, and what is wrong with it is said at its line."""
+    """The geometry of [region] lies beside the configuration, and what is wrong with it is said at
+    its line.
+    """
     pytest.importorskip("shapely", reason="shapely is not installed")
     from tailrace.config.parts import space
     from tailrace.config.problem import Problem

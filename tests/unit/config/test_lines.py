@@ -7,7 +7,13 @@ from tailrace.config.lines import locate
 
 def paths(value, above=()):
     """Every path that can be followed in what TOML was read to."""
-    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    items = (
+        value.items()
+        if isinstance(value, dict)
+        else enumerate(value)
+        if isinstance(value, list)
+        else ()
+    )
     for key, part in items:
         yield (*above, key)
         yield from paths(part, (*above, key))
@@ -20,7 +26,8 @@ TEXTS = {
     "quoted keys": '"a b" = 1\n\'c.d\'."\\u00e9\\n" = 2\n["x]"]\n\'#\' = 3\n"" = 4',
     "inline tables": 'a = { b = { c = 1, "d}" = "}" }, e.f = 2 }\nempty = {}\n',
     "lists over lines": "a = [ # one ]\n  1,\n\n  [2, [],\n   3], # ]\n  { b = 4 },\n]\nc = 5",
-    "tables in lists": '[[s]]\nk = "x"\n[s.t]\nu = 1\n[[s.v]]\n[[s.v]]\nw = 1\n\n[[s]]\n[s.t]\nu = 2\n',
+    "tables in "
+    "lists": '[[s]]\nk = "x"\n[s.t]\nu = 1\n[[s.v]]\n[[s.v]]\nw = 1\n\n[[s]]\n[s.t]\nu = 2\n',
     "long texts": 'a = """\nx = 1\n"" \\""" [b]"""\nc = """d"""""\ne = \'\'\'\n[f]\n\'\'\'\'\'\ng = 1',
     "short texts": 'a = ""\nb = "\\"#"\nc = \'\'\nd = \'"\\\'\ne = "\'"',
     "dates": "a = 2026-01-01 10:00:00\nb = [2026-01-01, 07:32:00]",

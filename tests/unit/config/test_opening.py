@@ -40,8 +40,21 @@ NAMED = 'kind = "Folder"\npath = "in"\nname = "%Y-%m-%d.csv"'
 
 @pytest.fixture
 def config(tmp_path):
-    def config(source=TIMED, calendar=DAYS, population="ward", horizon=2, unit=EVENT, deletes="false", sinks=""):
-        parts = {"source": source, "calendar": calendar, "population": population, "horizon": horizon}
+    def config(
+        source=TIMED,
+        calendar=DAYS,
+        population="ward",
+        horizon=2,
+        unit=EVENT,
+        deletes="false",
+        sinks="",
+    ):
+        parts = {
+            "source": source,
+            "calendar": calendar,
+            "population": population,
+            "horizon": horizon,
+        }
         text = BASIS.format(**parts, unit=unit, deletes=deletes, sinks=sinks)
         (tmp_path / "stream.toml").write_text(text)
         return load(tmp_path / "stream.toml")
@@ -56,7 +69,11 @@ def config(tmp_path):
         (TIMED, DAYS, TimedFiles),
         (NAMED, DAYS, NamedFiles),
         (FILES, "", OrderedFiles),
-        ('kind = "SqlTable"\nurl = "sqlite:///w.db"\ntable = "cases"\ntime = "day"', DAYS, SqlTable),
+        (
+            'kind = "SqlTable"\nurl = "sqlite:///w.db"\ntable = "cases"\ntime = "day"',
+            DAYS,
+            SqlTable,
+        ),
         ('kind = "Lines"\ntime = "day"', DAYS, Lines),
         ('kind = "Lines"', "", Lines),
     ],
@@ -72,7 +89,9 @@ def test_the_unit_is_a_column_to_read(config):
     assert (reader(config()).key, reader(config(unit=USER)).key) == (None, "id")
 
 
-@pytest.mark.parametrize(("late", "expected"), [("", "next"), ('late = "drop"', "drop"), ('late = "next"', "next")])
+@pytest.mark.parametrize(
+    ("late", "expected"), [("", "next"), ('late = "drop"', "drop"), ('late = "next"', "next")]
+)
 def test_late_events_go_to_the_next_step_unless_it_is_said_otherwise(config, late, expected):
     source = open_source(config(calendar=f"{DAYS}\n{late}"))
     assert isinstance(source, TimedFiles) and source.late == expected
@@ -101,7 +120,9 @@ def test_the_shelf_shows_the_files_that_are_read(config, tmp_path):
 
 def test_sinks_are_made_of_their_tables(config, tmp_path):
     kinds = ("CsvFolder", "ParquetFolder")
-    made = open_sinks(config(sinks="".join(f'\n[[sink]]\nkind = "{kind}"\npath = "{kind}"' for kind in kinds)))
+    made = open_sinks(
+        config(sinks="".join(f'\n[[sink]]\nkind = "{kind}"\npath = "{kind}"' for kind in kinds))
+    )
     assert [type(sink) for sink in made] == [CsvFolder, ParquetFolder]
     assert [sink.path for sink in made] == [tmp_path / kind for kind in kinds]
 
@@ -117,7 +138,8 @@ def test_sinks_are_made_of_their_tables(config, tmp_path):
 def test_a_stream_never_changes(config, change, part):
     open_stream(config()).close()
     with pytest.raises(
-        Mismatch, match=f"^stream.toml asks for another {part} than the one that ward.tail was made with"
+        Mismatch,
+        match=f"^stream.toml asks for another {part} than the one that ward.tail was made with",
     ):
         open_stream(config(**change))
     open_stream(config()).close()  # and nothing holds it
@@ -145,14 +167,22 @@ def test_a_stream_that_lost_its_memory_of_files_does_not_count_them_again(config
     with open_stream(config()) as stream:
         assert next(run(stream, open_source(config()))).step == 1
     (tmp_path / "ward.tail" / "private" / "files.json").unlink()
-    with open_stream(config()) as stream, pytest.raises(StateError, match=r"^private/files.json is missing"):
+    with (
+        open_stream(config()) as stream,
+        pytest.raises(StateError, match=r"^private/files.json is missing"),
+    ):
         list(run(stream, open_source(config())))
 
 
 def test_a_table_of_a_database_through_a_whole_run(config, tmp_path):
     with sqlite3.connect(tmp_path / "w.db") as database:
         database.execute("CREATE TABLE cases (sex TEXT, day TEXT)")
-        rows = [("f", "2026-01-01"), ("m", "2026-01-02"), ("m", str(date(2026, 1, 2))), ("x", "2026-01-01")]
+        rows = [
+            ("f", "2026-01-01"),
+            ("m", "2026-01-02"),
+            ("m", str(date(2026, 1, 2))),
+            ("x", "2026-01-01"),
+        ]
         database.executemany("INSERT INTO cases VALUES (?, ?)", rows)
     made = config('kind = "SqlTable"\nurl = "sqlite:///w.db"\ntable = "cases"\ntime = "day"')
     with open_stream(made) as stream:

@@ -66,29 +66,44 @@ WARD_ANSWERS = Answers(
 
 
 def test_everything_that_a_template_offers_can_be_used(tmp_path):
-    """Each line that is commented out, taken in alone or for its neighbour, still makes a configuration."""
+    """Each line that is commented out, taken in alone or for its neighbour, still makes a
+    configuration.
+    """
     lines = write(replace(WARD_ANSWERS, deletes=True)).splitlines()
     offers = [place for place, line in enumerate(lines) if re.match(r"# \w+ = ", line)]
     assert len(offers) >= 9
     for place in offers:
         name = lines[place].split()[1]
         others = ("files", "time") if name == "name" else (name,)
-        kept = [line for line in lines if not line.startswith(tuple(f"{other} = " for other in others))]
+        kept = [
+            line for line in lines if not line.startswith(tuple(f"{other} = " for other in others))
+        ]
         if name in ("kind", "path"):  # of [[sink]], which is offered as a whole
             kept = [re.sub(r"^# (\[\[sink\]\]|kind|path)", r"\1", line) for line in lines]
-        (tmp_path / "stream.toml").write_text("\n".join(kept).replace(lines[place], lines[place][2:]))
+        (tmp_path / "stream.toml").write_text(
+            "\n".join(kept).replace(lines[place], lines[place][2:])
+        )
         load(tmp_path / "stream.toml")
 
 
 @pytest.mark.parametrize(
     "source",
-    [{"kind": "Lines", "time": "day"}, {"kind": "SqlTable", "url": "sqlite:///a.db", "table": "t", "time": "day"}],
+    [
+        {"kind": "Lines", "time": "day"},
+        {"kind": "SqlTable", "url": "sqlite:///a.db", "table": "t", "time": "day"},
+    ],
 )
 @pytest.mark.parametrize(
-    "sink", [{"kind": "ParquetFolder", "path": "out"}, {"kind": "SqlTable", "url": "sqlite:///b.db", "table": "t"}]
+    "sink",
+    [
+        {"kind": "ParquetFolder", "path": "out"},
+        {"kind": "SqlTable", "url": "sqlite:///b.db", "table": "t"},
+    ],
 )
 def test_every_kind_of_source_and_sink_can_be_written(tmp_path, source, sink):
-    (tmp_path / "stream.toml").write_text(write(replace(WARD_ANSWERS, source=source, sinks=(sink,))))
+    (tmp_path / "stream.toml").write_text(
+        write(replace(WARD_ANSWERS, source=source, sinks=(sink,)))
+    )
     config = load(tmp_path / "stream.toml")
     assert config.source.kind == source["kind"] and config.sinks[0].kind == sink["kind"]
 
@@ -98,7 +113,10 @@ def test_every_kind_of_source_and_sink_can_be_written(tmp_path, source, sink):
     [
         ({"source": {"path": "x"}}, "kind must be one of Folder, Lines, SqlTable."),
         ({"source": {"kind": "Lines", "path": "x"}}, "Lines has no key 'path'; remove it."),
-        ({"sinks": ({"kind": "Folder", "path": "x"},)}, "kind must be one of CsvFolder, ParquetFolder, SqlTable."),
+        (
+            {"sinks": ({"kind": "Folder", "path": "x"},)},
+            "kind must be one of CsvFolder, ParquetFolder, SqlTable.",
+        ),
         ({"epsilon": 0}, "epsilon must be a finite number above 0"),
         ({"population": "\ud800"}, "A configuration must be valid Unicode text"),
     ],

@@ -27,7 +27,9 @@ PURE = PureDP(epsilon=0.5)
 
 
 def test_the_noise_proves_the_loss_from_outside(counter):
-    """`audit.proved_loss` knows nothing of levels and scales: it asks the counter how it responds to noise."""
+    """`audit.proved_loss` knows nothing of levels and scales: it asks the counter how it responds
+    to noise.
+    """
     loss = counter.loss()
     claimed = loss.rho if not isinstance(loss, PureDP) else loss.epsilon
     assert proved_loss(counter, counter.horizon) <= float(claimed) * (1 + 1e-9)
@@ -71,7 +73,9 @@ def test_kary_digits_add_up():
     tree = KaryTree(arity=5, levels=3, privacy=PURE, horizon=200)
     t = np.arange(201)
     digits = tree._digits(t)
-    assert np.array_equal(sum(digit * size for digit, size in zip(digits, tree.sizes, strict=True)), t)
+    assert np.array_equal(
+        sum(digit * size for digit, size in zip(digits, tree.sizes, strict=True)), t
+    )
     assert max(int(np.abs(digit).max()) for digit in digits[:-1]) == 2
 
 
@@ -82,14 +86,19 @@ def test_variance_from_first_principles(counter):
 
     lines, draws = response(counter, counter.horizon)
     each = np.array(
-        [laplace_variance(Fraction(p)) if kind == "laplace" else gaussian_variance(Fraction(p)) for kind, p in draws]
+        [
+            laplace_variance(Fraction(p)) if kind == "laplace" else gaussian_variance(Fraction(p))
+            for kind, p in draws
+        ]
     )
     covariance = (lines * each) @ lines.T
     t = np.arange(1, counter.horizon + 1)
     late, early = np.meshgrid(t, t)
     expected = np.diag(covariance)[:, None] + np.diag(covariance)[None, :] - 2 * covariance
     assert np.allclose(counter.variance(t), np.diag(covariance), rtol=1e-9)
-    assert np.allclose(counter.variance(late, early), expected, rtol=1e-6, atol=1e-6 * np.diag(covariance).max())
+    assert np.allclose(
+        counter.variance(late, early), expected, rtol=1e-6, atol=1e-6 * np.diag(covariance).max()
+    )
 
 
 def test_sqrt_toeplitz_unit_noise_variance():
@@ -142,7 +151,9 @@ def test_numpy_integers_are_whole_numbers_too(number):
     assert BinaryTree(privacy=PURE, horizon=number(100)) == BinaryTree(privacy=PURE, horizon=100)
     assert Block(size=number(100)).sizes == (1, 100)
     assert best(privacy=PURE, horizon=number(100)) == best(privacy=PURE, horizon=100)
-    assert KaryTree(arity=number(101), levels=number(4), privacy=PURE, horizon=10).sizes[-1] == 101**3
+    assert (
+        KaryTree(arity=number(101), levels=number(4), privacy=PURE, horizon=10).sizes[-1] == 101**3
+    )
     assert Simple(privacy=PURE).loss(number(100), number(100)) == PureDP(epsilon=100)
     assert Simple(privacy=ZCDP(rho=1)).loss(number(100)) == ZCDP(rho=10_000)
 
@@ -150,25 +161,38 @@ def test_numpy_integers_are_whole_numbers_too(number):
 def test_losses_of_units_with_several_events():
     for counter in (Simple(privacy=PURE), BinaryTree(privacy=PURE, horizon=9)):
         assert counter.loss(events=3, deletes=2) == PureDP(epsilon=2.5)
-    for counter in (BinaryTree(privacy=ZCDP(rho=0.1), horizon=9), SqrtToeplitz(privacy=ZCDP(rho=0.1), horizon=9)):
-        assert counter.loss(events=1, deletes=1) == ZCDP(rho=0.2), "2 rho, not the 4 rho of group privacy"
+    for counter in (
+        BinaryTree(privacy=ZCDP(rho=0.1), horizon=9),
+        SqrtToeplitz(privacy=ZCDP(rho=0.1), horizon=9),
+    ):
+        assert counter.loss(events=1, deletes=1) == ZCDP(rho=0.2), (
+            "2 rho, not the 4 rho of group privacy"
+        )
         assert counter.loss(events=3, deletes=2) == ZCDP(rho=1.3)
     approx = Simple(privacy=ApproxDP(epsilon=1, delta=1e-6)).loss(events=1, deletes=1)
-    assert approx == ZCDP(rho=2 * ApproxDP(epsilon=1, delta=1e-6).zcdp_within().rho).as_approx(delta=1e-6)
+    assert approx == ZCDP(rho=2 * ApproxDP(epsilon=1, delta=1e-6).zcdp_within().rho).as_approx(
+        delta=1e-6
+    )
 
 
 @pytest.mark.parametrize(("horizon", "limit"), [(128, 0.82), (1000, 0.50), (4096, 0.33)])
 def test_best_beats_simple_at_the_same_epsilon(horizon, limit):
     ours = best(privacy=PURE, horizon=horizon)
     assert ours.loss() == PURE
-    assert mean_squared_error(ours) ** 0.5 <= limit * mean_squared_error(Simple(privacy=PURE, horizon=horizon)) ** 0.5
+    assert (
+        mean_squared_error(ours) ** 0.5
+        <= limit * mean_squared_error(Simple(privacy=PURE, horizon=horizon)) ** 0.5
+    )
 
 
 @pytest.mark.parametrize(("horizon", "limit"), [(1000, 0.43), (4096, 0.245)])
 def test_best_beats_simple_at_the_same_epsilon_with_a_delta(horizon, limit):
     ours = best(privacy=ApproxDP(epsilon=0.5, delta=1e-6), horizon=horizon)
     assert ours.loss().epsilon <= Fraction(1, 2)
-    assert mean_squared_error(ours) ** 0.5 <= limit * mean_squared_error(Simple(privacy=PURE, horizon=horizon)) ** 0.5
+    assert (
+        mean_squared_error(ours) ** 0.5
+        <= limit * mean_squared_error(Simple(privacy=PURE, horizon=horizon)) ** 0.5
+    )
 
 
 def test_simple_is_best_over_short_horizons_as_its_page_says():
@@ -189,7 +213,9 @@ def test_best_without_end_and_under_every_loss():
 
 def test_the_mean_over_long_horizons_is_taken_at_points_in_step_with_no_tree():
     tree = BinaryTree(privacy=PURE, horizon=2**15)
-    assert mean_squared_error(tree) == pytest.approx(float(tree.variance(np.arange(1, 2**15 + 1)).mean()), rel=0.005)
+    assert mean_squared_error(tree) == pytest.approx(
+        float(tree.variance(np.arange(1, 2**15 + 1)).mean()), rel=0.005
+    )
 
 
 @pytest.mark.parametrize(
@@ -209,7 +235,10 @@ def test_the_mean_over_long_horizons_is_taken_at_points_in_step_with_no_tree():
         (lambda: SqrtToeplitz(privacy=PURE), "cannot give PureDP"),
         (lambda: SqrtToeplitz(privacy=ZCDP(rho=1)).init(1), "SqrtToeplitz needs horizon="),
         (lambda: Unbounded(counter=SqrtToeplitz(), privacy=PURE), "cannot give PureDP"),
-        (lambda: Unbounded(counter=Block(privacy=PURE), privacy=PURE), "without privacy= and horizon="),
+        (
+            lambda: Unbounded(counter=Block(privacy=PURE), privacy=PURE),
+            "without privacy= and horizon=",
+        ),
         (lambda: Unbounded(counter=3, privacy=PURE), "without privacy= and horizon="),
         (lambda: Hybrid(first=0), "first must be"),
         (lambda: Simple().loss(), "has no budget yet"),
@@ -224,7 +253,10 @@ def test_the_mean_over_long_horizons_is_taken_at_points_in_step_with_no_tree():
         (lambda: Simple(privacy=PURE).loss("1"), "events must be a whole number"),
         (lambda: Simple(privacy=PURE).loss(1.5), "events must be a whole number"),
         (lambda: Simple(privacy=PureDP(epsilon=5000), horizon=3), "beyond the sampler's range"),
-        (lambda: BinaryTree(privacy=PureDP(epsilon="1e-9"), horizon=9), "beyond the sampler's range"),
+        (
+            lambda: BinaryTree(privacy=PureDP(epsilon="1e-9"), horizon=9),
+            "beyond the sampler's range",
+        ),
         (lambda: SqrtToeplitz(privacy=ZCDP(rho="1e-29"), horizon=9), "beyond the sampler's range"),
         (lambda: KaryTree(levels=200), "levels must be at most 60"),
         (lambda: Block(size=10**30), "size must be a whole number"),

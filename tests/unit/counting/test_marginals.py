@@ -7,12 +7,21 @@ from tailrace import ConfigError, DataError
 from tailrace.counting.marginals import Marginals, all_ways, chosen
 from tailrace.domain import Categorical, Integer, Schema
 
-WARD = Schema(sex=Categorical(["f", "m"]), age=Integer(0, 4), year=Integer(2020, 2020), ill=Categorical([False, True]))
+WARD = Schema(
+    sex=Categorical(["f", "m"]),
+    age=Integer(0, 4),
+    year=Integer(2020, 2020),
+    ill=Categorical([False, True]),
+)
 
 
 def test_the_cells_of_a_clique_lie_together_the_last_attribute_fastest():
     marginals = Marginals(shape=(2, 3, 4), cliques=((0, 2), (1,)))
-    assert marginals.size == 11 and marginals.sizes.tolist() == [8, 3] and marginals.offsets.tolist() == [0, 8, 11]
+    assert (
+        marginals.size == 11
+        and marginals.sizes.tolist() == [8, 3]
+        and marginals.offsets.tolist() == [0, 8, 11]
+    )
     flat = marginals.tally(np.array([[1, 2, 3], [1, 0, 2]]))
     assert np.flatnonzero(flat).tolist() == [6, 7, 8, 10]
     part = marginals.part(flat, 0)
@@ -34,9 +43,14 @@ def test_all_ways_leave_out_attributes_of_one_value():
 
 
 def test_chosen_marginals_are_found_by_name():
-    assert chosen(WARD, (("ill", "sex"), ("year", "age"), ("age",), ("sex", "ill"))).cliques == ((0, 3), (1,))
+    assert chosen(WARD, (("ill", "sex"), ("year", "age"), ("age",), ("sex", "ill"))).cliques == (
+        (0, 3),
+        (1,),
+    )
     for wrong in ((("weight",),), (("sex", "sex"),), ((),), ("sex",)):
-        with pytest.raises(ConfigError, match="different columns of the domain: sex, age, year, ill"):
+        with pytest.raises(
+            ConfigError, match="different columns of the domain: sex, age, year, ill"
+        ):
             chosen(WARD, wrong)
     for wrong in ((), (("year",),)):
         with pytest.raises(ConfigError, match="one or more marginals"):
@@ -70,7 +84,13 @@ def test_digits_must_have_a_column_for_each_attribute():
 
 def test_a_number_outside_its_attribute_drops_the_row():
     marginals = all_ways((2, 3), 1)
-    assert marginals.tally(np.array([[0, 3], [2, 0], [-1, 0], [0, -1], [1, 2]])).tolist() == [0, 1, 0, 0, 1]
+    assert marginals.tally(np.array([[0, 3], [2, 0], [-1, 0], [0, -1], [1, 2]])).tolist() == [
+        0,
+        1,
+        0,
+        0,
+        1,
+    ]
     assert marginals.tally(np.zeros((0, 2), np.int32)).tolist() == [0] * 5
 
 
@@ -81,7 +101,9 @@ def test_many_rows_are_counted_by_blocks_and_the_counts_are_the_same():
     pairs = all_ways(shape, 2)
     assert pairs._covered(60_000) and not pairs._covered(100)
     for i, (a, b) in enumerate(pairs.cliques):
-        expected = np.bincount(digits[:, a] * shape[b] + digits[:, b], minlength=shape[a] * shape[b])
+        expected = np.bincount(
+            digits[:, a] * shape[b] + digits[:, b], minlength=shape[a] * shape[b]
+        )
         assert pairs.part(pairs.tally(digits), i).ravel().tolist() == expected.tolist()
 
 
@@ -94,4 +116,8 @@ def test_a_small_table_is_its_own_covering_and_a_large_one_has_far_fewer_blocks_
 
 def test_marginals_are_values():
     one, other = all_ways((2, 3, 4), 2), all_ways((2, 3, 4), 2)
-    assert one.covering == other.covering and one == other and hash(one) == hash(other) != hash(all_ways((2, 3, 4), 1))
+    assert (
+        one.covering == other.covering
+        and one == other
+        and hash(one) == hash(other) != hash(all_ways((2, 3, 4), 1))
+    )

@@ -59,7 +59,9 @@ def random_table(rows, seed=0):
 @pytest.mark.parametrize("codes", [SCHEMA, BOX], ids=["schema", "box"])
 def test_every_engine_counts_the_same(engine, codes):
     table = random_table(2000)
-    reference = np.bincount([c for c in codes.cells(nw.from_native(table)) if c >= 0], minlength=codes.size)
+    reference = np.bincount(
+        [c for c in codes.cells(nw.from_native(table)) if c >= 0], minlength=codes.size
+    )
     assert 500 < reference.sum() < 2000  # some rows are dropped, most are not
     counts = Plan(codes).count(engine(table))
     assert counts.dtype == np.int64 and counts.tolist() == reference.tolist()
@@ -68,7 +70,10 @@ def test_every_engine_counts_the_same(engine, codes):
 def test_counts_add_up_over_any_partition(engine):
     table, plan = random_table(300, seed=1), Plan(SCHEMA)
     parts = [table.slice(0, 7), table.slice(7, 0), table.slice(7, 200), table.slice(207)]
-    assert sum(plan.count(engine(part)) for part in parts).tolist() == plan.count(engine(table)).tolist()
+    assert (
+        sum(plan.count(engine(part)) for part in parts).tolist()
+        == plan.count(engine(table)).tolist()
+    )
 
 
 def test_nothing_counts_as_nothing(engine):
@@ -97,9 +102,13 @@ def test_adds_and_deletes_are_counted_apart():
 @pytest.mark.parametrize("key", ["id", "name"])
 def test_rows_give_the_unit_and_the_cell_of_every_row(engine, key):
     table = random_table(500, seed=2)
-    if key == "id":  # whole ids beyond 2**53 must arrive whole; pandas alone cannot hold them with nulls
+    if (
+        key == "id"
+    ):  # whole ids beyond 2**53 must arrive whole; pandas alone cannot hold them with nulls
         table = table.filter(table["id"].is_valid())
-    expected = zip(table[key].to_pylist(), SCHEMA.cells(nw.from_native(table)).tolist(), strict=True)
+    expected = zip(
+        table[key].to_pylist(), SCHEMA.cells(nw.from_native(table)).tolist(), strict=True
+    )
     units, cells = Plan(SCHEMA, key=key).rows(engine(table))
     units = units.to_pylist() if hasattr(units, "to_pylist") else units.tolist()
     units = [None if unit != unit else unit for unit in units]
@@ -147,7 +156,13 @@ def test_a_wrong_shape_is_refused(engine):
 
 
 def test_what_is_no_frame_is_refused():
-    for wrong in (np.zeros(3), [1, 2], {"age": [1]}, "day.csv", pytest.importorskip("polars").Series([1])):
+    for wrong in (
+        np.zeros(3),
+        [1, 2],
+        {"age": [1]},
+        "day.csv",
+        pytest.importorskip("polars").Series([1]),
+    ):
         with pytest.raises(DataError, match="must be a data frame") as caught:
             Plan(SCHEMA).count(wrong)
         assert caught.value.__suppress_context__
@@ -174,7 +189,10 @@ def test_a_failing_engine_is_not_quoted():
 def test_ids_must_be_text_or_whole_numbers(engine):
     pa = pytest.importorskip("pyarrow")
     plan = Plan(Schema(age=Integer(0, 2)), key="id")
-    for ids, words in (([[1]], "must hold ids as text or as whole numbers"), ([1.0], "holds ids as floats")):
+    for ids, words in (
+        ([[1]], "must hold ids as text or as whole numbers"),
+        ([1.0], "holds ids as floats"),
+    ):
         frame = engine(pa.table({"age": [1], "id": pa.array(ids)}))
         if nw.from_native(frame).implementation.is_pandas() and str(frame["id"].dtype) == "object":
             continue  # objects are looked at one by one
@@ -185,7 +203,9 @@ def test_ids_must_be_text_or_whole_numbers(engine):
 
 
 def test_a_plan_is_a_value_and_counts_keep_their_shape():
-    assert Plan(SCHEMA, key="id") == Plan(SCHEMA, key="id") and hash(Plan(SCHEMA)) == hash(Plan(SCHEMA))
+    assert Plan(SCHEMA, key="id") == Plan(SCHEMA, key="id") and hash(Plan(SCHEMA)) == hash(
+        Plan(SCHEMA)
+    )
     with pytest.raises(ConfigError, match="key must name the column"):
         Plan(SCHEMA, key="")
     with pytest.raises(ConfigError, match="no key="):
@@ -212,7 +232,9 @@ def test_groups_add_cells_up_on_every_engine(engine):
     groups = np.arange(SCHEMA.size) % 3 - 1  # every third cell is not counted
     grouped = Plan(SCHEMA, groups=groups)
     cells = plain.count(engine(table))
-    assert np.array_equal(grouped.count(engine(table)), [cells[groups == 0].sum(), cells[groups == 1].sum()])
+    assert np.array_equal(
+        grouped.count(engine(table)), [cells[groups == 0].sum(), cells[groups == 1].sum()]
+    )
     assert grouped.size == 2 and np.array_equal(grouped.count(None), [0, 0])
 
 
@@ -229,17 +251,25 @@ def summed(cells, marginals):
 
 
 def wide_table(schema, rows, seed=0):
-    """Some rows of a schema of texts, whole numbers and reals by turns, with missing and unknown values."""
+    """Some rows of a schema of texts, whole numbers and reals by turns, with missing and unknown
+    values.
+    """
     pa = pytest.importorskip("pyarrow")
     rng, columns = np.random.default_rng(seed), {"id": np.arange(rows) // 2}
     for column, attribute in zip(schema.columns, schema.attributes, strict=True):
         good, odd = rng.integers(0, 2, rows), rng.random(rows) < 0.002
         if isinstance(attribute, Categorical):
             columns[column] = pa.array(
-                np.where(odd, "?", np.array(["a", "b"])[good]), pa.string(), mask=rng.random(rows) < 0.002
+                np.where(odd, "?", np.array(["a", "b"])[good]),
+                pa.string(),
+                mask=rng.random(rows) < 0.002,
             )
         else:
-            columns[column] = np.where(odd, np.nan, good) if isinstance(attribute, Real) else np.where(odd, 9, good)
+            columns[column] = (
+                np.where(odd, np.nan, good)
+                if isinstance(attribute, Real)
+                else np.where(odd, 9, good)
+            )
     return pa.table(columns)
 
 
@@ -257,7 +287,9 @@ def test_every_engine_counts_the_same_marginals(engine, ways):
         assert part.dtype == np.int64 and part.shape == (plan.size,)
         assert part.tolist() == summed(Plan(SCHEMA).count(rows), marginals).tolist()
     assert 500 < marginals.part(counts.adds, 0).sum() < 2000
-    assert plan.count(engine(random_table(0))).tolist() == plan.count(None).tolist() == [0] * plan.size
+    assert (
+        plan.count(engine(random_table(0))).tolist() == plan.count(None).tolist() == [0] * plan.size
+    )
 
 
 def test_every_engine_counts_the_marginals_of_a_wide_table(engine):
@@ -279,7 +311,10 @@ def test_marginals_add_up_over_any_partition(engine):
     table = random_table(300, seed=1)
     plan = Plan(SCHEMA, marginals=chosen(SCHEMA, (("age", "sex"), ("income",))))
     parts = [table.slice(0, 7), table.slice(7, 0), table.slice(7, 200), table.slice(207)]
-    assert sum(plan.count(engine(part)) for part in parts).tolist() == plan.count(engine(table)).tolist()
+    assert (
+        sum(plan.count(engine(part)) for part in parts).tolist()
+        == plan.count(engine(table)).tolist()
+    )
 
 
 def test_marginals_are_counted_in_one_query_on_any_connection_of_duckdb():
@@ -293,16 +328,22 @@ def test_marginals_are_counted_in_one_query_on_any_connection_of_duckdb():
 
 def test_a_column_without_a_value_drops_its_rows_or_is_another_value(engine):
     pa = pytest.importorskip("pyarrow")
-    nothing = pa.table({"age": [1, 2], "sex": ["f", "m"], "income": pa.array([None, None], pa.float64())})
+    nothing = pa.table(
+        {"age": [1, 2], "sex": ["f", "m"], "income": pa.array([None, None], pa.float64())}
+    )
     plan = Plan(SCHEMA, marginals=all_ways(SCHEMA.shape, 2))
     assert plan.count(engine(nothing)).sum() == 0
-    unknown = pa.table({"age": [1, 2], "sex": pa.array([None, None], pa.string()), "income": [5.0, 15.0]})
+    unknown = pa.table(
+        {"age": [1, 2], "sex": pa.array([None, None], pa.string()), "income": [5.0, 15.0]}
+    )
     assert plan.marginals.part(plan.count(engine(unknown)), 0)[:, 2].tolist() == [0, 1, 1, 0, 0]
 
 
 @pytest.mark.parametrize("attributes", [3, 38], ids=["small", "beyond doubles"])
 def test_bounded_rows_are_counted_in_marginals(engine, attributes, tmp_path):
-    """The rows that a person may contribute are known by their number, also where no double can hold it."""
+    """The rows that a person may contribute are known by their number, also where no double can
+    hold it.
+    """
     schema = wide_schema(attributes)
     assert attributes == 3 or 2**53 < schema.size < 2**62
     table, unit = wide_table(schema, 60), User(column="id", events=1)
@@ -310,20 +351,40 @@ def test_bounded_rows_are_counted_in_marginals(engine, attributes, tmp_path):
     plan = Plan(schema, key="id", marginals=marginals)
     options = {"old": None, "key": bytes(16)}
     here = counted(plan, unit, table, table.slice(0, 20), new=tmp_path / "here", **options)
-    there = counted(plan, unit, engine(table), engine(table.slice(0, 20)), new=tmp_path / "there", **options)
-    assert here.adds.tolist() == there.adds.tolist() and here.deletes.tolist() == there.deletes.tolist()
+    there = counted(
+        plan, unit, engine(table), engine(table.slice(0, 20)), new=tmp_path / "there", **options
+    )
+    assert (
+        here.adds.tolist() == there.adds.tolist()
+        and here.deletes.tolist() == there.deletes.tolist()
+    )
     assert 25 <= marginals.part(here.adds, 0).sum() <= 30  # one of two rows each
     if attributes == 3:
-        cells = counted(Plan(schema, key="id"), unit, table, table.slice(0, 20), new=tmp_path / "cells", **options)
+        cells = counted(
+            Plan(schema, key="id"),
+            unit,
+            table,
+            table.slice(0, 20),
+            new=tmp_path / "cells",
+            **options,
+        )
         assert here.net.tolist() == summed(cells.net, marginals).tolist()
 
 
 def test_marginals_must_be_those_of_the_schema():
     pairs = all_ways(SCHEMA.shape, 2)
-    for codes, options in ((BOX, {}), (wide_schema(3), {}), (SCHEMA, {"groups": np.zeros(SCHEMA.size, np.int64)})):
+    for codes, options in (
+        (BOX, {}),
+        (wide_schema(3), {}),
+        (SCHEMA, {"groups": np.zeros(SCHEMA.size, np.int64)}),
+    ):
         with pytest.raises(ConfigError, match="marginals"):
             Plan(codes, marginals=pairs, **options)
     wide = wide_schema(100)
     with pytest.raises(ConfigError, match="rows of each unit cannot be told apart"):
         Plan(wide, key="id", marginals=all_ways(wide.shape, 1))
-    assert Plan(SCHEMA, marginals=pairs) == Plan(SCHEMA, marginals=all_ways(SCHEMA.shape, 2)) != Plan(SCHEMA)
+    assert (
+        Plan(SCHEMA, marginals=pairs)
+        == Plan(SCHEMA, marginals=all_ways(SCHEMA.shape, 2))
+        != Plan(SCHEMA)
+    )

@@ -1,4 +1,6 @@
-"""Rows known by the numbers of their values: of tables of any width, and through checks, releases and the store."""
+"""Rows known by the numbers of their values: of tables of any width, and through checks, releases
+and the store.
+"""
 
 import json
 
@@ -7,14 +9,27 @@ import numpy as np
 import polars as pl
 import pytest
 
-from tailrace import Categorical, ConfigError, Event, HistogramStream, Integer, Noise, PureDP, Real, Schema, Stream
+from tailrace import (
+    Categorical,
+    ConfigError,
+    Event,
+    HistogramStream,
+    Integer,
+    Noise,
+    PureDP,
+    Real,
+    Schema,
+    Stream,
+)
 from tailrace.checks import check_mechanism
 from tailrace.domain.digits import Digits
 from tailrace.mechanisms.base import Sample, Table
 from tailrace.stream import state as keep
 
 WARD = Schema(
-    sex=Categorical(["f", "m"], outside="other"), age=Integer(0, 4), weight=Real(edges=[0, 50, 100], outside="other")
+    sex=Categorical(["f", "m"], outside="other"),
+    age=Integer(0, 4),
+    weight=Real(edges=[0, 50, 100], outside="other"),
 )
 WIDE = Schema(**{f"c{i}": WARD.attributes[i % 3] for i in range(99)})
 
@@ -64,7 +79,9 @@ def test_rows_of_a_wide_table_lead_back_to_their_digits():
     assert codes.size > 2**63 and codes.columns == WIDE.columns and codes.types == WIDE.types
     digits = np.stack([rng.integers(0, size, 200) for size in WIDE.shape], axis=1).astype(np.int32)
     columns = codes.decode(digits, rng)
-    frame = pl.DataFrame({name: pl.Series(name, values.tolist()) for name, values in columns.items()})
+    frame = pl.DataFrame(
+        {name: pl.Series(name, values.tolist()) for name, values in columns.items()}
+    )
     assert np.array_equal(codes.cells(nw.from_native(frame)), digits)
 
 
@@ -82,7 +99,9 @@ def test_an_attribute_of_too_many_values_is_refused():
 
 def test_a_mechanism_may_know_its_rows_by_digits():
     mechanism = WideHistogram(domain=WARD, privacy=PureDP(epsilon=1), unit=Event(), horizon=5)
-    check_mechanism(mechanism, [(batch(0), None), (batch(1), batch(0, 20)), (None, None), (batch(2, 0), None)])
+    check_mechanism(
+        mechanism, [(batch(0), None), (batch(1), batch(0, 20)), (None, None), (batch(2, 0), None)]
+    )
 
 
 def test_releases_of_such_rows_are_kept_and_read_again():
@@ -96,6 +115,10 @@ def test_releases_of_such_rows_are_kept_and_read_again():
     assert np.array_equal(release.rows.cells[stayed:], release.added.cells)
     values = Values(keep.release_values(release, mechanism.init().public))
     again = keep.read_release(values, 2, mechanism, release.guarantee)
-    for one, other in ((again.rows, release.rows), (again.added, release.added), (again.removed, release.removed)):
+    for one, other in (
+        (again.rows, release.rows),
+        (again.added, release.added),
+        (again.removed, release.removed),
+    ):
         assert np.array_equal(one.cells, other.cells) and one.cells.dtype == np.int32
     assert again.table.equals(release.table)

@@ -15,11 +15,17 @@ INF, NAN = math.inf, math.nan
 CONTENT = {
     "age": ("int64", [0, 99, 100, -1, None, 50, 2**62 + 1, -(2**62), 7, 7, 7, 7]),
     "level": ("float64", [0.0, 2.0, 1.5, -0.0, None, NAN, INF, -INF, 1e300, 2.0, -0.5, 1.0]),
-    "income": ("float64", [0.0, 10.0, 9.999999, 20.0, None, NAN, INF, -INF, 20.000001, -1e-300, 5e-324, 15.0]),
+    "income": (
+        "float64",
+        [0.0, 10.0, 9.999999, 20.0, None, NAN, INF, -INF, 20.000001, -1e-300, 5e-324, 15.0],
+    ),
     "sex": ("string", ["f", "m", "x", "", None, "F", "f ", "f\0", "é", "m", "f", "m"]),
     "code": ("int32", [5, -3, 11, 0, None, 5, 5, 4, 11, 11, -3, 6]),
     "flag": ("bool", [True, False, None, True, False, True, None, True, False, True, True, False]),
-    "lon": ("float64", [-1.0, 1.0, 0.0, 1.0000001, None, NAN, INF, -INF, 0.999999, -0.3, 0.25, -0.25]),
+    "lon": (
+        "float64",
+        [-1.0, 1.0, 0.0, 1.0000001, None, NAN, INF, -INF, 0.999999, -0.3, 0.25, -0.25],
+    ),
     "lat": ("float32", [0.0, 2.0, 0.5, 1.0, 1.0, 1.0, 1.0, 1.0, None, NAN, 1.9999, -0.1]),
     "small": ("uint8", [0, 255, 3, None, 4, 5, 6, 7, 8, 9, 10, 11]),
     "wide": ("uint64", [0, 2**64 - 1, 3, None, 4, 5, 6, 7, 8, 9, 2**63, 2**53 + 1]),
@@ -28,7 +34,9 @@ ENGINES = {
     "pyarrow": lambda table, spark: table,
     "pandas": lambda table, spark: table.to_pandas(),
     "pandas nullable": lambda table, spark: table.to_pandas().convert_dtypes(),
-    "pandas arrow": lambda table, spark: table.to_pandas(types_mapper=pytest.importorskip("pandas").ArrowDtype),
+    "pandas arrow": lambda table, spark: table.to_pandas(
+        types_mapper=pytest.importorskip("pandas").ArrowDtype
+    ),
     "pandas objects": lambda table, spark: table.to_pandas().astype(object),
     "polars": lambda table, spark: pytest.importorskip("polars").from_arrow(table),
     "polars lazy": lambda table, spark: pytest.importorskip("polars").from_arrow(table).lazy(),
@@ -41,7 +49,9 @@ def signed(table):
     """Spark has no unsigned integers."""
     pa = pytest.importorskip("pyarrow")
     types = {pa.uint8(): pa.int16(), pa.uint64(): pa.decimal128(20, 0)}
-    return table.cast(pa.schema([(field.name, types.get(field.type, field.type)) for field in table.schema]))
+    return table.cast(
+        pa.schema([(field.name, types.get(field.type, field.type)) for field in table.schema])
+    )
 
 
 @pytest.fixture(params=ENGINES)
@@ -52,7 +62,12 @@ def engine(request, spark):
         pytest.importorskip("pandas", reason="pandas is not installed")
 
     def make(content):
-        types = {"int64": pa.int64(), "float64": pa.float64(), "bool": pa.bool_(), "string": pa.string()}
+        types = {
+            "int64": pa.int64(),
+            "float64": pa.float64(),
+            "bool": pa.bool_(),
+            "string": pa.string(),
+        }
         named = {
             name: (types.get(kind) or pa.type_for_alias(kind)) if isinstance(kind, str) else kind
             for name, (kind, _) in content.items()
@@ -80,12 +95,18 @@ def by_kernel(codes, frame):
 
 
 def both_ways(codes, frame):
-    """By the kernel where the frame is in memory, and by the expression unless a column holds Python objects."""
+    """By the kernel where the frame is in memory, and by the expression unless a column holds
+    Python objects.
+    """
     rows = nw.from_native(frame)
     memory = isinstance(rows, nw.DataFrame)
-    objects = rows.implementation.is_pandas() and "object" in map(str, frame[list(codes.columns)].dtypes)
+    objects = rows.implementation.is_pandas() and "object" in map(
+        str, frame[list(codes.columns)].dtypes
+    )
     assert memory or not objects
-    return ([by_kernel(codes, frame)] if memory else []) + ([] if objects else [by_expression(codes, frame)])
+    return ([by_kernel(codes, frame)] if memory else []) + (
+        [] if objects else [by_expression(codes, frame)]
+    )
 
 
 def code_of(attribute, value):
@@ -131,14 +152,20 @@ def expected(schema, content):
 SCHEMAS = [
     *(Schema(age=Integer(0, 99, outside=outside)) for outside in ("drop", "clip", "other")),
     *(Schema(level=Integer(-1, 2, outside=outside)) for outside in ("drop", "clip", "other")),
-    *(Schema(income=Real(edges=[0, 10, 15, 20], outside=outside)) for outside in ("drop", "clip", "other")),
+    *(
+        Schema(income=Real(edges=[0, 10, 15, 20], outside=outside))
+        for outside in ("drop", "clip", "other")
+    ),
     *(Schema(sex=Categorical(["f", "m", "é"], outside=outside)) for outside in ("drop", "other")),
     *(Schema(code=Categorical([11, -3, 5], outside=outside)) for outside in ("drop", "other")),
     *(Schema(level=Categorical([2, 0], outside=outside)) for outside in ("drop", "other")),
     *(Schema(flag=Categorical([True, False], outside=outside)) for outside in ("drop", "other")),
     Schema(flag=Categorical([True])),
     Schema(age=Real(edges=[-1.5, 0, 99.5], outside="clip")),
-    Schema(small=Integer(-5, 1000, outside="other"), wide=Integer(2**53 - 1000, 2**53 - 1, outside="clip")),
+    Schema(
+        small=Integer(-5, 1000, outside="other"),
+        wide=Integer(2**53 - 1000, 2**53 - 1, outside="clip"),
+    ),
     Schema(wide=Integer(1, 2**53 - 1)),
     Schema(income=Real(edges=[0, 20])),
     Schema(
@@ -160,7 +187,20 @@ def test_every_engine_gives_the_cells_of_a_box(engine, outside):
     box = Box(low=(-1, 0), high=(1, 2), columns=("lon", "lat"), cells=8, outside=outside)
     drop = outside == "drop"
     # lon: cells are 0.25 wide from -1; lat the same from 0; both ends are inside
-    lon = [0, 7, 4, None if drop else 7, None, None, None if drop else 7, None if drop else 0, 7, 2, 5, 3]
+    lon = [
+        0,
+        7,
+        4,
+        None if drop else 7,
+        None,
+        None,
+        None if drop else 7,
+        None if drop else 0,
+        7,
+        2,
+        5,
+        3,
+    ]
     lat = [0, 7, 2, 4, 4, 4, 4, 4, None, None, 7, None if drop else 0]
     cells = [None if x is None or y is None else x * 8 + y for x, y in zip(lon, lat, strict=True)]
     assert all(found == cells for found in both_ways(box, engine(CONTENT)))
@@ -186,7 +226,9 @@ def test_hundreds_of_categories_and_edges_work_on_every_engine(engine):
 
 
 def test_points_near_the_edges_of_cells_agree_on_every_engine(engine):
-    """The arithmetic is the same to the last bit, so rounding at an edge falls on the same side everywhere."""
+    """The arithmetic is the same to the last bit, so rounding at an edge falls on the same side
+    everywhere.
+    """
     box = Box(low=(-74.26,), high=(-73.70,), columns=("lon",), cells=1000)
     edges = -74.26 + np.arange(1001) * ((-73.70 + 74.26) / 1000)
     lon = np.concatenate([edges, np.nextafter(edges, -80), np.nextafter(edges, -70)])
@@ -197,7 +239,13 @@ def test_points_near_the_edges_of_cells_agree_on_every_engine(engine):
 
 def test_a_column_without_one_value_is_no_error(engine):
     frame = engine({"x": ("null", [None, None])})
-    for attribute in (Integer(0, 1), Real(edges=[0, 1]), Categorical(["a"]), Categorical([1]), Categorical([True])):
+    for attribute in (
+        Integer(0, 1),
+        Real(edges=[0, 1]),
+        Categorical(["a"]),
+        Categorical([1]),
+        Categorical([True]),
+    ):
         assert all(cells == [None, None] for cells in both_ways(Schema(x=attribute), frame))
     other = Schema(x=Categorical(["a"], outside="other"))
     assert all(cells == [1, 1] for cells in both_ways(other, frame))
@@ -233,15 +281,25 @@ def test_a_cell_means_the_same_in_a_column_of_any_type(engine, column, attribute
         "spelt": ("string", ["07.0", "1e400", " TRUE", "x", None, "-Infinity"]),
         "day": ("date32", [None if day is None else date.fromisoformat(day) for day in days]),
     }
-    assert all(cells == codes for cells in both_ways(Schema(**{column: attribute}), engine(content)))
+    assert all(
+        cells == codes for cells in both_ways(Schema(**{column: attribute}), engine(content))
+    )
 
 
-@pytest.mark.parametrize("attribute", [Integer(0, 1), Real(edges=[0, 1]), Categorical(["f"]), Categorical([True])])
+@pytest.mark.parametrize(
+    "attribute", [Integer(0, 1), Real(edges=[0, 1]), Categorical(["f"]), Categorical([True])]
+)
 def test_a_column_of_lists_is_refused_by_every_engine(engine, request, attribute):
     pa = pytest.importorskip("pyarrow")
     frame = engine({"x": (pa.list_(pa.int64()), [[1], [2]])})
-    if "pandas" in request.node.callspec.params["engine"] and "arrow" not in request.node.callspec.params["engine"]:
-        assert by_kernel(Schema(x=attribute), frame) == [None, None]  # pandas has objects, whose type is their content
+    if (
+        "pandas" in request.node.callspec.params["engine"]
+        and "arrow" not in request.node.callspec.params["engine"]
+    ):
+        assert by_kernel(Schema(x=attribute), frame) == [
+            None,
+            None,
+        ]  # pandas has objects, whose type is their content
         return
     with pytest.raises(DataError, match=f"Column 'x' must hold {attribute.holds}") as caught:
         Schema(x=attribute).check(nw.from_native(frame))
@@ -307,7 +365,9 @@ def test_categories_of_the_engine_are_read_as_what_they_stand_for():
 
 def test_decimals_and_huge_integers_of_databases_are_numbers():
     duckdb = pytest.importorskip("duckdb")
-    frame = duckdb.sql("select 0 as row, 1.5 as x, (10::hugeint)**30 as h union all select 1, 2.0, 7::hugeint")
+    frame = duckdb.sql(
+        "select 0 as row, 1.5 as x, (10::hugeint)**30 as h union all select 1, 2.0, 7::hugeint"
+    )
     assert by_expression(Schema(x=Real(edges=[1, 2, 3])), frame) == [0, 1]
     assert by_expression(Schema(x=Integer(1, 2), h=Integer(5, 9)), frame) == [None, 1 * 5 + 2]
 
@@ -357,7 +417,9 @@ def test_a_point_at_the_very_edge_of_its_cell_is_counted_in_it(share):
 
 
 def test_attributes_are_values():
-    assert Categorical(["a"]) == Categorical(("a",)) and hash(Categorical(["a"])) == hash(Categorical(("a",)))
+    assert Categorical(["a"]) == Categorical(("a",)) and hash(Categorical(["a"])) == hash(
+        Categorical(("a",))
+    )
     assert Categorical([0, 1]) != Categorical([False, True])
     assert Schema(a=Integer(0, 1), b=Integer(0, 2)) != Schema(b=Integer(0, 2), a=Integer(0, 1))
     assert len({Schema(a=Integer(0, 1)), Schema(a=Integer(0, 1)), Schema(b=Integer(0, 1))}) == 2
@@ -374,19 +436,35 @@ def test_sizes_count_the_other_code_and_are_told_even_when_huge():
     huge = Schema(**{f"c{i}": Integer(0, 999) for i in range(9)})
     assert huge.size == 10**27
     with pytest.raises(ConfigError, match="too many to number"):
-        huge.cells(nw.from_native(pytest.importorskip("polars").DataFrame({f"c{i}": [1] for i in range(9)})))
+        huge.cells(
+            nw.from_native(
+                pytest.importorskip("polars").DataFrame({f"c{i}": [1] for i in range(9)})
+            )
+        )
 
 
 def test_what_is_decoded_has_the_types_that_are_announced():
     schema = Schema(
-        a=Categorical(["x"]), b=Categorical([1]), c=Categorical([True]), d=Integer(0, 1), e=Real(edges=[0, 1])
+        a=Categorical(["x"]),
+        b=Categorical([1]),
+        c=Categorical([True]),
+        d=Integer(0, 1),
+        e=Real(edges=[0, 1]),
     )
-    assert list(schema.types.values()) == [nw.String(), nw.Int64(), nw.Boolean(), nw.Int64(), nw.Float64()]
+    assert list(schema.types.values()) == [
+        nw.String(),
+        nw.Int64(),
+        nw.Boolean(),
+        nw.Int64(),
+        nw.Float64(),
+    ]
     assert Box(low=(0,), high=(1,), columns=("x",)).types == {"x": nw.Float64()}
 
 
 @pytest.mark.parametrize(
-    "domain", [*SCHEMAS, Box(low=(0.1, -5), high=(0.7, 5), columns=("x", "y"), outside="clip")], ids=str
+    "domain",
+    [*SCHEMAS, Box(low=(0.1, -5), high=(0.7, 5), columns=("x", "y"), outside="clip")],
+    ids=str,
 )
 def test_a_domain_is_stored_exactly(domain):
     plain = domain.to_dict()
@@ -403,7 +481,11 @@ def test_a_domain_is_read_from_a_hand_written_file():
           { column = "income", kind = "Real", edges = [0, 10.5, 20], outside = "clip" },
           { column = "sex", kind = "Categorical", values = ["f", "m"] },
         ]"""
-    schema = Schema(age=Integer(0, 99), income=Real(edges=[0, 10.5, 20], outside="clip"), sex=Categorical(["f", "m"]))
+    schema = Schema(
+        age=Integer(0, 99),
+        income=Real(edges=[0, 10.5, 20], outside="clip"),
+        sex=Categorical(["f", "m"]),
+    )
     assert from_dict(tomllib.loads(text)["domain"]) == schema
 
 
@@ -418,7 +500,10 @@ def test_a_domain_is_read_from_a_hand_written_file():
         {"kind": "Schema", "attributes": [{"column": "a", "kind": "Text"}]},
         {"kind": "Schema", "attributes": [{"column": "a", "kind": "Integer", "low": 0}]},
         {"kind": "Schema", "attributes": [{"kind": "Integer", "low": 0, "high": 1}]},
-        {"kind": "Schema", "attributes": [{"column": "a", "kind": "Integer", "low": 0, "high": 1}] * 2},
+        {
+            "kind": "Schema",
+            "attributes": [{"column": "a", "kind": "Integer", "low": 0, "high": 1}] * 2,
+        },
         {"kind": "Schema", "attributes": [{"column": 5, "kind": "Integer", "low": 0, "high": 1}]},
     ],
 )
@@ -441,7 +526,10 @@ def test_a_file_that_is_no_domain_is_refused_in_one_sentence(plain):
         (lambda: Categorical([[1]]), "all whole numbers"),
         (lambda: Categorical([2**53]), "strictly between"),
         (lambda: Categorical(["\ud800"]), "valid Unicode"),
-        (lambda: Categorical(["a"], outside="clip"), "outside of Categorical must be one of 'drop', 'other'"),
+        (
+            lambda: Categorical(["a"], outside="clip"),
+            "outside of Categorical must be one of 'drop', 'other'",
+        ),
         (lambda: Integer(5, 4), "must not be above"),
         (lambda: Integer(0.5, 4), "whole number"),
         (lambda: Integer(True, 4), "whole number"),
@@ -462,7 +550,10 @@ def test_a_file_that_is_no_domain_is_refused_in_one_sentence(plain):
         (lambda: Box(low=(0,), high=(1,), columns="x"), "one to four different names"),
         (lambda: Box(low=(0,), high=(1,), columns=()), "one to four different names"),
         (lambda: Box(low=(0, 0), high=(1, 1), columns=("x", "x")), "one to four different names"),
-        (lambda: Box(low=(0,) * 5, high=(1,) * 5, columns=tuple("abcde")), "one to four different names"),
+        (
+            lambda: Box(low=(0,) * 5, high=(1,) * 5, columns=tuple("abcde")),
+            "one to four different names",
+        ),
         (lambda: Box(low=(0,), high=(1, 2), columns=("x", "y")), "one number for each"),
         (lambda: Box(low=(0,), high=(0,), columns=("x",)), "below its high"),
         (lambda: Box(low=(-1e308,), high=(1e308,), columns=("x",)), "a finite width apart"),

@@ -36,7 +36,9 @@ def promise(loss=PureDP(epsilon=0.5), unit=Event(), neighbours=AddRemove, **more
 
 
 def charge(ledger, path="/data/a.tail", guarantee=promise(), population="city", **more):
-    return ledger.charge(population=population, path=path, fingerprint="f1", guarantee=guarantee, **more)
+    return ledger.charge(
+        population=population, path=path, fingerprint="f1", guarantee=guarantee, **more
+    )
 
 
 def cap(loss, unit=Event(), neighbours=AddRemove):
@@ -51,7 +53,9 @@ def ledger(tmp_path):
 def test_what_is_written_is_there_when_the_file_is_opened_again(ledger):
     ledger.cap("city", ZCDP(rho=1), Event())
     first = charge(ledger)
-    second = charge(ledger, "/data/b.tail", promise(ZCDP(rho="1/3").as_approx(delta=1e-6)), fork_of=first.id)
+    second = charge(
+        ledger, "/data/b.tail", promise(ZCDP(rho="1/3").as_approx(delta=1e-6)), fork_of=first.id
+    )
     other = charge(ledger, population="land")
     ledger.claim(first.id, before=START, after=Mark(1, "t"))
     again = Ledger(ledger.path)
@@ -64,7 +68,9 @@ def test_what_is_written_is_there_when_the_file_is_opened_again(ledger):
     assert again.mark(first.id) == Mark(1, "t")
     assert len({first.id, second.id, other.id}) == 3 and re.fullmatch("[0-9a-f]{32}", first.id)
     assert first.created.endswith("+00:00")
-    assert [path.name for path in ledger.path.parent.iterdir()] == ["tailrace.ledger"], "one file, at rest"
+    assert [path.name for path in ledger.path.parent.iterdir()] == ["tailrace.ledger"], (
+        "one file, at rest"
+    )
 
 
 def test_the_last_of_a_budget_can_be_spent_exactly_and_nothing_beyond_it(ledger):
@@ -74,7 +80,8 @@ def test_the_last_of_a_budget_can_be_spent_exactly_and_nothing_beyond_it(ledger)
     with pytest.raises(BudgetExceeded) as refused:
         charge(ledger, "/data/more", promise(PureDP(epsilon="1e-30")))
     assert str(refused.value) == (
-        "Population 'city' has a cap of epsilon = 1, of which epsilon = 1 is spent, and this stream asks for "
+        "Population 'city' has a cap of epsilon = 1, of which epsilon = 1 is spent, and this "
+        "stream asks for "
         "epsilon = 1e-30: ask for less, or raise the cap."
     )
     assert len(ledger.entries()) == 10
@@ -86,7 +93,9 @@ def test_a_charge_without_a_step_is_not_made_twice(ledger):
     entry = charge(ledger)
     assert charge(ledger) == entry
     ledger.claim(entry.id, before=START, after=Mark(1, "t"))
-    with pytest.raises(BehindLedger, match=r"of this path that stands at step 1.*Stream\.fork.*another path"):
+    with pytest.raises(
+        BehindLedger, match=r"of this path that stands at step 1.*Stream\.fork.*another path"
+    ):
         charge(ledger)
     with pytest.raises(BudgetExceeded):
         charge(ledger, "/data/b.tail")
@@ -99,7 +108,9 @@ def test_a_charge_without_a_step_is_not_made_twice(ledger):
         {"fingerprint": "f2"},
         {"population": "land"},
         {"fork_of": "0f"},
-        {"guarantee": promise(ApproxDP(epsilon=1, delta=1e-6, rho=0.02))},  # equal but for what was proved
+        {
+            "guarantee": promise(ApproxDP(epsilon=1, delta=1e-6, rho=0.02))
+        },  # equal but for what was proved
     ],
     ids=lambda change: next(iter(change)),
 )
@@ -118,7 +129,9 @@ def test_a_charge_that_differs_in_anything_is_another(ledger, change):
 def test_a_cap_may_be_changed_to_what_holds_the_entries(ledger):
     charge(ledger, "/data/a")
     charge(ledger, "/data/b")
-    with pytest.raises(BudgetExceeded, match=r"have spent epsilon = 1, which is more than a cap of epsilon = 0\.9"):
+    with pytest.raises(
+        BudgetExceeded, match=r"have spent epsilon = 1, which is more than a cap of epsilon = 0\.9"
+    ):
         ledger.cap("city", PureDP(epsilon=0.9), Event())
     assert ledger.caps() == ()
     ledger.cap("city", PureDP(epsilon=1), Event())
@@ -133,7 +146,9 @@ def test_a_mark_moves_for_one_caller_only(ledger):
     entry = charge(ledger)
     ledger.claim(entry.id, before=START, after=Mark(1, "ours"))
     ledger.claim(entry.id, before=START, after=Mark(1, "ours"))  # after a crash: already ours
-    with pytest.raises(BehindLedger, match=r"stands at step 0 and its ledger at step 1 .* Stream\.fork\(path, to\)"):
+    with pytest.raises(
+        BehindLedger, match=r"stands at step 0 and its ledger at step 1 .* Stream\.fork\(path, to\)"
+    ):
         ledger.claim(entry.id, before=START, after=Mark(1, "theirs"))
     ledger.claim(entry.id, before=Mark(1, "ours"), after=Mark(2, "next"))
     with pytest.raises(BehindLedger):  # a backup of step 1, though it finished that step itself
@@ -147,7 +162,10 @@ def test_a_mark_moves_for_one_caller_only(ledger):
 
 
 def test_a_stream_without_its_entry_is_refused(ledger):
-    for ask in (lambda: ledger.mark("00"), lambda: ledger.claim("00", before=START, after=Mark(1, "t"))):
+    for ask in (
+        lambda: ledger.mark("00"),
+        lambda: ledger.claim("00", before=START, after=Mark(1, "t")),
+    ):
         with pytest.raises(BehindLedger, match=r"no entry of this stream.*Stream\.fork"):
             ask()
 
@@ -164,7 +182,11 @@ def test_a_mark_never_moves_back(ledger):
     ("loss", "losses", "spent"),
     [
         (PureDP(epsilon=9), [], Spent(amount=Fraction(0))),
-        (PureDP(epsilon=9), [PureDP(epsilon=0.1), PureDP(epsilon="1/3")], Spent(amount=Fraction(13, 30))),
+        (
+            PureDP(epsilon=9),
+            [PureDP(epsilon=0.1), PureDP(epsilon="1/3")],
+            Spent(amount=Fraction(13, 30)),
+        ),
         (
             ZCDP(rho=9),
             [PureDP(epsilon=1), ZCDP(rho=0.1), ZCDP(rho=0.2).as_approx(delta=1e-6)],
@@ -183,13 +205,19 @@ def test_a_mark_never_moves_back(ledger):
         ),
         (
             ApproxDP(epsilon=9, delta=1e-6),
-            [ApproxDP(epsilon=1, delta="4e-7"), ApproxDP(epsilon=2, delta="6e-7"), PureDP(epsilon=0.5)],
+            [
+                ApproxDP(epsilon=1, delta="4e-7"),
+                ApproxDP(epsilon=2, delta="6e-7"),
+                PureDP(epsilon=0.5),
+            ],
             Spent(amount=Fraction(7, 2), delta=Fraction(1, 10**6)),
         ),
         (
             ApproxDP(epsilon=9, delta=1e-6),
             [ApproxDP(epsilon=1, delta="4e-7"), ZCDP(rho=0.1)],
-            Spent(amount=1 + ZCDP(rho=0.1).as_approx(delta="6e-7").epsilon, delta=Fraction(1, 10**6)),
+            Spent(
+                amount=1 + ZCDP(rho=0.1).as_approx(delta="6e-7").epsilon, delta=Fraction(1, 10**6)
+            ),
         ),
     ],
 )
@@ -203,7 +231,8 @@ def test_a_delta_is_a_budget_too():
     limit.admit(loose)
     for more in (ApproxDP(epsilon=1, delta="1e-12"), ZCDP(rho=0.001)):
         with pytest.raises(
-            BudgetExceeded, match="cap of epsilon = 100, delta = 1e-6, of which epsilon = 2, delta = 1e-6"
+            BudgetExceeded,
+            match="cap of epsilon = 100, delta = 1e-6, of which epsilon = 2, delta = 1e-6",
         ):
             limit.admit(loose, promise(more))
     limit.admit(loose, promise(PureDP(epsilon=98)))
@@ -213,7 +242,10 @@ def test_the_smallest_losses_still_count():
     tiny = promise(PureDP(epsilon="1e-30"))
     assert cap(ZCDP(rho=1)).spent([tiny] * 2).amount == Fraction(1, 10**60)
     assert cap(ApproxDP(epsilon=1, delta=1e-6)).spent([tiny, promise(ZCDP(rho="1e-30"))]).amount > 0
-    nearly = [promise(ApproxDP(epsilon=1, delta=Fraction(1, 10**6) - Fraction(1, 10**31))), promise(ZCDP(rho=0.1))]
+    nearly = [
+        promise(ApproxDP(epsilon=1, delta=Fraction(1, 10**6) - Fraction(1, 10**31))),
+        promise(ZCDP(rho=0.1)),
+    ]
     with pytest.raises(BudgetExceeded):
         cap(ApproxDP(epsilon=100, delta=1e-6)).admit(nearly)
 
@@ -238,7 +270,9 @@ def test_units_are_converted_where_that_is_proved(guarantee, unit, epsilon):
 
 
 def test_a_person_with_one_event_less_is_two_people_away():
-    """Why a `User` stream counts twice under an `Event` cap: the bound of one event a person lets the next one in."""
+    """Why a `User` stream counts twice under an `Event` cap: the bound of one event a person lets
+    the next one in.
+    """
 
     def accepted(rows):  # User(events=1): the first of a person's rows
         return {rows[0]} if rows else set()
@@ -254,17 +288,45 @@ WEEK = Window(steps=7, column="id", records=1)
 @pytest.mark.parametrize(
     ("guarantee", "limit", "message"),
     [
-        (promise(unit=PERSON, neighbours=Replace), cap(PureDP(epsilon=9), PERSON), "neighbours Replace cannot be held"),
-        (promise(unit=PERSON), cap(PureDP(epsilon=9), PERSON, Null), "neighbours AddRemove cannot be held"),
-        (promise(unit=PERSON, neighbours=Null), cap(PureDP(epsilon=9)), "neighbours Null cannot be held"),
+        (
+            promise(unit=PERSON, neighbours=Replace),
+            cap(PureDP(epsilon=9), PERSON),
+            "neighbours Replace cannot be held",
+        ),
+        (
+            promise(unit=PERSON),
+            cap(PureDP(epsilon=9), PERSON, Null),
+            "neighbours AddRemove cannot be held",
+        ),
+        (
+            promise(unit=PERSON, neighbours=Null),
+            cap(PureDP(epsilon=9)),
+            "neighbours Null cannot be held",
+        ),
         (promise(unit=WEEK), cap(PureDP(epsilon=9)), "says nothing about the unit"),
         (promise(), cap(PureDP(epsilon=9), WEEK), "says nothing about the unit"),
-        (promise(), cap(PureDP(epsilon=9), User(column="id", records=3)), "says nothing about the unit"),
+        (
+            promise(),
+            cap(PureDP(epsilon=9), User(column="id", records=3)),
+            "says nothing about the unit",
+        ),
         (promise(), cap(PureDP(epsilon=9), User(column="id")), "says nothing about the unit"),
-        (promise(unit=PERSON), cap(PureDP(epsilon=9), User(column="other", events=3)), "says nothing about the unit"),
-        (promise(unit=PERSON), cap(PureDP(epsilon=9), User(column="id", events=4)), "says nothing about the unit"),
+        (
+            promise(unit=PERSON),
+            cap(PureDP(epsilon=9), User(column="other", events=3)),
+            "says nothing about the unit",
+        ),
+        (
+            promise(unit=PERSON),
+            cap(PureDP(epsilon=9), User(column="id", events=4)),
+            "says nothing about the unit",
+        ),
         (promise(ZCDP(rho=0.1)), cap(PureDP(epsilon=9)), "PureDP cap holds only PureDP"),
-        (promise(ZCDP(rho=0.1).as_approx(delta=1e-6)), cap(PureDP(epsilon=9)), "PureDP cap holds only PureDP"),
+        (
+            promise(ZCDP(rho=0.1).as_approx(delta=1e-6)),
+            cap(PureDP(epsilon=9)),
+            "PureDP cap holds only PureDP",
+        ),
         (promise(ApproxDP(epsilon=1, delta=1e-6)), cap(ZCDP(rho=9)), "implies no zCDP loss"),
         (
             promise(ApproxDP(epsilon=20, delta=1e-6)),
@@ -305,7 +367,11 @@ def test_the_points_stand_around_every_commit(tmp_path):
     def point(name):
         exists = (tmp_path / "l").exists()
         seen.append(
-            (name, exists and Ledger(tmp_path / "l").entries()[:1], exists and len(Ledger(tmp_path / "l").caps()))
+            (
+                name,
+                exists and Ledger(tmp_path / "l").entries()[:1],
+                exists and len(Ledger(tmp_path / "l").caps()),
+            )
         )
 
     ledger = Ledger(tmp_path / "l", point=point)
@@ -318,7 +384,10 @@ def test_the_points_stand_around_every_commit(tmp_path):
     assert seen == [("ledger.charge", (), 1), ("ledger.charge", (entry,), 1)]
     seen.clear()
     ledger.claim(entry.id, before=START, after=Mark(1, "t"))
-    assert [(name, entries[0].mark.step) for name, entries, _ in seen] == [("ledger.claim", 0), ("ledger.claim", 1)]
+    assert [(name, entries[0].mark.step) for name, entries, _ in seen] == [
+        ("ledger.claim", 0),
+        ("ledger.claim", 1),
+    ]
 
 
 def test_a_change_that_is_broken_off_leaves_nothing(ledger):
@@ -357,7 +426,9 @@ def test_a_flipped_bit_is_noticed_wherever_it_matters(ledger, tmp_path):
         path.write_bytes(damaged)
         try:
             again = Ledger(path)
-            assert (again.caps(), again.entries()) == held, f"bit {place} changed the ledger in silence"
+            assert (again.caps(), again.entries()) == held, (
+                f"bit {place} changed the ledger in silence"
+            )
         except (Corrupt, Mismatch):
             noticed += 1
     assert noticed > 20
@@ -380,7 +451,10 @@ def test_a_commit_waits_for_the_disk(ledger):
 
 def test_a_changed_value_is_noticed_though_the_pages_are_sound(ledger):
     filled(ledger)
-    for change in ("UPDATE entries SET step = 0", "UPDATE caps SET terms = replace(terms, '2', '3')"):
+    for change in (
+        "UPDATE entries SET step = 0",
+        "UPDATE caps SET terms = replace(terms, '2', '3')",
+    ):
         with sqlite3.connect(ledger.path) as file:
             file.execute(change)
         file.close()
@@ -398,7 +472,9 @@ def test_a_file_cut_short_is_damaged_and_never_taken_for_a_new_one(ledger):
         ledger.path.write_bytes(data[:length])
         with pytest.raises(Corrupt):
             Ledger(ledger.path)
-        if length <= 4096:  # nothing is left of the entries: no open ledger may go on as if there were none
+        if (
+            length <= 4096
+        ):  # nothing is left of the entries: no open ledger may go on as if there were none
             with pytest.raises(Corrupt):
                 charge(ledger, "/data/x")
 
@@ -430,7 +506,9 @@ def test_another_format_and_another_kind_of_file_are_refused(ledger, tmp_path):
 def test_a_guarantee_of_a_later_version_is_a_mismatch_not_damage(ledger):
     row = ("id", "city", "p", "f", '{"loss": {"kind": "Magic"}}', None, "now", 0, "")
     with sqlite3.connect(ledger.path) as file:
-        file.execute("INSERT INTO entries VALUES (1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", (*row, digest(row)))
+        file.execute(
+            "INSERT INTO entries VALUES (1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", (*row, digest(row))
+        )
     file.close()
     with pytest.raises(Mismatch, match="written by another version"):
         ledger.entries()

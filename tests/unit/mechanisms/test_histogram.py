@@ -22,12 +22,16 @@ from tailrace import (
 from tailrace.models.postprocess import on_simplex, rounded
 
 WARD = Schema(sex=Categorical(["f", "m"]), age=Integer(0, 3), weight=Real(edges=[0, 50, 100]))
-FRAME = pl.DataFrame({"sex": ["f"] * 60 + ["m"] * 40, "age": [0, 1, 2, 3] * 25, "weight": [10.0, 90.0] * 50})
+FRAME = pl.DataFrame(
+    {"sex": ["f"] * 60 + ["m"] * 40, "age": [0, 1, 2, 3] * 25, "weight": [10.0, 90.0] * 50}
+)
 
 
 def exact_view():
     """A view with hardly any noise."""
-    stream = Stream(HistogramStream(domain=WARD, privacy=PureDP(epsilon=900), unit=Event(), horizon=1))
+    stream = Stream(
+        HistogramStream(domain=WARD, privacy=PureDP(epsilon=900), unit=Event(), horizon=1)
+    )
     return stream.push(FRAME).view
 
 
@@ -38,7 +42,11 @@ def test_counts_of_any_part_come_with_standard_errors():
     assert round(view.count(sex=["f", "m"], age=(1, 2)).value) == 50
     assert round(view.count(weight=(0, 50)).value) == 50
     assert view.count(weight=(0, 25)).value == pytest.approx(25, abs=0.1), "half a bin counts half"
-    noisy = Stream(HistogramStream(domain=WARD, privacy=PureDP(epsilon=1), unit=Event(), horizon=1)).push(FRAME).view
+    noisy = (
+        Stream(HistogramStream(domain=WARD, privacy=PureDP(epsilon=1), unit=Event(), horizon=1))
+        .push(FRAME)
+        .view
+    )
     assert noisy.count(sex="f").error == pytest.approx(np.sqrt(8 * noisy.variance))
     assert str(noisy.count()).count("+-") == 1
 
@@ -75,11 +83,17 @@ def test_intervals_cover_the_truth():
     assert 0.93 < hits / total < 0.975
 
 
-@pytest.mark.parametrize("privacy", [PureDP(epsilon=1), ZCDP(rho=0.1), ApproxDP(epsilon=1, delta=1e-6)])
-@pytest.mark.parametrize("unit", [Event(), User(column="id", events=1), User(column="id", events=5)])
+@pytest.mark.parametrize(
+    "privacy", [PureDP(epsilon=1), ZCDP(rho=0.1), ApproxDP(epsilon=1, delta=1e-6)]
+)
+@pytest.mark.parametrize(
+    "unit", [Event(), User(column="id", events=1), User(column="id", events=5)]
+)
 @pytest.mark.parametrize("deletes", [True, False])
 def test_the_guarantee_is_the_declared_loss_of_the_declared_unit(privacy, unit, deletes):
-    mechanism = HistogramStream(domain=WARD, privacy=privacy, unit=unit, horizon=100, deletes=deletes)
+    mechanism = HistogramStream(
+        domain=WARD, privacy=privacy, unit=unit, horizon=100, deletes=deletes
+    )
     loss = mechanism.guarantee.loss
     asked = float(privacy.rho if isinstance(privacy, ZCDP) else privacy.epsilon)
     if isinstance(loss, ZCDP):
@@ -94,7 +108,11 @@ def test_the_guarantee_is_the_declared_loss_of_the_declared_unit(privacy, unit, 
 def test_a_user_without_deletes_pays_half():
     with_deletes, without = (
         HistogramStream(
-            domain=WARD, privacy=PureDP(epsilon=1), unit=User(column="id", events=2), horizon=9, deletes=deletes
+            domain=WARD,
+            privacy=PureDP(epsilon=1),
+            unit=User(column="id", events=2),
+            horizon=9,
+            deletes=deletes,
         )
         for deletes in (True, False)
     )

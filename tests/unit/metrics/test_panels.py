@@ -1,7 +1,18 @@
 import numpy as np
 import pytest
 
-from tailrace import ZCDP, AddRemove, ConfigError, DataError, Integer, Noise, Replace, Schema, User, papers
+from tailrace import (
+    ZCDP,
+    AddRemove,
+    ConfigError,
+    DataError,
+    Integer,
+    Noise,
+    Replace,
+    Schema,
+    User,
+    papers,
+)
 from tailrace.metrics.panels import (
     cumulative_bound,
     cumulative_error,
@@ -32,7 +43,9 @@ def test_windows_and_weights_are_counted_as_they_are_defined():
 def test_errors_are_shares_of_the_true_people():
     true, other = panel(1), panel(2)
     found = window_error(true, other, window=2)
-    assert found.by_question == pytest.approx((window_counts(other, window=2) - window_counts(true, window=2)) / 50)
+    assert found.by_question == pytest.approx(
+        (window_counts(other, window=2) - window_counts(true, window=2)) / 50
+    )
     assert found.worst >= found.rms >= found.mean > 0
     assert window_error(true, true, window=2).worst == 0
     padded = window_error(true, other, window=2, padding=5)
@@ -51,9 +64,13 @@ def test_the_bounds_are_those_of_the_papers_own_method():
         "privacy": ZCDP(rho=0.005),
     }
     for neighbours in (AddRemove, Replace):
-        bound = window_bound(people=1, horizon=12, window=3, rho=0.005, beta=0.05, replaced=neighbours is Replace)
+        bound = window_bound(
+            people=1, horizon=12, window=3, rho=0.005, beta=0.05, replaced=neighbours is Replace
+        )
         assert papers.panel_window(neighbours=neighbours, **common).padding == np.ceil(bound)
-    assert cumulative_bound(people=100, horizon=1, rho=0.5, beta=0.5) == pytest.approx(np.sqrt(2 * np.log(2)) / 100)
+    assert cumulative_bound(people=100, horizon=1, rho=0.5, beta=0.5) == pytest.approx(
+        np.sqrt(2 * np.log(2)) / 100
+    )
 
 
 def test_what_is_no_panel_is_refused():

@@ -8,7 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tailrace.errors import ConfigError, DataError
-from tailrace.metrics import RangeError, Rectangles, count, random_rectangles, relative_error, standard_queries
+from tailrace.metrics import (
+    RangeError,
+    Rectangles,
+    count,
+    random_rectangles,
+    relative_error,
+    standard_queries,
+)
 
 
 def one_by_one(points, rectangles):
@@ -16,7 +23,12 @@ def one_by_one(points, rectangles):
     return inside.all(axis=2).sum(axis=0)
 
 
-@given(st.integers(1, 4), st.integers(0, 300), st.sampled_from(["even", "lumps", "grid"]), st.integers(0, 2**32))
+@given(
+    st.integers(1, 4),
+    st.integers(0, 300),
+    st.sampled_from(["even", "lumps", "grid"]),
+    st.integers(0, 2**32),
+)
 def test_counts_are_those_of_counting_one_by_one(dimensions, size, kind, seed):
     rng = np.random.default_rng(seed)
     points = rng.random((size, dimensions))
@@ -34,7 +46,9 @@ def test_points_that_are_nowhere_are_in_no_rectangle():
     everything = Rectangles(np.full((1, 2), -np.inf), np.full((1, 2), np.inf))
     points = np.array([[0.0, 0.0], [np.nan, 0.0], [np.inf, 1.0], [3.0, 3.0]])
     assert count(points, everything).tolist() == [2]
-    assert count(points[:1], Rectangles([[1.0, 1.0]], [[0.0, 0.0]])).tolist() == [0], "corners the wrong way round"
+    assert count(points[:1], Rectangles([[1.0, 1.0]], [[0.0, 0.0]])).tolist() == [0], (
+        "corners the wrong way round"
+    )
     assert count(np.full((5, 2), 7.0), everything).tolist() == [5], "all points in one place"
 
 
@@ -58,7 +72,9 @@ def test_rectangles_have_the_volume_and_shape_asked_for(dimensions):
 
 def test_the_error_is_relative_to_the_truth_or_to_the_floor():
     true = np.repeat([[0.25], [0.75]], [1998, 2], axis=0)
-    rectangles = Rectangles([[0.0], [0.7], [0.9]], [[0.5], [0.8], [1.0]])  # 1998, 2 (the floor exactly) and 0 points
+    rectangles = Rectangles(
+        [[0.0], [0.7], [0.9]], [[0.5], [0.8], [1.0]]
+    )  # 1998, 2 (the floor exactly) and 0 points
     synthetic = np.repeat([[0.25], [0.75], [0.95]], [999, 3, 1], axis=0)
     error = relative_error(true, synthetic, rectangles)
     assert error.every == pytest.approx((0.5 + 0.5 + 0.5) / 3)
@@ -86,4 +102,11 @@ def test_arrays_of_another_shape_are_refused():
         Rectangles([[0.0, 0.0]], [[1.0]])
     with pytest.raises(DataError, match="2 dimensions"):
         count(np.zeros((3, 1)), Rectangles([[0.0, 0.0]], [[1.0, 1.0]]))
-    assert len(random_rectangles(np.random.default_rng(0), low=[0], high=[1], number=0, least=0.1, most=0.2)) == 0
+    assert (
+        len(
+            random_rectangles(
+                np.random.default_rng(0), low=[0], high=[1], number=0, least=0.1, most=0.2
+            )
+        )
+        == 0
+    )

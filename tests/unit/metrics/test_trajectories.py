@@ -1,4 +1,6 @@
-"""Measures of trajectories: small cases worked out by hand, and plain Python over every pattern, point and pair."""
+"""Measures of trajectories: small cases worked out by hand, and plain Python over every pattern,
+point and pair.
+"""
 
 import math
 import sys
@@ -22,7 +24,8 @@ sys.path.insert(0, str(Path(__file__).parents[3] / "benchmarks"))
 import trajectories_data
 
 UNIT = {"low": (0, 0), "high": (1, 1)}
-REFERENCES = {  # halves of Geolife against each other as the issue has them, and how far other halves may be
+# halves of Geolife against each other as the issue has them, and how far other halves may be
+REFERENCES = {
     "ends_jsd": (0.416, 0.008),
     "patterns_jsd": (0.091, 0.05),
     "moves_jsd": (0.049, 0.035),
@@ -53,7 +56,11 @@ def listed(given):
 
 
 def visited(*trajectories, number=1600):
-    return Visits(np.cumsum([0, *map(len, trajectories)]), np.concatenate(trajectories).astype(np.int64), number)
+    return Visits(
+        np.cumsum([0, *map(len, trajectories)]),
+        np.concatenate(trajectories).astype(np.int64),
+        number,
+    )
 
 
 @st.composite
@@ -61,7 +68,9 @@ def some_tracks(draw):
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
     points = rng.random((draw(st.integers(1, 300)), 2))
     if draw(st.booleans()):
-        points = np.round(points * 8) / 8  # many equal points, points in a row, points on the edges of cells
+        points = (
+            np.round(points * 8) / 8
+        )  # many equal points, points in a row, points on the edges of cells
     cuts = np.sort(rng.integers(0, len(points) + 1, draw(st.integers(0, 12))))
     return Tracks(np.array([0, *cuts, len(points)]), points[:, 0], points[:, 1])
 
@@ -72,7 +81,9 @@ def test_the_metric_is_scipys_and_the_divergence_its_square():
         f, g = rng.integers(0, 5, (2, 30))
         assert math.sqrt(measures.divergence(f, g)) == pytest.approx(jensenshannon(f, g))
     assert measures.divergence(np.array([3, 0]), np.array([0, 7])) == pytest.approx(math.log(2))
-    assert measures.divergence(np.array([3, 1]), np.zeros(2)) == pytest.approx(math.log(2)), "an empty release"
+    assert measures.divergence(np.array([3, 1]), np.zeros(2)) == pytest.approx(math.log(2)), (
+        "an empty release"
+    )
     assert math.isnan(measures.divergence(np.zeros(2), np.array([1, 2])))
 
 
@@ -95,7 +106,9 @@ def test_patterns_by_hand():
     are, jsd = measures.patterns_error(true, synthetic)
     assert are == pytest.approx((1 / 2 + 0 + 1 + 1 + 1) / 5)
     assert jsd == pytest.approx(jensenshannon([2, 1, 1, 1, 1], [1, 1, 0, 0, 0]))
-    assert measures.patterns_error(true.moves(), synthetic.moves()) == (0.0, 0.0), "only the move from 1 to 2 is left"
+    assert measures.patterns_error(true.moves(), synthetic.moves()) == (0.0, 0.0), (
+        "only the move from 1 to 2 is left"
+    )
 
 
 @given(some_tracks(), some_tracks())
@@ -105,7 +118,12 @@ def test_patterns_are_those_of_counting_one_by_one(true, synthetic):
             [min(int(y * grid), grid - 1) * grid + min(int(x * grid), grid - 1) for x, y in one]
             for one in listed(given)
         ]
-        runs = [tuple(one[i : i + n]) for one in cells for n in range(2, 6) for i in range(len(one) - n + 1)]
+        runs = [
+            tuple(one[i : i + n])
+            for one in cells
+            for n in range(2, 6)
+            for i in range(len(one) - n + 1)
+        ]
         return Counter(runs)
 
     f, g = counted(true, 4), counted(synthetic, 4)
@@ -119,15 +137,21 @@ def test_patterns_are_those_of_counting_one_by_one(true, synthetic):
         return
     assert are == pytest.approx(np.mean([abs(f[run] - g[run]) / f[run] for run in top]))
     if any(g[run] for run in top):
-        assert jsd == pytest.approx(jensenshannon([f[run] for run in top], [g[run] for run in top]), abs=1e-7)
+        assert jsd == pytest.approx(
+            jensenshannon([f[run] for run in top], [g[run] for run in top]), abs=1e-7
+        )
     else:
         assert jsd == pytest.approx(math.sqrt(math.log(2)))
 
 
 @given(some_tracks())
 def test_shapes_are_those_of_looking_at_every_pair(given):
-    for one, diameter, length in zip(listed(given), measures.diameters(given), measures.lengths(given), strict=True):
-        assert diameter == pytest.approx(max((math.dist(a, b) for a, b in combinations(one, 2)), default=0), abs=1e-12)
+    for one, diameter, length in zip(
+        listed(given), measures.diameters(given), measures.lengths(given), strict=True
+    ):
+        assert diameter == pytest.approx(
+            max((math.dist(a, b) for a, b in combinations(one, 2)), default=0), abs=1e-12
+        )
         assert length == pytest.approx(sum(math.dist(a, b) for a, b in pairwise(one)), abs=1e-12)
 
 
@@ -137,7 +161,10 @@ def test_a_trajectory_counts_once_in_a_rectangle(given, seed):
     corners[:, :25] = np.round(corners[:, :25] * 8) / 8
     rectangles = Rectangles(corners.min(axis=0), corners.max(axis=0))
     expected = [
-        sum(any(low[0] <= x <= high[0] and low[1] <= y <= high[1] for x, y in one) for one in listed(given))
+        sum(
+            any(low[0] <= x <= high[0] and low[1] <= y <= high[1] for x, y in one)
+            for one in listed(given)
+        )
         for low, high in zip(rectangles.low, rectangles.high, strict=True)
     ]
     assert measures.trajectories_in(given, rectangles).tolist() == expected
@@ -145,16 +172,24 @@ def test_a_trajectory_counts_once_in_a_rectangle(given, seed):
 
 def test_queries_by_hand():
     true = tracks([(0.1, 0.1), (0.1, 0.2)], [(0.1, 0.1), (0.9, 0.9)], [(0.9, 0.9)])
-    left = Rectangles([[0, 0], [0.4, 0.4], [0.8, 0.8]], [[0.5, 0.5], [0.6, 0.6], [1, 1]])  # hold 2, 0 and 2
-    assert measures.query_error(true, tracks([(0.2, 0.2)]), left) == pytest.approx((1 / 2 + 0 + 2 / 2) / 3)
+    left = Rectangles(
+        [[0, 0], [0.4, 0.4], [0.8, 0.8]], [[0.5, 0.5], [0.6, 0.6], [1, 1]]
+    )  # hold 2, 0 and 2
+    assert measures.query_error(true, tracks([(0.2, 0.2)]), left) == pytest.approx(
+        (1 / 2 + 0 + 2 / 2) / 3
+    )
     near = tracks([(0.5, 0.5)] * 3)
-    assert measures.query_error(true, near, left) == pytest.approx((1 / 2 + 1 / (3 * 0.001) + 1) / 3), "at least .1 %"
+    assert measures.query_error(true, near, left) == pytest.approx(
+        (1 / 2 + 1 / (3 * 0.001) + 1) / 3
+    ), "at least .1 %"
 
 
 def test_shapes_fall_into_twenty_bins_of_the_true_range():
     true = np.array([0.0, 1.0, 10.0, 20.0])  # bins 0, 1, 10, and 19 for the largest
     assert measures.histogram_divergence(true, true) == 0
-    assert measures.histogram_divergence(true, np.array([0.5, 1.5, 10.9, 500.0])) == 0, "beyond is the last bin"
+    assert measures.histogram_divergence(true, np.array([0.5, 1.5, 10.9, 500.0])) == 0, (
+        "beyond is the last bin"
+    )
     assert measures.histogram_divergence(true, np.array([2.5, 7.0])) == pytest.approx(math.log(2))
     assert measures.histogram_divergence(np.zeros(3), np.zeros(5)) == 0, "all stay where they are"
 
@@ -185,7 +220,9 @@ def test_a_copy_is_perfect_and_a_reversed_one_only_in_what_has_no_direction():
 
 def test_every_measure_sees_its_own_damage():
     rng = np.random.default_rng(4)
-    true = tracks(*(np.clip(np.cumsum(rng.normal(0, 0.03, (30, 2)), axis=0) + 0.5, 0, 1) for _ in range(300)))
+    true = tracks(
+        *(np.clip(np.cumsum(rng.normal(0, 0.03, (30, 2)), axis=0) + 0.5, 0, 1) for _ in range(300))
+    )
     zigzag = scored(true, Tracks(true.offsets, true.x, rng.permutation(true.y)))
     assert zigzag.length > 0.3 and zigzag.patterns_are > 0.5
     short = scored(true, tracks(*(one[:2] for one in listed(true))))
@@ -197,7 +234,9 @@ def test_every_measure_sees_its_own_damage():
 def test_an_empty_release_and_empty_data_are_answered():
     true, nothing = tracks([(0.2, 0.2), (0.4, 0.4)], [(0.6, 0.6)]), Tracks([0], [], [])
     error = scored(true, nothing)
-    assert error.ends_are == error.patterns_are == 1 and error.ends_jsd == pytest.approx(math.sqrt(math.log(2)))
+    assert error.ends_are == error.patterns_are == 1 and error.ends_jsd == pytest.approx(
+        math.sqrt(math.log(2))
+    )
     assert error.trip == error.diameter == error.length == pytest.approx(math.log(2))
     assert math.isnan(error.places)
     assert all(math.isnan(value) for value in vars(scored(nothing, true)).values())
@@ -205,11 +244,21 @@ def test_an_empty_release_and_empty_data_are_answered():
 
 def test_tracks_leave_out_what_is_nowhere():
     given = Tracks([0, 2, 3, 5, 5], [0.1, np.nan, np.inf, 0.3, 0.4], [0.1, 0.2, 0.3, 0.3, 0.4])
-    assert len(given) == 2 and given.offsets.tolist() == [0, 1, 3] and given.x.tolist() == [0.1, 0.3, 0.4]
-    assert listed(given.pick([1, 0, 1])) == [[(0.3, 0.3), (0.4, 0.4)], [(0.1, 0.1)], [(0.3, 0.3), (0.4, 0.4)]]
+    assert (
+        len(given) == 2
+        and given.offsets.tolist() == [0, 1, 3]
+        and given.x.tolist() == [0.1, 0.3, 0.4]
+    )
+    assert listed(given.pick([1, 0, 1])) == [
+        [(0.3, 0.3), (0.4, 0.4)],
+        [(0.1, 0.1)],
+        [(0.3, 0.3), (0.4, 0.4)],
+    ]
     assert len(given.pick([])) == 0
     edge = visits(tracks([(1.0, 1.0), (-3.0, 0.0), (0.25, 9.0)]), **UNIT, side=4)
-    assert edge.cells.tolist() == [15, 0, 13], "the far edge belongs to the last cell; points outside to the nearest"
+    assert edge.cells.tolist() == [15, 0, 13], (
+        "the far edge belongs to the last cell; points outside to the nearest"
+    )
 
 
 def test_rows_of_a_table_are_put_in_order():
@@ -243,7 +292,9 @@ def test_wrong_shapes_are_refused(make, words):
 
 def test_random_walks_stay_or_go_to_a_cell_around():
     true = tracks(*([(0.5, 0.5)] * 40 for _ in range(500)))
-    walks = trajectories_data.random_walks(true, trajectories_data.OLDENBURG, np.random.default_rng(1))
+    walks = trajectories_data.random_walks(
+        true, trajectories_data.OLDENBURG, np.random.default_rng(1)
+    )
     assert walks.offsets.tolist() == true.offsets.tolist()
     row, column = np.divmod(visits(walks, low=(0, 0), high=(10_000, 10_000), side=40).cells, 40)
     inner = np.diff(np.repeat(np.arange(500), 40)) == 0
@@ -262,7 +313,9 @@ def test_halves_of_geolife_score_what_the_issue_says():
     for name, (expected, within) in REFERENCES.items():
         assert getattr(found, name) == pytest.approx(expected, abs=within), name
     nothing = measures.query_error(
-        true, trajectories_data.nothing(), small_rectangles(np.random.default_rng(0), low=box.low, high=box.high)
+        true,
+        trajectories_data.nothing(),
+        small_rectangles(np.random.default_rng(0), low=box.low, high=box.high),
     )
     assert nothing == pytest.approx(0.459, abs=0.05)
     walks = trajectories_data.random_walks(true, box, np.random.default_rng(0))
@@ -277,7 +330,9 @@ def test_traffic_in_oldenburg_scores_what_the_issue_says():
     assert (len(true), len(true.x)) == (19_997, 684_522)
     box = trajectories_data.OLDENBURG
     rectangles = small_rectangles(np.random.default_rng(0), low=box.low, high=box.high)
-    assert measures.query_error(true, trajectories_data.nothing(), rectangles) == pytest.approx(0.493, abs=0.05)
+    assert measures.query_error(true, trajectories_data.nothing(), rectangles) == pytest.approx(
+        0.493, abs=0.05
+    )
     walks = trajectories_data.random_walks(true, box, np.random.default_rng(0))
     walked = scored(true, walks, low=box.low, high=box.high)
     assert (walked.patterns_jsd, walked.moves_jsd) == pytest.approx((0.240, 0.350), abs=0.02)

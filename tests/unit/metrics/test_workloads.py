@@ -13,9 +13,13 @@ def test_errors_are_of_proportions_workload_by_workload():
     synthetic = np.array([30, 10, 10, 10, 10, 10])  # another total: only proportions count
     error = workload_error(true, synthetic, TWO)
     assert np.allclose(error.absolute, [0, (0.25 + 0 + 0 + 0.25) / 4])
-    assert np.allclose(error.relative, [0, (0.5 + 0 + 0) / 3])  # the cell without true rows is left out
+    assert np.allclose(
+        error.relative, [0, (0.5 + 0 + 0) / 3]
+    )  # the cell without true rows is left out
     assert np.allclose(error.variation, [0, 0.25])
-    assert np.allclose([error.average, error.largest, error.average_variation], [0.0625, 0.125, 0.125])
+    assert np.allclose(
+        [error.average, error.largest, error.average_variation], [0.0625, 0.125, 0.125]
+    )
     assert np.allclose([error.average_relative, error.largest_relative], [1 / 12, 1 / 6])
 
 
@@ -29,7 +33,10 @@ def test_each_workload_is_divided_by_its_own_total():
 def test_the_formula_cell_by_cell():
     rng = np.random.default_rng(0)
     pairs = all_ways((3, 4, 2, 5), 2)
-    f, g = (pairs.tally(np.stack([rng.integers(0, size, n) for size in pairs.shape], axis=1)) for n in (80, 50))
+    f, g = (
+        pairs.tally(np.stack([rng.integers(0, size, n) for size in pairs.shape], axis=1))
+        for n in (80, 50)
+    )
     error = workload_error(f, g, pairs)
     for i in range(len(pairs.cliques)):
         p, q = (pairs.part(flat, i).ravel() / pairs.part(flat, i).sum() for flat in (f, g))
@@ -38,7 +45,9 @@ def test_the_formula_cell_by_cell():
         assert error.absolute[i] == pytest.approx(sum(off for off, _ in cells) / len(cells))
         assert error.relative[i] == pytest.approx(sum(shares) / len(shares))
         assert error.variation[i] == pytest.approx(sum(off for off, _ in cells) / 2)
-    assert error.largest >= error.average > 0 and error.largest_relative >= error.average_relative > 0
+    assert (
+        error.largest >= error.average > 0 and error.largest_relative >= error.average_relative > 0
+    )
 
 
 def test_empty_tables():

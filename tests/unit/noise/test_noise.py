@@ -28,7 +28,9 @@ def test_a_path_names_its_noise(draw):
 
     assert np.array_equal(at(1, "a", 2), at(1, "a", 2))
     others = [at(1, "a", 3), at(1, "a", "2"), at(2, "a", 2), at(1, "a2")]
-    assert sum(np.array_equal(at(1, "a", 2), other) for other in others) <= (1 if draw is DRAWS["choose"] else 0)
+    assert sum(np.array_equal(at(1, "a", 2), other) for other in others) <= (
+        1 if draw is DRAWS["choose"] else 0
+    )
 
 
 @pytest.mark.parametrize("draw", DRAWS.values(), ids=DRAWS)
@@ -85,14 +87,18 @@ def test_fresh_noise_differs_and_says_what_it_is():
     assert repr(Noise.fresh().at("a", 1)) == "<fresh noise at ('a', 1)>"
 
 
-@pytest.mark.parametrize("path", [(), (1.5,), (None,), (True,), ("a", b"b"), ("\ud800",), (10**5000,)], ids=range(7))
+@pytest.mark.parametrize(
+    "path", [(), (1.5,), (None,), (True,), ("a", b"b"), ("\ud800",), (10**5000,)], ids=range(7)
+)
 def test_a_path_is_made_of_texts_and_whole_numbers(path):
     with pytest.raises(ConfigError, match="texts and whole numbers"):
         Noise.fresh().at(*path)
 
 
 def test_numpy_integers_name_the_same_path_as_ints():
-    assert np.array_equal(Noise.insecure(1).at(np.int64(3)).laplace(9, 20), Noise.insecure(1).at(3).laplace(9, 20))
+    assert np.array_equal(
+        Noise.insecure(1).at(np.int64(3)).laplace(9, 20), Noise.insecure(1).at(3).laplace(9, 20)
+    )
 
 
 @pytest.mark.parametrize("seed", [None, 1.0, True, "1"])
@@ -126,7 +132,9 @@ def test_after_a_fork_fresh_noise_goes_its_own_way():
     theirs = [in_child(lambda: fresh.at("a").laplace(100, 50)) for _ in range(2)]
     mine = fresh.at("a").laplace(100, 50)
     assert not np.array_equal(theirs[0], mine) and not np.array_equal(theirs[0], theirs[1])
-    assert np.array_equal(in_child(lambda: seeded.at("a").laplace(100, 50)), seeded.at("a").laplace(100, 50))
+    assert np.array_equal(
+        in_child(lambda: seeded.at("a").laplace(100, 50)), seeded.at("a").laplace(100, 50)
+    )
 
 
 @pytest.mark.parametrize("bad", [0, -1, float("nan"), float("inf"), "x", None])
@@ -205,14 +213,23 @@ def test_where_a_buffer_ends_changes_nothing(scale, monkeypatch):
 
 
 class Tied:
-    """Words that begin with ties: `start`, then random words; what follows a tied word is the given continuation."""
+    """Words that begin with ties: `start`, then random words; what follows a tied word is the given
+    continuation.
+    """
 
     def __init__(self, start, continuation):
-        self._start, self._rng, self._continuation = list(start), np.random.default_rng(0), continuation
+        self._start, self._rng, self._continuation = (
+            list(start),
+            np.random.default_rng(0),
+            continuation,
+        )
 
     def take(self, count):
         head, self._start = self._start[:count], self._start[count:]
-        return np.array([*head, *self._rng.integers(0, 2**64, count - len(head), dtype=np.uint64)], dtype=np.uint64)
+        return np.array(
+            [*head, *self._rng.integers(0, 2**64, count - len(head), dtype=np.uint64)],
+            dtype=np.uint64,
+        )
 
     def after(self, position):
         self.position = position
@@ -229,22 +246,43 @@ def first_draw(monkeypatch, words_start, continuation, draw):
 
 def test_a_tied_word_is_resolved_by_what_follows_it(monkeypatch):
     table = tables.geometric_digits(Fraction(20))[0]
-    entry, zero = int(table.words[4]), ONES  # a word of ones is above every survival: the geometric variable is 0
+    entry, zero = (
+        int(table.words[4]),
+        ONES,
+    )  # a word of ones is above every survival: the geometric variable is 0
     for continuation, expected in ((ZEROS, 5), (ONES, 4)):
-        assert first_draw(monkeypatch, [entry, zero], continuation, lambda n: n.laplace(20, 1)) == expected
-        assert first_draw(monkeypatch, [zero, entry], continuation, lambda n: n.laplace(20, 1)) == -expected
+        assert (
+            first_draw(monkeypatch, [entry, zero], continuation, lambda n: n.laplace(20, 1))
+            == expected
+        )
+        assert (
+            first_draw(monkeypatch, [zero, entry], continuation, lambda n: n.laplace(20, 1))
+            == -expected
+        )
     both = [entry, entry]
-    assert first_draw(monkeypatch, both, ZEROS, lambda n: n.laplace(20, 1)) == 0, "two ties in one value"
+    assert first_draw(monkeypatch, both, ZEROS, lambda n: n.laplace(20, 1)) == 0, (
+        "two ties in one value"
+    )
 
 
 def test_ties_of_cells_and_coins_are_resolved_too(monkeypatch):
     cells = tables.gaussian_cells(Fraction(400))[1]
     for continuation, expected in ((ZEROS, 10), (ONES, 9)):
-        assert first_draw(monkeypatch, [int(cells.words[9]), 0], continuation, lambda n: n.gaussian(400, 1)) == expected
+        assert (
+            first_draw(
+                monkeypatch, [int(cells.words[9]), 0], continuation, lambda n: n.gaussian(400, 1)
+            )
+            == expected
+        )
     coins = tables.coin_words(Fraction(1, 7))
     for continuation, expected in ((ZEROS, True), (ONES, False)):
         assert (
-            first_draw(monkeypatch, [int(coins[3])], continuation, lambda n: n.survive(np.array([3]), Fraction(1, 7)))
+            first_draw(
+                monkeypatch,
+                [int(coins[3])],
+                continuation,
+                lambda n: n.survive(np.array([3]), Fraction(1, 7)),
+            )
             == expected
         )
     width_bits, wide = tables.gaussian_cells(Fraction(10**6))
@@ -276,7 +314,9 @@ def test_exact_variances():
     for scale in (Fraction(1, 3), Fraction(1), Fraction(50)):
         y = np.arange(-4000, 4001)
         weights = np.exp(-np.abs(y) / float(scale))
-        assert noise_module.laplace_variance(scale) == pytest.approx((y**2 * weights).sum() / weights.sum())
+        assert noise_module.laplace_variance(scale) == pytest.approx(
+            (y**2 * weights).sum() / weights.sum()
+        )
     for variance in (Fraction(1, 10), Fraction(1), Fraction(49), Fraction(51)):
         weights = np.exp(-(y**2) / (2 * float(variance)))
         assert noise_module.gaussian_variance(variance) == pytest.approx(
@@ -288,7 +328,9 @@ def test_known_answers_do_not_change():
     noise = Noise.insecure(2026)
     assert noise.at("laplace").laplace(20, 6).tolist() == LAPLACE
     assert noise.at("gaussian").gaussian(10**6, 6).tolist() == GAUSSIAN
-    assert words.encode(("a", 1, "")) == b"s\0\0\0\0\0\0\0\x01ai\0\0\0\0\0\0\0\x011s\0\0\0\0\0\0\0\0"
+    assert (
+        words.encode(("a", 1, "")) == b"s\0\0\0\0\0\0\0\x01ai\0\0\0\0\0\0\0\x011s\0\0\0\0\0\0\0\0"
+    )
 
 
 LAPLACE = [29, 14, -26, 55, -20, 1]

@@ -8,32 +8,53 @@ import pytest
 
 from tailrace.noise import tables
 
-RATES = [Fraction(1, 10**9), Fraction(1, 4096), Fraction(1, 20), Fraction(1), Fraction(7, 3), Fraction(1000)]
+RATES = [
+    Fraction(1, 10**9),
+    Fraction(1, 4096),
+    Fraction(1, 20),
+    Fraction(1),
+    Fraction(7, 3),
+    Fraction(1000),
+]
 
 
 @pytest.mark.parametrize(
     "x",
-    [Fraction(0), Fraction(1, 10**12), Fraction(1, 3), Fraction(1), Fraction(355, 113), Fraction(60), Fraction(10**9)],
+    [
+        Fraction(0),
+        Fraction(1, 10**12),
+        Fraction(1, 3),
+        Fraction(1),
+        Fraction(355, 113),
+        Fraction(60),
+        Fraction(10**9),
+    ],
 )
 @pytest.mark.parametrize("bits", [64, 128, 320])
 def test_exp_bounds_hold_and_are_tight(x, bits):
     low, high = tables.exp_bounds(x, bits)
     assert 0 <= high - low <= 2
     finer_low, finer_high = tables.exp_bounds(x, bits + 200)
-    assert low << 200 <= finer_high and finer_low <= high << 200, "both intervals hold the true value"
+    assert low << 200 <= finer_high and finer_low <= high << 200, (
+        "both intervals hold the true value"
+    )
     if 0 < x < 30:
         assert low / 2**bits == pytest.approx(math.exp(-x), rel=1e-9)
 
 
 @pytest.mark.parametrize("rate", RATES)
 @pytest.mark.parametrize(
-    "family", [tables.geometric, lambda rate: tables.truncated_geometric(rate, 16), tables.half_gaussian]
+    "family",
+    [tables.geometric, lambda rate: tables.truncated_geometric(rate, 16), tables.half_gaussian],
 )
 def test_survival_bounds_enclose_each_other_at_any_precision(rate, family):
     if family is tables.half_gaussian and rate < Fraction(1, 10**5):
         rate = Fraction(
-            1, 10**4
-        )  # narrower weights are never tabulated: cells are at least 1/128 of the standard deviation wide
+            1,
+            10**4,
+            # narrower weights are never tabulated: cells are at least 1/128 of the standard deviation
+            # wide
+        )
     survival = family(rate)
     low, high = survival(12, 128)
     finer_low, finer_high = survival(12, 320)
@@ -45,17 +66,31 @@ def test_survival_bounds_enclose_each_other_at_any_precision(rate, family):
 
 def test_survival_functions_are_what_they_say():
     low, _ = tables.geometric(Fraction(1, 5))(6, 128)
-    assert [value / 2**128 for value in low] == pytest.approx([math.exp(-(j + 1) / 5) for j in range(6)])
+    assert [value / 2**128 for value in low] == pytest.approx(
+        [math.exp(-(j + 1) / 5) for j in range(6)]
+    )
     low, _ = tables.truncated_geometric(Fraction(1, 5), 4)(3, 128)
     weights = [math.exp(-j / 5) for j in range(4)]
-    assert [value / 2**128 for value in low] == pytest.approx([sum(weights[j + 1 :]) / sum(weights) for j in range(3)])
+    assert [value / 2**128 for value in low] == pytest.approx(
+        [sum(weights[j + 1 :]) / sum(weights) for j in range(3)]
+    )
     low, _ = tables.half_gaussian(Fraction(1, 50))(6, 128)
     weights = [math.exp(-(j**2) / 50) for j in range(200)]
-    assert [value / 2**128 for value in low] == pytest.approx([sum(weights[j + 1 :]) / sum(weights) for j in range(6)])
+    assert [value / 2**128 for value in low] == pytest.approx(
+        [sum(weights[j + 1 :]) / sum(weights) for j in range(6)]
+    )
 
 
 @pytest.mark.parametrize(
-    "scale", [Fraction(1, 1000), Fraction(1, 2), Fraction(20), Fraction(1024), Fraction(10**6), Fraction(10**9)]
+    "scale",
+    [
+        Fraction(1, 1000),
+        Fraction(1, 2),
+        Fraction(20),
+        Fraction(1024),
+        Fraction(10**6),
+        Fraction(10**9),
+    ],
 )
 def test_every_table_of_the_samplers_is_decreasing_and_its_guide_safe(scale):
     width_bits, cells = tables.gaussian_cells(scale**2)
@@ -75,9 +110,13 @@ def test_resolve_reads_on_until_it_knows():
         word = int(table.words[j])
         low, _ = tables.geometric(Fraction(1, 3))(20, 192)
         next_words = low[j] >> 64 & (1 << 64) - 1  # the 64 bits of S(j) that follow
-        assert table.resolve(word, iter([next_words - 100, 0])) == j + 1, "just below S(j): U < S(j)"
+        assert table.resolve(word, iter([next_words - 100, 0])) == j + 1, (
+            "just below S(j): U < S(j)"
+        )
         assert table.resolve(word, iter([next_words + 100, 0])) == j, "just above"
-        assert table.resolve(word, iter([next_words, 0, 0])) == j + 1, "still tied: a third word decides"
+        assert table.resolve(word, iter([next_words, 0, 0])) == j + 1, (
+            "still tied: a third word decides"
+        )
 
 
 def test_a_tie_falls_with_the_probability_of_the_bits_that_follow():
@@ -86,7 +125,9 @@ def test_a_tie_falls_with_the_probability_of_the_bits_that_follow():
     rest = (survival & (1 << 64) - 1) / 2**64
     rng = np.random.default_rng(0)
     kept = [
-        table.resolve(int(table.words[0]), iter(map(int, rng.integers(0, 2**64, 3, dtype=np.uint64))))
+        table.resolve(
+            int(table.words[0]), iter(map(int, rng.integers(0, 2**64, 3, dtype=np.uint64)))
+        )
         for _ in range(4000)
     ]
     assert np.mean(kept) == pytest.approx(rest, abs=5 * 0.5 / math.sqrt(4000))
@@ -98,7 +139,9 @@ def test_the_tail_of_an_endless_table_is_followed():
 
 
 def taylor(x, terms=200):
-    """Fractions just below and above exp(-x): one over the exponential series, with and without a bound of its rest."""
+    """Fractions just below and above exp(-x): one over the exponential series, with and without a
+    bound of its rest.
+    """
     total, term = Fraction(0), Fraction(1)
     for k in range(terms):
         total += term
@@ -106,10 +149,14 @@ def taylor(x, terms=200):
     return 1 / (total + 2 * term), 1 / total
 
 
-@pytest.mark.parametrize("x", [Fraction(1, 3), Fraction(1, 7), Fraction(22, 7), Fraction(10**9 + 7, 10**9)])
+@pytest.mark.parametrize(
+    "x", [Fraction(1, 3), Fraction(1, 7), Fraction(22, 7), Fraction(10**9 + 7, 10**9)]
+)
 @pytest.mark.parametrize("bits", [64, 128, 320])
 @pytest.mark.parametrize("hostile", [False, True])
-def test_exp_bounds_hold_the_true_value_whatever_the_calling_program_does_to_decimals(x, bits, hostile):
+def test_exp_bounds_hold_the_true_value_whatever_the_calling_program_does_to_decimals(
+    x, bits, hostile
+):
     below, above = taylor(x)
     with decimal.localcontext() as context:
         if hostile:

@@ -1,4 +1,6 @@
-"""Every policy at the ends of what may be asked of it: it is built and takes steps, or says why not."""
+"""Every policy at the ends of what may be asked of it: it is built and takes steps, or says why
+not.
+"""
 
 import itertools
 
@@ -7,7 +9,14 @@ import pytest
 
 import tailrace as tr
 from tailrace.mechanisms.snapshot.tracking import Tracking
-from tailrace.papers.snapshot_policies import DSAT, DSFT, BudgetAbsorption, BudgetDistribution, EveryStep, FixedSampling
+from tailrace.papers.snapshot_policies import (
+    DSAT,
+    DSFT,
+    BudgetAbsorption,
+    BudgetDistribution,
+    EveryStep,
+    FixedSampling,
+)
 
 BIT = tr.Schema(poor=tr.Integer(0, 1))
 MANY = (1, 2, 5, 500, 50_000, 10**9, 2**61)
@@ -16,7 +25,12 @@ UNITS = (
     tr.Window(steps=1, column="id", records=1),
     tr.Window(steps=50_000, column="id", records=3),
 )
-LOSSES = (tr.PureDP(epsilon=1), tr.ZCDP(rho="1/2"), tr.ApproxDP(epsilon=1, delta=1e-6), tr.PureDP(epsilon=100_000))
+LOSSES = (
+    tr.PureDP(epsilon=1),
+    tr.ZCDP(rho="1/2"),
+    tr.ApproxDP(epsilon=1, delta=1e-6),
+    tr.PureDP(epsilon=100_000),
+)
 POLICIES = [
     *(DSFT(threshold=0.1, releases=many) for many in MANY),
     DSFT(threshold=0.1, releases=50_000, share="0.999999"),
@@ -26,7 +40,14 @@ POLICIES = [
     *(Tracking(releases=many) for many in MANY),
     Tracking(first="0.999999999"),
     Tracking(first="1e-9"),
-    *(EveryStep(), BudgetDistribution(), BudgetAbsorption(), DSFT(threshold=0), DSAT(), FixedSampling()),
+    *(
+        EveryStep(),
+        BudgetDistribution(),
+        BudgetAbsorption(),
+        DSFT(threshold=0),
+        DSAT(),
+        FixedSampling(),
+    ),
 ]
 HORIZONS = (1, 2, 1000, 2**61, None)
 ROW = pl.DataFrame({"id": ["a", "b"], "poor": [0, 1]})
@@ -35,7 +56,9 @@ ROW = pl.DataFrame({"id": ["a", "b"], "poor": [0, 1]})
 def built(policy, unit, privacy, horizon):
     """The mechanism, or the sentence that refuses it."""
     try:
-        return tr.SnapshotHistogram(domain=BIT, privacy=privacy, unit=unit, horizon=horizon, policy=policy)
+        return tr.SnapshotHistogram(
+            domain=BIT, privacy=privacy, unit=unit, horizon=horizon, policy=policy
+        )
     except tr.ConfigError as error:
         return str(error)
 

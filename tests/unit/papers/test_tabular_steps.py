@@ -7,7 +7,19 @@ import numpy as np
 import polars as pl
 import pytest
 
-from tailrace import ZCDP, ApproxDP, Categorical, Event, Integer, Noise, PureDP, Schema, User, counters, papers
+from tailrace import (
+    ZCDP,
+    ApproxDP,
+    Categorical,
+    Event,
+    Integer,
+    Noise,
+    PureDP,
+    Schema,
+    User,
+    counters,
+    papers,
+)
 from tailrace.checks import check_mechanism
 from tailrace.checks.spy import Spy
 from tailrace.errors import ConfigError
@@ -31,7 +43,13 @@ def batch(seed, count=200):
     kind = rng.choice(["a", "b", "c", "?"], count, p=[0.5, 0.3, 0.15, 0.05])
     size = rng.binomial(5, np.where(kind == "a", 0.2, 0.7))
     paid, price = rng.random(count) < np.where(size > 2, 0.9, 0.3), rng.poisson(size / 2)
-    columns = {"kind": kind, "paid": paid, "country": ["only"] * count, "size": size, "price": price}
+    columns = {
+        "kind": kind,
+        "paid": paid,
+        "country": ["only"] * count,
+        "size": size,
+        "price": price,
+    }
     return pl.DataFrame({**columns, "id": rng.integers(0, 60, count)})
 
 
@@ -62,7 +80,13 @@ def truth(mechanism, batches):
 
 
 def steps(**changes):
-    about = {"domain": SHOP, "privacy": PureDP(epsilon=1), "unit": Event(), "horizon": 12, "chosen": 2}
+    about = {
+        "domain": SHOP,
+        "privacy": PureDP(epsilon=1),
+        "unit": Event(),
+        "horizon": 12,
+        "chosen": 2,
+    }
     return TabularSteps(**{**about, **changes})
 
 
@@ -77,7 +101,9 @@ def test_conformance(unit, privacy, changes, batches):
     check_mechanism(steps(unit=unit, privacy=privacy, **changes), batches)
 
 
-@pytest.mark.parametrize("counter", [counters.UnboundedBlock(), counters.UnboundedBlock(squares=True)], ids=str)
+@pytest.mark.parametrize(
+    "counter", [counters.UnboundedBlock(), counters.UnboundedBlock(squares=True)], ids=str
+)
 def test_any_counter_counts_on_also_without_a_horizon(counter):
     mechanism = steps(horizon=None, counter=counter)
     check_mechanism(mechanism, BATCHES)
@@ -99,22 +125,33 @@ def test_the_guarantee_is_what_was_asked_for(unit, privacy, chosen, counter):
 
 
 def test_the_parts_of_the_budget():
-    mechanism = steps(privacy=PureDP(epsilon=2), chosen=3, total="1/4", selection="1/3", counter=counters.Simple())
+    mechanism = steps(
+        privacy=PureDP(epsilon=2), chosen=3, total="1/4", selection="1/3", counter=counters.Simple()
+    )
     assert mechanism.totals.loss() == PureDP(epsilon="1/2")
     assert mechanism.choice.loss(1, 0) == PureDP(epsilon="1/2")
     assert mechanism.counting.privacy == PureDP(epsilon="1/3")  # three of them: one
     user = steps(unit=User(column="id", events=2), chosen=3, counter=counters.Simple())
-    assert user.counting.privacy.epsilon * 4 == steps(chosen=3, counter=counters.Simple()).counting.privacy.epsilon
+    assert (
+        user.counting.privacy.epsilon * 4
+        == steps(chosen=3, counter=counters.Simple()).counting.privacy.epsilon
+    )
 
 
 @pytest.mark.parametrize("apart", [False, True])
 def test_each_step_draws_what_is_paid_for(apart):
-    mechanism, spy = steps(apart=apart, deletes=not apart, counter=counters.Simple()), Spy(Noise.insecure(1))
+    mechanism, spy = (
+        steps(apart=apart, deletes=not apart, counter=counters.Simple()),
+        Spy(Noise.insecure(1)),
+    )
     states(mechanism, ADDS if apart else BATCHES, spy)
     for step in range(1, 7):
         drawn = [one for one in spy.record if one.path[1] == step and "total" not in one.path]
         assert [one.kind for one in drawn] == ["choose", "laplace"] * 2
-        assert {one.parameter for one in drawn} == {mechanism.choice.rate, mechanism.counting.atoms.scale}
+        assert {one.parameter for one in drawn} == {
+            mechanism.choice.rate,
+            mechanism.counting.atoms.scale,
+        }
 
 
 @pytest.mark.parametrize("apart", [False, True])
@@ -140,13 +177,18 @@ def test_what_a_workload_missed_comes_from_the_table():
     for before, after in itertools.pairwise(found[1:]):
         says = flat(mechanism.marginals, mechanism._model(after))
         for j in range(len(mechanism.marginals.cliques)):
-            part = [mechanism.marginals.part(values, j) for values in (before.shown, before.counted, after.shown)]
+            part = [
+                mechanism.marginals.part(values, j)
+                for values in (before.shown, before.counted, after.shown)
+            ]
             counted = mechanism.marginals.part(after.counted, j)
             if after.fed[j] == before.fed[j]:
                 assert np.array_equal(counted, part[1])
                 assert np.allclose(part[2], mechanism.marginals.part(says, j))
             else:
-                assert np.allclose(part[2] - counted, part[0] - part[1], atol=1e-6), "r stays as it was"
+                assert np.allclose(part[2] - counted, part[0] - part[1], atol=1e-6), (
+                    "r stays as it was"
+                )
 
 
 @dataclass(frozen=True)
@@ -176,12 +218,20 @@ def test_a_step_fits_its_own_workloads_alone_and_moves_on_from_the_table_before(
     assert next(calls, None) is None
 
 
-@pytest.mark.parametrize("fit", [JunctionTree(), MultiplicativeWeights()], ids=lambda fit: type(fit).__name__)
+@pytest.mark.parametrize(
+    "fit", [JunctionTree(), MultiplicativeWeights()], ids=lambda fit: type(fit).__name__
+)
 def test_more_data_of_one_kind_teach_the_table(fit):
     """Where nothing moves, the error of all pairs falls as steps go by."""
     bits = Schema(**{name: Integer(0, 1) for name in "abcdef"})
     mechanism = papers.tabular_stream(
-        domain=bits, privacy=PureDP(epsilon=2), unit=Event(), horizon=80, chosen=2, fit=fit, deletes=False
+        domain=bits,
+        privacy=PureDP(epsilon=2),
+        unit=Event(),
+        horizon=80,
+        chosen=2,
+        fit=fit,
+        deletes=False,
     )
 
     def rows(seed):
@@ -217,7 +267,10 @@ def test_a_workload_is_chosen_once_in_a_step():
 def test_the_total_comes_from_noise_alone():
     """The published step scales its table to the true size of the batch (privacy d3)."""
     mechanism = steps()
-    totals = {float(states(mechanism, BATCHES[:1], Noise.insecure(seed))[-1].public.total) for seed in range(6)}
+    totals = {
+        float(states(mechanism, BATCHES[:1], Noise.insecure(seed))[-1].public.total)
+        for seed in range(6)
+    }
     assert len(totals) == 6
     empty = states(mechanism, [(None, None)] * 3)[-1].public
     assert np.isfinite(empty.shown).all() and float(empty.held) >= 1
@@ -225,7 +278,9 @@ def test_the_total_comes_from_noise_alone():
 
 @pytest.mark.parametrize("apart", [False, True])
 def test_the_table_follows_the_data(apart):
-    mechanism = steps(privacy=PureDP(epsilon=40), apart=apart, deletes=not apart, horizon=30, chosen=4)
+    mechanism = steps(
+        privacy=PureDP(epsilon=40), apart=apart, deletes=not apart, horizon=30, chosen=4
+    )
     batches = [(batch(i, 400), None) for i in range(12)]
     view = mechanism.view(states(mechanism, batches)[-1].public)
     true = truth(mechanism, batches)
@@ -235,13 +290,18 @@ def test_the_table_follows_the_data(apart):
 
 
 def test_batches_apart_are_added_up_row_by_row():
-    mechanism, rng = steps(apart=True, deletes=False, privacy=PureDP(epsilon=20)), np.random.default_rng(0)
+    mechanism, rng = (
+        steps(apart=True, deletes=False, privacy=PureDP(epsilon=20)),
+        np.random.default_rng(0),
+    )
     table = keep.beginning(mechanism).table
     for state in states(mechanism, ADDS)[1:]:
         view = mechanism.view(state.public)
         sample = mechanism.sample(view, table, rng)
         kept = sample.stayed.mean() if len(sample.stayed) else 1.0
-        assert kept == 1.0 or len(sample.table.cells) < len(table.cells), "rows leave only where the total falls"
+        assert kept == 1.0 or len(sample.table.cells) < len(table.cells), (
+            "rows leave only where the total falls"
+        )
         table = sample.table
         assert len(table.cells) == round(view.total.value)
     assert view.marginal("kind").values.sum() == pytest.approx(view.total.value)
@@ -275,5 +335,7 @@ def test_the_papers_configurations():
     assert (ours.apart, mwem.apart, mwem.deletes) == (False, True, False)
     fit = JunctionTree(limit=64)
     assert papers.tabular_stream(**common, fit=fit).fit is fit
-    block = papers.tabular_stream(**{**common, "horizon": None}, counter=counters.UnboundedBlock(squares=True))
+    block = papers.tabular_stream(
+        **{**common, "horizon": None}, counter=counters.UnboundedBlock(squares=True)
+    )
     assert block.guarantee.loss == PureDP(epsilon=1)

@@ -2,7 +2,19 @@ import json
 
 import pytest
 
-from tailrace import ZCDP, AddRemove, ApproxDP, ConfigError, Event, Guarantee, Null, PureDP, Replace, User, Window
+from tailrace import (
+    ZCDP,
+    AddRemove,
+    ApproxDP,
+    ConfigError,
+    Event,
+    Guarantee,
+    Null,
+    PureDP,
+    Replace,
+    User,
+    Window,
+)
 
 
 def sentence(loss, unit=Event(), neighbours=AddRemove, horizon=365, **more):
@@ -13,9 +25,12 @@ def sentence(loss, unit=Event(), neighbours=AddRemove, horizon=365, **more):
 
 def test_the_sentence_in_full():
     assert sentence(PureDP(epsilon=1)) == (
-        "Whoever sees everything published over 365 steps, whatever else they know, can hardly tell whether any one "
-        "insertion or deletion of a record is in the data or not: it makes no outcome more than 2.72 times as likely or "
-        "as unlikely (pure differential privacy, epsilon = 1); a record that is inserted and later deleted gets "
+        "Whoever sees everything published over 365 steps, whatever else they know, can hardly "
+        "tell whether any one "
+        "insertion or deletion of a record is in the data or not: it makes no outcome more than "
+        "2.72 times as likely or "
+        "as unlikely (pure differential privacy, epsilon = 1); a record that is inserted and later "
+        "deleted gets "
         "epsilon = 2, and a person with m such records gets m times that: epsilon = 2 m."
     )
 
@@ -43,17 +58,20 @@ def test_with_retention_a_whole_life_costs_one_event():
     guarantee = Guarantee(PureDP(epsilon=1), Event(), AddRemove, 100, retention=30)
     assert guarantee.of_life() == PureDP(epsilon=1)
     assert guarantee.of_person(3) == PureDP(epsilon=3)
-    assert "a record leaves by a public rule 30 steps after it came, so its whole life gets epsilon = 1" in str(
-        guarantee
+    assert (
+        "a record leaves by a public rule 30 steps after it came, so its whole life gets epsilon = "
+        "1" in str(guarantee)
     )
 
 
 def test_other_units_say_who_and_how_much():
     assert (
-        "everything that one person (column 'id') contributes (at most 3 inserted records and their deletions)"
-        in sentence(PureDP(epsilon=1), User(column="id", events=3))
+        "everything that one person (column 'id') contributes (at most 3 inserted records and "
+        "their deletions)" in sentence(PureDP(epsilon=1), User(column="id", events=3))
     )
-    assert "at most 1 record at any one time" in sentence(PureDP(epsilon=1), User(column="id", records=1))
+    assert "at most 1 record at any one time" in sentence(
+        PureDP(epsilon=1), User(column="id", records=1)
+    )
     assert "in the whole history" in sentence(ZCDP(rho=0.1), User(column="id"), Replace)
     assert "from data that count nowhere" in sentence(ZCDP(rho=0.1), User(column="id"), Null)
     window = sentence(PureDP(epsilon=1), Window(steps=7, column="id", records=1), horizon=None)
@@ -79,7 +97,10 @@ def test_guarantees_for_other_units_or_neighbours_do_not_compose():
     event = Guarantee(PureDP(epsilon=1), Event(), AddRemove, 10)
     for a, b in (
         (event, Guarantee(PureDP(epsilon=1), person, AddRemove, 10)),
-        (Guarantee(PureDP(epsilon=1), person, Replace, 10), Guarantee(PureDP(epsilon=1), person, Null, 10)),
+        (
+            Guarantee(PureDP(epsilon=1), person, Replace, 10),
+            Guarantee(PureDP(epsilon=1), person, Null, 10),
+        ),
     ):
         with pytest.raises(ConfigError, match="same unit and the same neighbours"):
             a & b
@@ -116,7 +137,10 @@ def test_a_life_is_asked_of_events_only():
         (lambda: Guarantee(PureDP(epsilon=1), Event(), AddRemove, 0), "horizon must be"),
         (lambda: Guarantee(PureDP(epsilon=1), Event(), Replace, 3), "its neighbours are AddRemove"),
         (lambda: Guarantee(PureDP(epsilon=1), Event(), AddRemove, 3, life=3), "life is a loss"),  # type: ignore[arg-type]
-        (lambda: Guarantee(PureDP(epsilon=1), Event(), AddRemove, 3, PureDP(epsilon=1), 4), "with a retention"),
+        (
+            lambda: Guarantee(PureDP(epsilon=1), Event(), AddRemove, 3, PureDP(epsilon=1), 4),
+            "with a retention",
+        ),
         (
             lambda: Guarantee(PureDP(epsilon=1), User(column="id"), AddRemove, 3, retention=2),
             "belong to the unit Event",

@@ -9,7 +9,9 @@ import pytest
 
 from tailrace import ZCDP, ApproxDP, ConfigError, PureDP
 
-VECTORS = json.loads((Path(__file__).parents[2] / "vectors" / "dp_accounting.json").read_text())["rows"]
+VECTORS = json.loads((Path(__file__).parents[2] / "vectors" / "dp_accounting.json").read_text())[
+    "rows"
+]
 
 
 @pytest.mark.parametrize(
@@ -19,7 +21,9 @@ def test_decimals_are_read_as_written(value):
     assert PureDP(epsilon=value).epsilon == Fraction(1, 10)
 
 
-@pytest.mark.parametrize("value", [0, -1, float("nan"), float("inf"), True, None, "one", "1/0", [1]])
+@pytest.mark.parametrize(
+    "value", [0, -1, float("nan"), float("inf"), True, None, "one", "1/0", [1]]
+)
 @pytest.mark.parametrize(("kind", "name"), [(PureDP, "epsilon"), (ZCDP, "rho")])
 def test_a_loss_that_is_no_positive_number_is_refused_in_one_sentence(kind, name, value):
     with pytest.raises(ConfigError, match=rf"{name} must be a finite number above 0") as error:
@@ -42,7 +46,9 @@ def test_losses_take_keywords_only():
 def test_zcdp_conversion_agrees_with_dp_accounting(row):
     ours = ZCDP(rho=row["rho"]).as_approx(delta=row["delta"])
     assert float(ours.epsilon) == pytest.approx(row["epsilon"], rel=2e-5)
-    assert float(ours.epsilon) <= row["epsilon"] * (1 + 1e-9)  # we search a continuum of orders, it a list
+    assert float(ours.epsilon) <= row["epsilon"] * (
+        1 + 1e-9
+    )  # we search a continuum of orders, it a list
 
 
 @pytest.mark.parametrize("row", VECTORS)
@@ -50,7 +56,10 @@ def test_the_largest_rho_within_a_budget_converts_back_to_it_and_no_more(row):
     budget = ApproxDP(epsilon=row["epsilon"], delta=row["delta"])
     rho = budget.zcdp_within()
     assert rho.as_approx(delta=row["delta"]).epsilon <= budget.epsilon
-    assert ZCDP(rho=rho.rho * Fraction(1_000_001, 1_000_000)).as_approx(delta=row["delta"]).epsilon > budget.epsilon
+    assert (
+        ZCDP(rho=rho.rho * Fraction(1_000_001, 1_000_000)).as_approx(delta=row["delta"]).epsilon
+        > budget.epsilon
+    )
 
 
 def test_pure_to_zcdp_is_half_the_square_and_back_rounds_down():
@@ -106,7 +115,9 @@ def test_gaussian_noise_cannot_serve_a_pure_budget():
 def test_an_approximate_loss_implies_no_zcdp_unless_it_came_from_one():
     with pytest.raises(ConfigError, match="implies no zCDP loss"):
         ApproxDP(epsilon=1, delta=1e-6).as_zcdp()
-    assert ZCDP(rho=0.1).as_approx(delta=1e-6).as_approx(delta=1e-9) == ZCDP(rho=0.1).as_approx(delta=1e-9)
+    assert ZCDP(rho=0.1).as_approx(delta=1e-6).as_approx(delta=1e-9) == ZCDP(rho=0.1).as_approx(
+        delta=1e-9
+    )
 
 
 def test_a_generous_delta_still_gives_a_positive_epsilon():

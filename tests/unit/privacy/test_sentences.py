@@ -32,7 +32,9 @@ def events(kind, **more):
 def test_an_event_that_cannot_be_deleted_costs_one_event(kind, privacy):
     promise = events(kind, privacy=privacy, unit=tr.Event(), deletes=False)
     assert "delet" not in str(promise).replace("records are never deleted", "")
-    assert f"records are never deleted, so a record's whole life gets {promise.loss}" in str(promise)
+    assert f"records are never deleted, so a record's whole life gets {promise.loss}" in str(
+        promise
+    )
     assert promise.of_life() == promise.loss
     assert promise.of_person(3) == promise.loss.group(3)
     assert tr.Guarantee.from_dict(json.loads(json.dumps(promise.to_dict()))) == promise
@@ -43,7 +45,11 @@ def test_an_event_that_can_be_deleted_costs_more_over_its_life(kind, privacy):
     promise = events(kind, privacy=privacy, unit=tr.Event(), deletes=True)
     assert "any one insertion or deletion of a record" in str(promise)
     assert f"a record that is inserted and later deleted gets {promise.of_life()}" in str(promise)
-    size = (lambda loss: loss.rho) if isinstance(promise.loss, tr.ZCDP) else (lambda loss: loss.epsilon)
+    size = (
+        (lambda loss: loss.rho)
+        if isinstance(promise.loss, tr.ZCDP)
+        else (lambda loss: loss.epsilon)
+    )
     assert size(promise.loss) < size(promise.of_life()) <= size(promise.loss.group(2))
 
 
@@ -58,14 +64,22 @@ def test_a_person_has_deletions_only_where_there_are_any(kind, deletes):
 
 @pytest.mark.parametrize("unit", [tr.Event(), tr.User(column="id", events=2)])
 def test_with_a_retention_nothing_is_deleted(unit):
-    made = tr.SpatialStream(domain=CITY, privacy=tr.PureDP(epsilon=1), unit=unit, horizon=12, retention=4)
+    made = tr.SpatialStream(
+        domain=CITY, privacy=tr.PureDP(epsilon=1), unit=unit, horizon=12, retention=4
+    )
     assert "delet" not in str(made.guarantee)
-    assert ("leaves by a public rule 4 steps after it came" in str(made.guarantee)) is (unit == tr.Event())
+    assert ("leaves by a public rule 4 steps after it came" in str(made.guarantee)) is (
+        unit == tr.Event()
+    )
 
 
-@pytest.mark.parametrize(("kind", "unit"), list(itertools.product(ONCE, (tr.Event(), tr.User(column="id")))))
+@pytest.mark.parametrize(
+    ("kind", "unit"), list(itertools.product(ONCE, (tr.Event(), tr.User(column="id"))))
+)
 def test_a_release_at_once_speaks_of_no_deletion(kind, unit):
-    made = kind(domain=CITY, privacy=tr.PureDP(epsilon=1), unit=unit, trajectory="trip", order="time")
+    made = kind(
+        domain=CITY, privacy=tr.PureDP(epsilon=1), unit=unit, trajectory="trip", order="time"
+    )
     assert "delet" not in str(made.guarantee)
 
 
@@ -78,7 +92,14 @@ def test_snapshots_and_panels_speak_of_no_deletion():
     ]
     bit, rho = tr.Schema(poor=tr.Integer(0, 1)), {"privacy": tr.ZCDP(rho="1/10"), "horizon": 12}
     panels = [
-        kind(domain=bit, unit=tr.User(column="id"), neighbours=neighbours, people=people, **more, **rho)
+        kind(
+            domain=bit,
+            unit=tr.User(column="id"),
+            neighbours=neighbours,
+            people=people,
+            **more,
+            **rho,
+        )
         for kind, more in ((tr.PanelWindow, {"window": 2}), (tr.PanelCumulative, {}))
         for neighbours, people in ((tr.AddRemove, None), (tr.Replace, 9), (tr.Null, 9))
     ]
@@ -96,7 +117,8 @@ def test_what_version_0_1_kept_is_read_as_it_was_meant():
 
 def test_together_nothing_is_deleted_only_where_neither_deletes():
     keeps, deletes = (
-        tr.Guarantee(tr.PureDP(epsilon=1), tr.Event(), tr.AddRemove, 9, deletes=deletes) for deletes in (False, True)
+        tr.Guarantee(tr.PureDP(epsilon=1), tr.Event(), tr.AddRemove, 9, deletes=deletes)
+        for deletes in (False, True)
     )
     assert (keeps & keeps).of_life() == tr.PureDP(epsilon=2)
     assert "never deleted" in str(keeps & keeps)

@@ -14,14 +14,21 @@ from tailrace.report.maps import shape
 from tailrace.report.of_stream import stream_report
 from tailrace.report.page import rendered
 
-OSLO = tr.Box(low=(10.5, 59.8), high=(11.1, 60.0), columns=("lon", "lat"), cells=8)  # 33.5 km by 22.3 km
+OSLO = tr.Box(
+    low=(10.5, 59.8), high=(11.1, 60.0), columns=("lon", "lat"), cells=8
+)  # 33.5 km by 22.3 km
 
 
 @pytest.mark.parametrize(
     ("low", "high", "columns", "ratio"),
     [
         ((10.5, 59.8), (11.1, 60.0), ("lon", "lat"), 0.2 / (0.6 * np.cos(np.radians(59.9)))),
-        ((10.5, -60.0), (11.1, -59.8), ("pickup_longitude", "pickup_latitude"), 0.2 / (0.6 * np.cos(np.radians(59.9)))),
+        (
+            (10.5, -60.0),
+            (11.1, -59.8),
+            ("pickup_longitude", "pickup_latitude"),
+            0.2 / (0.6 * np.cos(np.radians(59.9))),
+        ),
         ((59.8, 10.5), (60.0, 10.7), ("Lat", "Lng"), np.cos(np.radians(59.9))),
         ((0, 0), (12, 9), ("east", "north"), 0.75),
         ((0, 0), (1, 1), ("x", "y"), 1.0),
@@ -37,12 +44,15 @@ def test_the_shape_of_a_map(low, high, columns, ratio):
 
 def ratios(page):
     return [
-        int(high) / int(wide) for wide, high in re.findall(r'<canvas id="[^"]*" width="(\d+)" height="(\d+)"', page)
+        int(high) / int(wide)
+        for wide, high in re.findall(r'<canvas id="[^"]*" width="(\d+)" height="(\d+)"', page)
     ]
 
 
 def test_places_and_journeys_have_maps_of_one_shape():
-    stream = tr.Stream(tr.SpatialStream(domain=OSLO, privacy=tr.PureDP(epsilon=1), unit=tr.Event(), horizon=2))
+    stream = tr.Stream(
+        tr.SpatialStream(domain=OSLO, privacy=tr.PureDP(epsilon=1), unit=tr.Event(), horizon=2)
+    )
     place = np.array([[10.8, 59.9]])
     stream.push(pl.DataFrame({"lon": place[:, 0], "lat": place[:, 1]}))
     places = stream_report(stream, [], lives([(place, place[:0])]))

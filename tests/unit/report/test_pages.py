@@ -84,7 +84,9 @@ def test_a_histogram_shows_its_largest_cells_and_columns():
         age=tr.Integer(0, 99),
         paid=tr.Real(edges=[0, 1, 2]),
     )
-    rows = pl.DataFrame({"sex": ["f"] * 7 + ["<m>"] * 2 + ["x"] * 4, "age": [30] * 13, "paid": [1.5] * 13})
+    rows = pl.DataFrame(
+        {"sex": ["f"] * 7 + ["<m>"] * 2 + ["x"] * 4, "age": [30] * 13, "paid": [1.5] * 13}
+    )
     page = body(stream_report(streamed(tr.HistogramStream(domain=schema, **ONE), rows), []))
     first, second, third = re.findall(r"<tr><td>([^<]*)</td><td>(\d+)", page)[:3]
     assert first == ("f, 30, 1 to 2", "7") and third == ("&lt;m&gt;, 30, 1 to 2", "2")
@@ -101,11 +103,15 @@ def test_a_table_shows_its_strongest_pair_first():
     stream = streamed(made, *[pl.DataFrame({"a": a, "b": a, "c": c})] * 2)
     page = body(stream_report(stream, []))
     pair, percent = re.search(r"<h3>(\w and \w): ([\d.]+)", page).groups()
-    assert pair == "a and b" and float(percent) == pytest.approx(50, abs=1), "half would have to move"
+    assert pair == "a and b" and float(percent) == pytest.approx(50, abs=1), (
+        "half would have to move"
+    )
     shown = re.search(r"<td>1 and 1</td><td>(\d+)[^<]*</td><td>([\d,]+)</td>", page)
     found = stream.release(2).view.marginal("a", "b").values
     assert int(shown[1]) == pytest.approx(found[1, 1], abs=1)
-    assert int(shown[2].replace(",", "")) == pytest.approx(found[1].sum() ** 2 / found.sum(), rel=0.1)
+    assert int(shown[2].replace(",", "")) == pytest.approx(
+        found[1].sum() ** 2 / found.sum(), rel=0.1
+    )
 
 
 def test_a_table_of_independent_columns_has_no_pair_to_show():
@@ -134,7 +140,9 @@ MONTHS = [
 
 
 def shares(page):
-    return {name: float(value) for name, value in re.findall(r"<td>([^<]+)</td><td>([\d.]+) ±", page)}
+    return {
+        name: float(value) for name, value in re.findall(r"<td>([^<]+)</td><td>([\d.]+) ±", page)
+    }
 
 
 def test_a_panel_of_windows_shows_the_shares_of_its_estimates():
@@ -157,7 +165,9 @@ def test_a_panel_before_its_first_release_has_a_page():
 def test_a_cumulative_panel_shows_how_often_so_far():
     stream = streamed(tr.PanelCumulative(**PANEL), *MONTHS)
     page, view = body(stream_report(stream, [])), stream.release(4).view
-    found = {f"{b} or more": 100 * view.proportion(AtLeast(times=b, of=4)).value for b in range(1, 5)}
+    found = {
+        f"{b} or more": 100 * view.proportion(AtLeast(times=b, of=4)).value for b in range(1, 5)
+    }
     told = shares(page)
     assert told["1 or more"] > 95
     for name, share in found.items():

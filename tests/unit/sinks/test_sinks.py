@@ -52,7 +52,11 @@ def releases(seed=1, steps=3, domain=CLINIC):
     made = []
     for _ in range(steps):
         rows = domain.decode(rng.integers(0, domain.size, 500), rng)
-        made.append(stream.push(pl.DataFrame({name: pl.Series(values.tolist()) for name, values in rows.items()})))
+        made.append(
+            stream.push(
+                pl.DataFrame({name: pl.Series(values.tolist()) for name, values in rows.items()})
+            )
+        )
     return made
 
 
@@ -68,7 +72,9 @@ def others():
 
 @dataclass
 class Place:
-    """Where a kind of sink keeps its releases: `sink()` is the sink of a new process, `read` gives a table back."""
+    """Where a kind of sink keeps its releases: `sink()` is the sink of a new process, `read` gives
+    a table back.
+    """
 
     sink: Any
     read: Any
@@ -84,20 +90,27 @@ def parquet(folder, name="table"):
 def csv(folder, name="table"):
     return Place(
         lambda: CsvFolder(folder),
-        lambda step: pl.read_csv(folder / f"{step:06d}" / f"{name}.csv", has_header=False, skip_rows=1, schema=TYPES),
+        lambda step: pl.read_csv(
+            folder / f"{step:06d}" / f"{name}.csv", has_header=False, skip_rows=1, schema=TYPES
+        ),
     )
 
 
 def memory():
     sink = Memory()
-    return Place(lambda: sink, lambda step: Kind().frame(sink.releases[step].rows, CLINIC.types).fill_nan(None))
+    return Place(
+        lambda: sink,
+        lambda step: Kind().frame(sink.releases[step].rows, CLINIC.types).fill_nan(None),
+    )
 
 
 def sqlite(path):
     def read(step):
         with sqlite3.connect(path) as connection:
             rows = connection.execute('SELECT * FROM "releases" WHERE step = ?', (step,)).fetchall()
-        booleans = [tuple(bool(cell) if at == 4 else cell for at, cell in enumerate(row)) for row in rows]
+        booleans = [
+            tuple(bool(cell) if at == 4 else cell for at, cell in enumerate(row)) for row in rows
+        ]
         return pl.DataFrame(booleans, {"step": pl.Int64, **TYPES}, orient="row").drop("step")
 
     return Place(lambda: SqlTable(f"sqlite:///{path}", "releases"), read)
@@ -135,7 +148,10 @@ def place(places):
 
 def held(place, release):
     """Whether the release comes back exactly: values, types, missing ones, none twice."""
-    found, wanted = place.read(release.step), Kind().frame(release.rows, release.types).fill_nan(None)
+    found, wanted = (
+        place.read(release.step),
+        Kind().frame(release.rows, release.types).fill_nan(None),
+    )
     assert found.schema == wanted.schema
     return sorted(map(repr, found.rows())) == sorted(map(repr, wanted.rows()))
 
@@ -180,7 +196,9 @@ def test_another_release_of_a_held_step_is_refused(place, three, others):
 
 
 def test_a_release_without_rows_is_held_too(place, three):
-    nothing = replace(three[0].rows, columns={name: values[:0] for name, values in three[0].rows.columns.items()})
+    nothing = replace(
+        three[0].rows, columns={name: values[:0] for name, values in three[0].rows.columns.items()}
+    )
     empty = replace(three[0], rows=nothing, added=nothing, removed=nothing)
     place.sink().put(empty)
     assert place.sink().holds() == {1} and held(place, empty)
@@ -200,7 +218,9 @@ class Stopped(BaseException):
 
 @pytest.fixture
 def stop_at(monkeypatch):
-    """Stops the next write at its point of this number; `passed` are the points that were passed."""
+    """Stops the next write at its point of this number; `passed` are the points that were
+    passed.
+    """
     passed = []
 
     def hook(number):
@@ -242,8 +262,14 @@ def test_digests_name_the_step_and_its_rows(three, others, tmp_path):
     changed["height"][0] = 0.25
     renamed = {name.replace("age", "years"): values for name, values in first.rows.columns.items()}
     turned = {name: values[::-1] for name, values in first.rows.columns.items()}
-    different = [replace(first, rows=replace(first.rows, columns=columns)) for columns in (changed, renamed, turned)]
-    names = {digest(release) for release in (first, three[1], others[0], replace(first, step=2), *different)}
+    different = [
+        replace(first, rows=replace(first.rows, columns=columns))
+        for columns in (changed, renamed, turned)
+    ]
+    names = {
+        digest(release)
+        for release in (first, three[1], others[0], replace(first, step=2), *different)
+    }
     assert len(names) == 7
     assert digest(first) == digest(releases(steps=1)[0])
     with Stream.create(
@@ -265,7 +291,11 @@ def test_a_folder_explains_itself(kind, tmp_path, three):
     sentence = about["guarantee"].pop("sentence")
     assert sentence == str(three[1].guarantee)
     assert Guarantee.from_dict(about["guarantee"]) == three[1].guarantee
-    assert about["provenance"] == three[1].provenance and about["step"] == 2 and about["digest"] == digest(three[1])
+    assert (
+        about["provenance"] == three[1].provenance
+        and about["step"] == 2
+        and about["digest"] == digest(three[1])
+    )
     promise = json.loads((tmp_path / "out" / "guarantee.json").read_text())
     assert promise.pop("sentence") == sentence and promise == about["guarantee"]
     readme = (tmp_path / "out" / "README.md").read_text()
@@ -317,7 +347,10 @@ def test_a_folder_with_something_else_in_it(tmp_path, three):
 
 def test_a_folder_that_cannot_be_one(tmp_path, three):
     (tmp_path / "file").write_text("")
-    for call in (lambda: ParquetFolder(tmp_path / "file").put(three[0]), ParquetFolder(tmp_path / "file").holds):
+    for call in (
+        lambda: ParquetFolder(tmp_path / "file").put(three[0]),
+        ParquetFolder(tmp_path / "file").holds,
+    ):
         with pytest.raises(StateError, match="file cannot be"):
             call()
     with pytest.raises(ConfigError):
@@ -335,7 +368,9 @@ def test_one_database_holds_many_sinks(tmp_path, three, others):
     SqlTable(url, 'the "other" %').put(others[0])
     assert SqlTable(url, "one").holds() == SqlTable(url, 'the "other" %').holds() == {1}
     with sqlite3.connect(tmp_path / "all.db") as connection:
-        step, name, promise, provenance = connection.execute("SELECT * FROM one_releases").fetchone()
+        step, name, promise, provenance = connection.execute(
+            "SELECT * FROM one_releases"
+        ).fetchone()
     assert (step, name, promise) == (1, digest(three[0]), str(three[0].guarantee))
     assert json.loads(provenance) == three[0].provenance
 
@@ -348,7 +383,11 @@ def test_a_url_relative_to_where_one_stands(tmp_path, three, monkeypatch):
 
 def test_names_that_a_database_cannot_hold(tmp_path, postgres):
     url = f"sqlite:///{tmp_path}/names.db"
-    for columns, fix in ((("step", "x"), "rename"), (("Step", "x"), "rename one"), (("x", "X"), "rename one")):
+    for columns, fix in (
+        (("step", "x"), "rename"),
+        (("Step", "x"), "rename one"),
+        (("x", "X"), "rename one"),
+    ):
         release = releases(steps=1, domain=Schema(**dict.fromkeys(columns, Integer(0, 1))))[0]
         with pytest.raises(ConfigError, match=fix):
             SqlTable(url, "one").put(release)
@@ -381,7 +420,9 @@ def test_a_table_of_somebody_else_is_left_alone(tmp_path, three):
         assert connection.execute("SELECT count(*) FROM sqlite_master").fetchone() == (1,)
 
 
-@pytest.mark.parametrize("url", ["mysql://x", "sqlite://", "sqlite:///", "postgresql:", "", None, 7])
+@pytest.mark.parametrize(
+    "url", ["mysql://x", "sqlite://", "sqlite:///", "postgresql:", "", None, 7]
+)
 def test_a_url_that_is_none(url):
     with pytest.raises(ConfigError, match="url must"):
         SqlTable(url, "one")
@@ -394,7 +435,9 @@ def test_a_table_that_has_no_name(table):
 
 
 def test_sqlite_files_that_cannot_be_used(tmp_path, three, monkeypatch):
-    (tmp_path / "text.db").write_bytes(b"this is not a database, but it is long enough to be one" * 99)
+    (tmp_path / "text.db").write_bytes(
+        b"this is not a database, but it is long enough to be one" * 99
+    )
     with sqlite3.connect(tmp_path / "locked.db", isolation_level=None) as other:
         other.execute("BEGIN EXCLUSIVE")
         monkeypatch.setattr(databases, "_LOCKED", 0.0)

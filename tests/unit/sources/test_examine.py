@@ -59,7 +59,9 @@ def test_points_off_a_region_or_a_road_are_outside_with_all_their_columns():
 
 
 def test_bytes_that_are_no_letters_are_counted():
-    found = examine(Reader(domain=WARD), None, pl.DataFrame({"sex": ["f", "k\ufffdln", "m"], "age": [1, 2, 3]}))
+    found = examine(
+        Reader(domain=WARD), None, pl.DataFrame({"sex": ["f", "k\ufffdln", "m"], "age": [1, 2, 3]})
+    )
     assert (found.garbled, found.columns[0].outside) == (1, 1)
 
 
@@ -68,7 +70,11 @@ def test_bytes_that_are_no_letters_are_counted():
 @pytest.mark.parametrize("timezone", ["UTC", "Pacific/Kiritimati", "Pacific/Pago_Pago"])
 def test_a_crazy_year_is_a_step_that_can_be_named(year, period, timezone):
     calendar = Calendar(start="2026-01-01", period=period, timezone=timezone)
-    found = examine(Reader(domain=WARD, time="day"), calendar, pl.DataFrame({"sex": ["f"], "age": [1], "day": [year]}))
+    found = examine(
+        Reader(domain=WARD, time="day"),
+        calendar,
+        pl.DataFrame({"sex": ["f"], "age": [1], "day": [year]}),
+    )
     assert found.early == (year < "2026")
     for step in found.steps or ():
         assert calendar.label(step) > "9999"
@@ -78,7 +84,9 @@ cells = st.fixed_dictionaries(
     {
         "sex": st.sampled_from(["f", "m", "x", "", " f "]),
         "age": st.sampled_from(["41", "-1", "1e9", "old", "", "nan", "inf"]),
-        "day": st.sampled_from(["2026-01-01", "2026-01-02", "2026-01-03", "2025-01-01", "soon", ""]),
+        "day": st.sampled_from(
+            ["2026-01-01", "2026-01-02", "2026-01-03", "2025-01-01", "soon", ""]
+        ),
         "op": st.sampled_from(["insert", "delete", "", "upsert"]),
     }
 )
@@ -92,11 +100,16 @@ def test_what_is_counted_here_is_what_a_run_counts(tmp_path_factory, rows):
     (folder / "a.csv").write_text(text)
     reader = Reader(domain=WARD, time="day", op="op")
     frame = pl.DataFrame(
-        [{name: cell or None for name, cell in row.items()} for row in rows], dict.fromkeys(names, pl.String)
+        [{name: cell or None for name, cell in row.items()} for row in rows],
+        dict.fromkeys(names, pl.String),
     )
     found = examine(reader, DAYS, frame)
     shelf = Shelf(path=folder, files="*.csv")
-    source = TimedFiles(shelf=shelf, reader=reader, calendar=DAYS, used=Used(folder / "used.json"), late="next")
-    counts = [Plan(WARD).counts(batch.adds, batch.deletes) for batch in map(source.batch, (1, 2, 3))]
+    source = TimedFiles(
+        shelf=shelf, reader=reader, calendar=DAYS, used=Used(folder / "used.json"), late="next"
+    )
+    counts = [
+        Plan(WARD).counts(batch.adds, batch.deletes) for batch in map(source.batch, (1, 2, 3))
+    ]
     assert found.counted == sum(int(one.adds.sum() + one.deletes.sum()) for one in counts)
     assert found.deletes == sum(int(one.deletes.sum()) for one in counts)

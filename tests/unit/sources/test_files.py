@@ -25,24 +25,50 @@ def rows(text, columns=("sex", "age"), path=CSV):
     ("text", "expected"),
     [
         pytest.param("sex,age\nf,41\nm,7\n", [("f", "41"), ("m", "7")], id="plain"),
-        pytest.param("sex,age\nf,41\nm,7", [("f", "41"), ("m", "7")], id="no end of line at the end"),
-        pytest.param("age,note,sex\n41,x,f\n", [("f", "41")], id="another order, and a column that nobody asked for"),
+        pytest.param(
+            "sex,age\nf,41\nm,7", [("f", "41"), ("m", "7")], id="no end of line at the end"
+        ),
+        pytest.param(
+            "age,note,sex\n41,x,f\n",
+            [("f", "41")],
+            id="another order, and a column that nobody asked for",
+        ),
         pytest.param("sex;age\nf;4,5\n", [("f", "4,5")], id="semicolons"),
-        pytest.param("sex\tage\nf\t41\n\t\n", [("f", "41"), (None, None)], id="tabs, and a row of nothing but them"),
-        pytest.param("\ufeffsex,age\r\nf,41\r\n\r\nm,7\r\n", [("f", "41"), ("m", "7")], id="as spreadsheets write"),
+        pytest.param(
+            "sex\tage\nf\t41\n\t\n",
+            [("f", "41"), (None, None)],
+            id="tabs, and a row of nothing but them",
+        ),
+        pytest.param(
+            "\ufeffsex,age\r\nf,41\r\n\r\nm,7\r\n",
+            [("f", "41"), ("m", "7")],
+            id="as spreadsheets write",
+        ),
         pytest.param(" sex , age\nf,41\n", [("f", "41")], id="blanks around names"),
         pytest.param('"sex","age"\n"f","4""1"\n', [("f", '4"1')], id="quotes"),
         pytest.param('sex,age\n"f,g",41\n', [("f,g", "41")], id="a separator between quotes"),
-        pytest.param('sex,age\nf,"4\nm,7\n', [("f", "4"), ("m", "7")], id="a quote that is not closed"),
+        pytest.param(
+            'sex,age\nf,"4\nm,7\n', [("f", "4"), ("m", "7")], id="a quote that is not closed"
+        ),
         pytest.param('sex,age\nf"g,41\n', [('f"g', "41")], id="a quote inside a cell"),
-        pytest.param("sex,age\nf\nm,7,8\n,\n", [("f", None), ("m", "7"), (None, None)], id="ragged"),
+        pytest.param(
+            "sex,age\nf\nm,7,8\n,\n", [("f", None), ("m", "7"), (None, None)], id="ragged"
+        ),
         pytest.param("\n\n  \n", [], id="blank"),
         pytest.param("", [], id="empty"),
         pytest.param("sex,age", [], id="names and no end of line"),
         pytest.param("sex,age\n\n \n\r\n", [], id="names only"),
-        pytest.param("sex,age,note,note\nf,41,x,y\n", [("f", "41")], id="another column is there twice"),
-        pytest.param("sex,age\n\x00,4\x0b1\n\u2028,\x85\n", [("\x00", "4\x0b1"), ("\u2028", "\x85")], id="controls"),
-        pytest.param("sex,age\nf,4\r1\n", [("f", "4\r1")], id="an old end of line is no end of line"),
+        pytest.param(
+            "sex,age,note,note\nf,41,x,y\n", [("f", "41")], id="another column is there twice"
+        ),
+        pytest.param(
+            "sex,age\n\x00,4\x0b1\n\u2028,\x85\n",
+            [("\x00", "4\x0b1"), ("\u2028", "\x85")],
+            id="controls",
+        ),
+        pytest.param(
+            "sex,age\nf,4\r1\n", [("f", "4\r1")], id="an old end of line is no end of line"
+        ),
     ],
 )
 def test_the_cells_of_a_csv_file(text, expected):
@@ -55,12 +81,19 @@ def test_a_file_of_one_column_may_have_any_separator_in_its_cells():
 
 def test_bytes_that_are_no_text_spoil_their_own_cell():
     assert rows("sex,age\nweiß,1\nm,7\n".encode("latin-1")) == [("wei\ufffd", "1"), ("m", "7")]
-    assert rows(b"sex,age\n\xe2\x82,1\nm,7\n") == [("\ufffd", "1"), ("m", "7")]  # cut in the middle of a letter
+    assert rows(b"sex,age\n\xe2\x82,1\nm,7\n") == [
+        ("\ufffd", "1"),
+        ("m", "7"),
+    ]  # cut in the middle of a letter
 
 
 def test_a_cell_may_be_as_long_as_it_likes():
     long = "x" * 300_000
-    assert rows(f'sex,age,note\n{long},1,a\n"{long}",2,b\n"{long}\n') == [(long, "1"), (long, "2"), (long, None)]
+    assert rows(f'sex,age,note\n{long},1,a\n"{long}",2,b\n"{long}\n') == [
+        (long, "1"),
+        (long, "2"),
+        (long, None),
+    ]
     assert rows(f'sex,age,note\nf,1,"{"a,b" * 100_000}"\n') == [("f", "1")]
 
 
@@ -83,14 +116,23 @@ def test_no_row_depends_on_another_line(lines, separator, data):
 @given(st.text(st.sampled_from('ab1," é')).filter(lambda line: line.strip()))
 def test_a_line_is_taken_apart_as_other_programs_do(line):
     spelt = next(csv.reader([line]))
-    assert rows(f"a,b\n{line}\n", ["a", "b"]) == [tuple([cell or None for cell in spelt] + [None])[:2]]
+    assert rows(f"a,b\n{line}\n", ["a", "b"]) == [
+        tuple([cell or None for cell in spelt] + [None])[:2]
+    ]
 
 
-@given(st.lists(st.tuples(*[st.text(st.characters(codec="utf-8", exclude_characters="\r\n"))] * 2), min_size=1))
+@given(
+    st.lists(
+        st.tuples(*[st.text(st.characters(codec="utf-8", exclude_characters="\r\n"))] * 2),
+        min_size=1,
+    )
+)
 def test_what_a_writer_of_csv_wrote_is_read_back(table):
     text = io.StringIO()
     csv.writer(text, lineterminator="\n", quoting=csv.QUOTE_ALL).writerows([("a", "b"), *table])
-    assert rows(text.getvalue(), ["a", "b"]) == [tuple(cell or None for cell in row) for row in table]
+    assert rows(text.getvalue(), ["a", "b"]) == [
+        tuple(cell or None for cell in row) for row in table
+    ]
 
 
 @pytest.mark.parametrize(
@@ -120,17 +162,27 @@ def test_parquet_columns_are_found_as_they_are():
     found = read(PARQUET, data, ["sex", "age"])
     assert found.rows() == [("f", 41), (None, 7)]
     assert found.columns == ["sex", "age"]
-    with pytest.raises(DataError, match=r"^cases.parquet has no column 'sex', which the configuration names.$"):
+    with pytest.raises(
+        DataError, match=r"^cases.parquet has no column 'sex', which the configuration names.$"
+    ):
         read(PARQUET, parquet(age=[1]), ["sex", "age"])
 
 
 def test_a_damaged_parquet_file_is_refused_in_one_sentence():
     whole = parquet(sex=["f", "m"] * 50, age=list(range(100)))
-    for data in (b"", b"PAR1", whole[:-1], whole[: len(whole) // 2], b"sex,age\nf,41\n", whole[:-30] + bytes(30)):
+    for data in (
+        b"",
+        b"PAR1",
+        whole[:-1],
+        whole[: len(whole) // 2],
+        b"sex,age\nf,41\n",
+        whole[:-30] + bytes(30),
+    ):
         with pytest.raises(DataError) as refused:
             read(PARQUET, data, ["sex", "age"])
         assert str(refused.value) == (
-            "cases.parquet cannot be read as Parquet: it is damaged, or still being written. Mend it and run again."
+            "cases.parquet cannot be read as Parquet: it is damaged, or still being written. Mend "
+            "it and run again."
         )
         assert refused.value.__cause__ is None and refused.value.__suppress_context__
 
@@ -149,7 +201,9 @@ def test_names_are_found_without_looking_at_rows(tmp_path):
     assert names_in(wide) == ["sex", "day"]
 
 
-@pytest.mark.parametrize("name", ["missing.csv", "folder.csv", "empty.csv", "damaged.parquet", "notes.txt"])
+@pytest.mark.parametrize(
+    "name", ["missing.csv", "folder.csv", "empty.csv", "damaged.parquet", "notes.txt"]
+)
 def test_a_file_without_names_is_refused(tmp_path, name):
     (tmp_path / "folder.csv").mkdir()
     (tmp_path / "empty.csv").touch()

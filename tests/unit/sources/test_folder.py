@@ -1,4 +1,6 @@
-"""Files cut by the times of their rows: which step a row goes to, when files come late, grow, change and are asked for again."""
+"""Files cut by the times of their rows: which step a row goes to, when files come late, grow,
+change and are asked for again.
+"""
 
 import os
 from datetime import UTC, datetime, timedelta
@@ -38,7 +40,13 @@ def make(tmp_path, inbox):
     def make(late="next", calendar=DAYS, files="*.csv", deletes=None, domain=NUMBERED, **columns):
         reader = Reader(domain=domain, **{"time": "day", **columns})
         shelf = Shelf(path=inbox, files=files, deletes=deletes)
-        return TimedFiles(shelf=shelf, reader=reader, calendar=calendar, used=Used(tmp_path / "used.json"), late=late)
+        return TimedFiles(
+            shelf=shelf,
+            reader=reader,
+            calendar=calendar,
+            used=Used(tmp_path / "used.json"),
+            late=late,
+        )
 
     return make
 
@@ -105,7 +113,9 @@ def test_growing_within_one_tick_of_the_clock_is_seen(inbox, make):
     assert adds(source, 2) == [2]
 
 
-def test_a_file_changed_in_the_middle_is_shown_as_changed_and_closed_steps_are_not_read_again(inbox, make):
+def test_a_file_changed_in_the_middle_is_shown_as_changed_and_closed_steps_are_not_read_again(
+    inbox, make
+):
     path = inbox / "a.csv"
     path.write_text(table((1, day(1)), (3, day(3))))
     source = make()
@@ -122,7 +132,9 @@ def test_a_file_changed_in_the_middle_is_shown_as_changed_and_closed_steps_are_n
 def test_a_file_that_was_used_up_is_not_opened_again(inbox, make, monkeypatch):
     (inbox / "a.csv").write_text(table((1, day(1))))
     assert adds(make(), 1) == [1]
-    monkeypatch.setattr("tailrace.sources.folder.Seen.at", lambda path: pytest.fail(f"{path} was opened"))
+    monkeypatch.setattr(
+        "tailrace.sources.folder.Seen.at", lambda path: pytest.fail(f"{path} was opened")
+    )
     assert make().batch(2).adds is None
 
 
@@ -167,7 +179,9 @@ def test_a_step_asked_for_again_after_a_crash_has_the_same_rows(inbox, make, mon
     assert not list(inbox.parent.glob(".*.partial"))
 
 
-def test_what_could_not_be_written_down_is_written_down_the_next_time(inbox, make, tmp_path, monkeypatch):
+def test_what_could_not_be_written_down_is_written_down_the_next_time(
+    inbox, make, tmp_path, monkeypatch
+):
     (inbox / "a.csv").write_text(table((1, day(1)), (2, day(2))))
     source = make()
 
@@ -234,10 +248,12 @@ def test_deletes_come_from_a_column(inbox, make):
 def test_files_of_every_format_come_together(inbox, make):
     """Whatever types they hold: numbers, text, ids."""
     day_one = datetime(2026, 1, 1, 5)
-    pl.DataFrame({"number": pl.Series([1], dtype=pl.Int8), "id": [" 7"], "day": [day_one]}).write_parquet(
-        inbox / "a.parquet"
+    pl.DataFrame(
+        {"number": pl.Series([1], dtype=pl.Int8), "id": [" 7"], "day": [day_one]}
+    ).write_parquet(inbox / "a.parquet")
+    pl.DataFrame({"number": [2.0], "id": [7], "day": [day_one.date()]}).write_parquet(
+        inbox / "b.parquet"
     )
-    pl.DataFrame({"number": [2.0], "id": [7], "day": [day_one.date()]}).write_parquet(inbox / "b.parquet")
     pl.DataFrame({"number": [None], "id": [None], "day": [None]}).write_parquet(inbox / "c.parquet")
     pl.DataFrame({"number": ["3"], "id": ["7"], "day": [day(1)]}).write_parquet(inbox / "d.parquet")
     (inbox / "e.csv").write_text(table((4, day(1), "7.0"), columns="number,day,id"))
@@ -251,13 +267,18 @@ def test_only_finished_files_of_the_pattern_are_read(inbox, make):
         (inbox / name).parent.mkdir(exist_ok=True)
         (inbox / name).write_text(table((1, day(1))))
     (inbox / "folder.csv").mkdir()
-    names = {files: [file.name for file in make(files=files).shelf.found()] for files in ("*.csv", "**/*.csv", "*")}
+    names = {
+        files: [file.name for file in make(files=files).shelf.found()]
+        for files in ("*.csv", "**/*.csv", "*")
+    }
     assert names == {"*.csv": [], "**/*.csv": ["sub/b.csv"], "*": ["e.CSV"]}
 
 
 def test_what_is_wrong_with_a_file_names_it(inbox, make):
     pl.DataFrame({"number": [[1]], "day": [day(1)]}).write_parquet(inbox / "a.parquet")
-    with pytest.raises(DataError, match=r"^a.parquet: Column 'number' must hold whole numbers; convert"):
+    with pytest.raises(
+        DataError, match=r"^a.parquet: Column 'number' must hold whole numbers; convert"
+    ):
         make(files="*.parquet").batch(1)
     (inbox / "b.csv").symlink_to(inbox / "nowhere.csv")
     with pytest.raises(DataError, match=r"^b.csv is a link"):

@@ -16,7 +16,9 @@ END = datetime(2026, 1, 11, tzinfo=UTC)
 
 
 def lines_of(*rows):
-    return [f'{{"number": {number}, "day": "2026-01-{day:02d}"}}\n'.encode() for number, day in rows]
+    return [
+        f'{{"number": {number}, "day": "2026-01-{day:02d}"}}\n'.encode() for number, day in rows
+    ]
 
 
 def daily(lines, now=END, **options):
@@ -68,7 +70,9 @@ def test_without_a_calendar_all_lines_are_one_step():
     source = Lines(lines=[b'{"number": 1}\n', b'{"number": 2}'], reader=Reader(domain=NUMBERED))
     assert source.ready(5)
     assert numbers(source.batch(5).adds) == [1, 2]
-    assert source.ready(5) and numbers(source.batch(5).adds) == [1, 2], "asked again: it could not be pushed"
+    assert source.ready(5) and numbers(source.batch(5).adds) == [1, 2], (
+        "asked again: it could not be pushed"
+    )
     assert not source.ready(6) and source.over
 
 
@@ -85,7 +89,13 @@ def test_rows_go_by_their_time_and_the_calendar_says_which_steps_are_ready():
 
 def test_a_step_that_could_not_be_pushed_is_given_again():
     source = daily(lines_of((1, 1), (2, 2)))
-    assert [numbers(source.batch(step).adds) for step in (1, 1, 2, 2, 3)] == [[1], [1], [2], [2], []]
+    assert [numbers(source.batch(step).adds) for step in (1, 1, 2, 2, 3)] == [
+        [1],
+        [1],
+        [2],
+        [2],
+        [],
+    ]
 
 
 def test_piping_again_changes_nothing_that_is_released():
@@ -95,7 +105,9 @@ def test_piping_again_changes_nothing_that_is_released():
         first = daily(everything, now=datetime(2026, 1, 1, tzinfo=UTC) + timedelta(days=stop))
         before = taken(first)
         again = daily(everything)
-        after = [numbers(again.batch(step).adds) for step in range(stop + 1, 11) if again.ready(step)]
+        after = [
+            numbers(again.batch(step).adds) for step in range(stop + 1, 11) if again.ready(step)
+        ]
         assert before + after == whole
 
 
@@ -167,7 +179,9 @@ def test_input_that_breaks_off_is_no_end(capfd):
         yield from lines_of((1, 1))
         raise OSError(5, "Input/output error")
 
-    with pytest.raises(DataError, match=r"^Standard input broke off before its end: pipe the rows in again.$"):
+    with pytest.raises(
+        DataError, match=r"^Standard input broke off before its end: pipe the rows in again.$"
+    ):
         daily(broken()).ready(1)
     source = daily(broken(), live=True)
     source._ended.wait(10)

@@ -1,4 +1,6 @@
-"""Cells as they are written, and what the domain makes of them: every kind of attribute, in every type of column."""
+"""Cells as they are written, and what the domain makes of them: every kind of attribute, in every
+type of column.
+"""
 
 import math
 from datetime import UTC, date, datetime, time, timedelta
@@ -24,10 +26,42 @@ KINDS = {
     "height": Real(edges=[0, 1, 2.5], outside="other"),
 }
 READ = {
-    "sex": {"f": 0, " m\t": 1, "F": -1, "": -1, "female": -1, "\u00a0f\u2003": 0, "f\x00": -1, None: -1}
+    "sex": {
+        "f": 0,
+        " m\t": 1,
+        "F": -1,
+        "": -1,
+        "female": -1,
+        "\u00a0f\u2003": 0,
+        "f\x00": -1,
+        None: -1,
+    }
     | {"M": -1, "no": -1, "False": 0, "true": -1, "0": -1},
-    "ward": {"3": 0, "70.0": 1, "7e1": 1, "03": 0, "4": 2, "three": 2, "3,0": 2, "nan": 2, None: 2, "1_0": 2},
-    "smokes": {"true": 0, "Yes": 0, "T": 0, "1": 0, "1.0": 0, "FALSE": 1, "n": 1, "0": 1, "2": -1, "": -1, None: -1},
+    "ward": {
+        "3": 0,
+        "70.0": 1,
+        "7e1": 1,
+        "03": 0,
+        "4": 2,
+        "three": 2,
+        "3,0": 2,
+        "nan": 2,
+        None: 2,
+        "1_0": 2,
+    },
+    "smokes": {
+        "true": 0,
+        "Yes": 0,
+        "T": 0,
+        "1": 0,
+        "1.0": 0,
+        "FALSE": 1,
+        "n": 1,
+        "0": 1,
+        "2": -1,
+        "": -1,
+        None: -1,
+    },
     "age": {
         "true": 1,
         "yes": -1,
@@ -61,7 +95,9 @@ READ = {
 def cells(name, values):
     domain = Schema(**{name: KINDS[name]})
     frame = values if isinstance(values, pl.DataFrame) else pl.DataFrame({name: values})
-    return domain.cells(nw.from_native(Reader(domain=domain).read(frame).frame, eager_only=True)).tolist()
+    return domain.cells(
+        nw.from_native(Reader(domain=domain).read(frame).frame, eager_only=True)
+    ).tolist()
 
 
 @pytest.mark.parametrize("name", KINDS)
@@ -114,13 +150,18 @@ def test_a_column_whose_cells_could_never_be_read_is_refused_by_name(name, value
     for column in (pl.Series(name, values), pl.Series(name, values)[:0]):
         with pytest.raises(DataError) as refused:
             cells(name, column)
-        assert str(refused.value) == f"Column '{name}' must hold {holds}; convert it before it is pushed."
+        assert (
+            str(refused.value)
+            == f"Column '{name}' must hold {holds}; convert it before it is pushed."
+        )
 
 
 def test_what_was_read_has_the_same_types_from_every_format():
     domain, reader = Schema(**KINDS), Reader(domain=Schema(**KINDS), key="id")
     text = pl.DataFrame({name: pl.Series([None], dtype=pl.String) for name in reader.columns})
-    values = pl.DataFrame({"sex": ["f"], "ward": [3], "smokes": [True], "age": [Decimal(3)], "height": [1], "id": [7]})
+    values = pl.DataFrame(
+        {"sex": ["f"], "ward": [3], "smokes": [True], "age": [Decimal(3)], "height": [1], "id": [7]}
+    )
     nothing = pl.DataFrame({name: [None] for name in reader.columns})
     schemas = [reader.read(frame).frame.schema for frame in (text, values, nothing)]
     assert schemas[0] == schemas[1] == schemas[2]
@@ -135,7 +176,11 @@ def test_blanks_count_where_a_declared_value_has_some():
 
 def test_the_coordinates_of_a_box_are_read_as_numbers():
     box = Box(low=(0, 0), high=(4, 2), columns=("x", "y"), cells=2, outside="clip")
-    frame = Reader(domain=box).read(pl.DataFrame({"y": ["0.5", "7", "here", "1"], "x": [1.0, 99.0, 1.0, None]})).frame
+    frame = (
+        Reader(domain=box)
+        .read(pl.DataFrame({"y": ["0.5", "7", "here", "1"], "x": [1.0, 99.0, 1.0, None]}))
+        .frame
+    )
     assert box.cells(nw.from_native(frame, eager_only=True)).tolist() == [0, 3, -1, -1]
     with pytest.raises(DataError, match=r"^Column 'y' must hold numbers"):
         Reader(domain=box).read(pl.DataFrame({"x": [1.0], "y": [[1.0]]}))
@@ -152,20 +197,31 @@ spellings = st.one_of(
 
 @given(st.lists(spellings, min_size=1, max_size=8))
 def test_numbers_are_read_as_python_reads_them(texts):
-    """But for underlines, other scripts' digits and control characters as blanks; NaN and what is no number are missing."""
+    """But for underlines, other scripts' digits and control characters as blanks; NaN and what is
+    no number are missing.
+    """
 
     def as_python(text):
         try:
-            return float(text) if text.isascii() and not set("_\x1c\x1d\x1e\x1f") & set(text) else math.nan
+            return (
+                float(text)
+                if text.isascii() and not set("_\x1c\x1d\x1e\x1f") & set(text)
+                else math.nan
+            )
         except ValueError:
             return math.nan
 
     domain = Schema(x=Real(edges=[0, 1]))
-    found = Reader(domain=domain).read(pl.DataFrame({"x": pl.Series(texts, dtype=pl.String)})).frame["x"]
+    found = (
+        Reader(domain=domain)
+        .read(pl.DataFrame({"x": pl.Series(texts, dtype=pl.String)}))
+        .frame["x"]
+    )
     expected = [
         as_python(
             text.strip(
-                " \t\n\r\v\f\x85\u00a0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
+                " \t\n\r\v\f\x85\u00a0\u1680\u2028\u2029\u202f\u205f\u3000"
+                + "".join(map(chr, range(0x2000, 0x200B)))
             )
         )
         for text in texts
@@ -178,7 +234,10 @@ def test_no_cell_depends_on_another(texts, data):
     values = pl.Series("height", texts, dtype=pl.String)
     gone = data.draw(st.integers(0, len(texts) - 1))
     found = cells("height", values)
-    assert cells("height", pl.concat([values[:gone], values[gone + 1 :]])) == found[:gone] + found[gone + 1 :]
+    assert (
+        cells("height", pl.concat([values[:gone], values[gone + 1 :]]))
+        == found[:gone] + found[gone + 1 :]
+    )
 
 
 ONE = Schema(sex=Categorical(["f", "m"]))
@@ -198,7 +257,10 @@ def test_an_op_column_says_insert_or_delete_and_other_rows_are_left_out():
 @pytest.mark.parametrize(
     ("values", "ids"),
     [
-        (["7", " 7 ", "7.0", "7.", "-7.00", "07", "x7.0", "", "  ", None], [7, 7, 7, 7, -7, 7, "x7.0"] + [None] * 3),
+        (
+            ["7", " 7 ", "7.0", "7.", "-7.00", "07", "x7.0", "", "  ", None],
+            [7, 7, 7, 7, -7, 7, "x7.0"] + [None] * 3,
+        ),
         ([7, None], [7, None]),
         (pl.Series([7, 2**64 - 1], dtype=pl.UInt64), [7, 2**64 - 1]),
         (pl.Series([7, 10**30], dtype=pl.Int128), [7, 10**30]),
@@ -223,10 +285,14 @@ def test_somebody_has_one_id_however_it_is_written(values, ids):
 
 def test_ids_have_a_type_that_can_be_one():
     reader = Reader(domain=ONE, key="id")
-    with pytest.raises(DataError, match=r"^Column 'id' must hold ids as text or as whole numbers.$"):
+    with pytest.raises(
+        DataError, match=r"^Column 'id' must hold ids as text or as whole numbers.$"
+    ):
         reader.read(pl.DataFrame({"sex": ["f"], "id": [[7]]}))
     for values in ([7.0], [None, math.nan]):
-        frame = pl.DataFrame({"sex": ["f"] * len(values), "id": pl.Series(values, dtype=pl.Float64)})
+        frame = pl.DataFrame(
+            {"sex": ["f"] * len(values), "id": pl.Series(values, dtype=pl.Float64)}
+        )
         with pytest.raises(DataError, match=r"^Column 'id' holds ids as floats.*text.*Int64"):
             reader.read(frame)
 
@@ -240,8 +306,12 @@ def test_a_unit_may_be_a_column_of_the_domain():
 
 
 def test_times_are_read_in_the_zone_and_the_form_that_are_said():
-    reader = Reader(domain=ONE, time="day", arrived="came", timezone="Europe/Berlin", format="%d.%m.%Y")
-    frame = pl.DataFrame({"sex": ["f"] * 2, "day": ["1.7.2026", "2026-07-01"], "came": ["2.7.2026", None]})
+    reader = Reader(
+        domain=ONE, time="day", arrived="came", timezone="Europe/Berlin", format="%d.%m.%Y"
+    )
+    frame = pl.DataFrame(
+        {"sex": ["f"] * 2, "day": ["1.7.2026", "2026-07-01"], "came": ["2.7.2026", None]}
+    )
     read = reader.read(frame)
     assert read.times is not None and read.arrived is not None
     assert read.times.tolist() == [datetime(2026, 6, 30, 22), None]
@@ -255,13 +325,35 @@ def test_columns_are_named_once_and_must_be_there():
     assert reader.columns == ["sex", "id", "day", "op"]
     for missing in reader.columns:
         frame = pl.DataFrame({name: ["x"] for name in reader.columns if name != missing})
-        with pytest.raises(DataError, match=f"^There is no column '{missing}', which the configuration names.$"):
+        with pytest.raises(
+            DataError, match=f"^There is no column '{missing}', which the configuration names.$"
+        ):
             reader.read(frame)
 
 
 def test_python_values_are_written_as_text():
-    values = [None, "a", "\ud800b", True, 7, 10**5000, -(10**5000), 0.5, math.nan, Decimal("1.50"), Decimal("sNaN")]
-    more = [date(2026, 1, 2), datetime(2026, 1, 2, 3, tzinfo=UTC), time(1, 2), [1], {"a": 1}, b"x", object()]
+    values = [
+        None,
+        "a",
+        "\ud800b",
+        True,
+        7,
+        10**5000,
+        -(10**5000),
+        0.5,
+        math.nan,
+        Decimal("1.50"),
+        Decimal("sNaN"),
+    ]
+    more = [
+        date(2026, 1, 2),
+        datetime(2026, 1, 2, 3, tzinfo=UTC),
+        time(1, 2),
+        [1],
+        {"a": 1},
+        b"x",
+        object(),
+    ]
     texts = [None, "a", "\ufffdb", "true", "7", "inf", "-inf", "0.5", None, "1.50", None]
     assert text_frame({"x": values + more})["x"].to_list() == [
         *texts,

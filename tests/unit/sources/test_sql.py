@@ -19,7 +19,10 @@ NUMBERED = Schema(number=Integer(0, 999))
 def read(source, step):
     """The rows inserted and deleted at a step, in order."""
     batch = source.batch(step)
-    return [None if frame is None else sorted(frame.rows(), key=repr) for frame in (batch.adds, batch.deletes)]
+    return [
+        None if frame is None else sorted(frame.rows(), key=repr)
+        for frame in (batch.adds, batch.deletes)
+    ]
 
 
 @pytest.fixture
@@ -32,13 +35,17 @@ def database(tmp_path):
 def source(tmp_path):
     def make(domain=NUMBERED, table="visits", late="drop", calendar=DAYS, **columns):
         reader = Reader(domain=domain, **{"time": "seen", **columns})
-        return SqlTable(f"sqlite:///{tmp_path}/in.db", table, reader=reader, calendar=calendar, late=late)
+        return SqlTable(
+            f"sqlite:///{tmp_path}/in.db", table, reader=reader, calendar=calendar, late=late
+        )
 
     return make
 
 
 def visits(count=300):
-    """Rows with a number, a time around the first ten days, and the time at which they came; some are missing."""
+    """Rows with a number, a time around the first ten days, and the time at which they came; some
+    are missing.
+    """
     rng = np.random.default_rng(5)
     for number in range(count):
         seen = START + timedelta(hours=float(rng.uniform(-48, 240)))
@@ -66,12 +73,17 @@ def expected(late, step):
 @pytest.mark.parametrize("late", ["next", "drop"])
 def test_every_row_goes_where_its_own_cells_say(database, source, late):
     database.execute("CREATE TABLE visits (number INTEGER, seen TEXT, came TEXT)")
-    cells = [(number, seen and seen.isoformat(), came and came.isoformat(" ")) for number, seen, came in visits()]
+    cells = [
+        (number, seen and seen.isoformat(), came and came.isoformat(" "))
+        for number, seen, came in visits()
+    ]
     database.executemany("INSERT INTO visits VALUES (?, ?, ?)", cells)
     found = [read(source(late=late, arrived="came"), step) for step in range(1, 20)]
     assert found == [[sorted(expected(late, step), key=repr), None] for step in range(1, 20)]
     assert sum(len(adds) for adds, _ in found) > 100
-    database.execute("DELETE FROM visits WHERE number % 3 > 0")  # the others' steps do not depend on them
+    database.execute(
+        "DELETE FROM visits WHERE number % 3 > 0"
+    )  # the others' steps do not depend on them
     fewer = [read(source(late=late, arrived="came"), step)[0] for step in range(1, 12)]
     assert fewer == [[row for row in adds if row[0] % 3 == 0] for adds, _ in found[:11]]
 
@@ -86,19 +98,36 @@ def test_a_step_is_ready_when_its_grace_is_over():
         late="drop",
         clock=lambda: START + next(moments),
     )
-    assert [source.ready(1), source.ready(1), source.ready(2), source.over] == [False, True, False, False]
+    assert [source.ready(1), source.ready(1), source.ready(2), source.over] == [
+        False,
+        True,
+        False,
+        False,
+    ]
 
 
 def test_deletes_are_told_by_a_column(database, source):
     database.execute("CREATE TABLE visits (number, seen, what)")
-    cells = [(1, "insert"), (2, " Delete "), (3, None), (4, "drop table"), (5, "INSERT"), (6, b"insert")]
+    cells = [
+        (1, "insert"),
+        (2, " Delete "),
+        (3, None),
+        (4, "drop table"),
+        (5, "INSERT"),
+        (6, b"insert"),
+    ]
     database.executemany("INSERT INTO visits VALUES (?, '2026-03-27', ?)", cells)
     assert read(source(op="what"), 1) == [[(1.0,), (5.0,), (6.0,)], [(2.0,)]]
     assert read(source(op="what"), 2) == [[], []]
 
 
 def test_cells_of_every_kind_are_read_by_the_schema(database, source):
-    domain = Schema(number=Integer(0, 9), size=Real(edges=[0, 1]), sex=Categorical(["f"]), well=Categorical([True]))
+    domain = Schema(
+        number=Integer(0, 9),
+        size=Real(edges=[0, 1]),
+        sex=Categorical(["f"]),
+        well=Categorical([True]),
+    )
     database.execute("CREATE TABLE visits (number, size, sex, well, seen)")
     cells = [
         (1, 0.1, "f", 1),
@@ -109,8 +138,12 @@ def test_cells_of_every_kind_are_read_by_the_schema(database, source):
         (float("inf"), float("-inf"), "", 0),
         (2**62, 1e308, "\0", b"\xff"),
     ]
-    database.executemany("INSERT INTO visits VALUES (?, ?, ?, ?, '2026-03-27T12:00:00+02:00')", cells)
-    database.execute("INSERT INTO visits VALUES (4, 0.5, CAST(x'fffe66' AS TEXT), 1, CAST(x'ff' AS TEXT))")
+    database.executemany(
+        "INSERT INTO visits VALUES (?, ?, ?, ?, '2026-03-27T12:00:00+02:00')", cells
+    )
+    database.execute(
+        "INSERT INTO visits VALUES (4, 0.5, CAST(x'fffe66' AS TEXT), 1, CAST(x'ff' AS TEXT))"
+    )
     frame = source(domain=domain).batch(1).adds
     assert frame.columns == ["number", "size", "sex", "well"] and len(frame) == 7
     assert frame.rows()[:2] == [(1.0, 0.1, "f", True), (2.0, 0.25, " f ", True)]
@@ -150,7 +183,9 @@ def test_local_times_around_the_hour_that_is_missing(database, source):
     database.executemany("INSERT INTO visits VALUES (?, ?)", cells)
     steps = [read(source(calendar=local, timezone="Europe/Berlin"), step)[0] for step in (1, 2, 3)]
     assert steps == [[(1.0,)], [(2.0,), (3.0,), (4.0,), (5.0,)], [(6.0,)]]
-    assert read(source(calendar=local, timezone="Europe/Berlin", format="%d.%m.%Y"), 2)[0] == [(8.0,)]
+    assert read(source(calendar=local, timezone="Europe/Berlin", format="%d.%m.%Y"), 2)[0] == [
+        (8.0,)
+    ]
 
 
 def test_a_table_without_rows_has_empty_batches(database, source):
@@ -162,7 +197,9 @@ def test_a_table_without_rows_has_empty_batches(database, source):
 
 def test_chunks_make_one_batch(database, source, monkeypatch):
     database.execute("CREATE TABLE visits (number, seen)")
-    database.executemany("INSERT INTO visits VALUES (?, '2026-03-27')", [(number,) for number in range(25)])
+    database.executemany(
+        "INSERT INTO visits VALUES (?, '2026-03-27')", [(number,) for number in range(25)]
+    )
     monkeypatch.setattr("tailrace.sources.database._CHUNK", 10)
     assert read(source(), 1)[0] == sorted([(float(number),) for number in range(25)], key=repr)
 
@@ -170,7 +207,9 @@ def test_chunks_make_one_batch(database, source, monkeypatch):
 def test_a_view_is_a_table_too(database, source):
     database.execute("CREATE TABLE raw (number INTEGER, epoch INTEGER)")
     database.execute("INSERT INTO raw VALUES (1, ?)", (int(START.timestamp()) + 3600,))
-    database.execute("CREATE VIEW visits AS SELECT number, datetime(epoch, 'unixepoch') AS seen FROM raw")
+    database.execute(
+        "CREATE VIEW visits AS SELECT number, datetime(epoch, 'unixepoch') AS seen FROM raw"
+    )
     assert read(source(), 1)[0] == [(1.0,)]
     with pytest.raises(DataError, match="Column 'epoch' of table 'raw' holds numbers, not times"):
         source(table="raw", time="epoch").batch(1)

@@ -21,7 +21,9 @@ def read(values, timezone="UTC", **options):
 
 
 def check(values, expected, timezone="UTC", **options):
-    np.testing.assert_array_equal(read(values, timezone, **options), np.array(expected, dtype="M8[us]"))
+    np.testing.assert_array_equal(
+        read(values, timezone, **options), np.array(expected, dtype="M8[us]")
+    )
 
 
 def test_forms_of_one_column_may_differ():
@@ -111,18 +113,46 @@ def test_what_is_no_time_is_not_read(text):
 
 def test_leap_days_and_the_ends_of_time():
     check(
-        ["2024-02-29", "2000-02-29", "0001-01-01", "9999-12-31T23:59:59.999999", "9999-12-31T23:00-02:00"],
-        ["2024-02-29", "2000-02-29", "0001-01-01", "9999-12-31T23:59:59.999999", "10000-01-01T01:00"],
+        [
+            "2024-02-29",
+            "2000-02-29",
+            "0001-01-01",
+            "9999-12-31T23:59:59.999999",
+            "9999-12-31T23:00-02:00",
+        ],
+        [
+            "2024-02-29",
+            "2000-02-29",
+            "0001-01-01",
+            "9999-12-31T23:59:59.999999",
+            "10000-01-01T01:00",
+        ],
     )
 
 
 def test_local_times_in_a_gap_and_shown_twice():
     check(
-        ["2026-03-08 01:59", "2026-03-08 02:30", "2026-03-08 03:00", "2026-11-01 01:30", "2026-11-01 02:00"],
-        ["2026-03-08T06:59", "2026-03-08T07:30", "2026-03-08T07:00", "2026-11-01T05:30", "2026-11-01T07:00"],
+        [
+            "2026-03-08 01:59",
+            "2026-03-08 02:30",
+            "2026-03-08 03:00",
+            "2026-11-01 01:30",
+            "2026-11-01 02:00",
+        ],
+        [
+            "2026-03-08T06:59",
+            "2026-03-08T07:30",
+            "2026-03-08T07:00",
+            "2026-11-01T05:30",
+            "2026-11-01T07:00",
+        ],
         NEW_YORK,
     )
-    check(["2011-12-30 12:00", "2011-12-31 12:00"], ["2011-12-30T22:00", "2011-12-30T22:00"], "Pacific/Apia")
+    check(
+        ["2011-12-30 12:00", "2011-12-31 12:00"],
+        ["2011-12-30T22:00", "2011-12-30T22:00"],
+        "Pacific/Apia",
+    )
     check(["2101-07-01"], ["2101-06-30T22:00"], BERLIN)  # daylight saving does not end in 2100
 
 
@@ -140,7 +170,11 @@ def test_local_times_in_a_gap_and_shown_twice():
         ("%Y-%m-%d %H:%M:%S.%f", "2026-01-05 06:07:08.5", "2026-01-05T05:07:08.5"),
         ("%a, %d %b %Y %H:%M:%S %z", "Mon, 05 jan 2026 06:07:08 -0500", "2026-01-05T11:07:08"),
         ("%A %d %B %Y", "Thursday  1 October 2026", "2026-09-30T22:00"),
-        ("%d %b %Y", "1 \u017fep 2026", NONE),  # a long s is an s to a regular expression that ignores case
+        (
+            "%d %b %Y",
+            "1 \u017fep 2026",
+            NONE,
+        ),  # a long s is an s to a regular expression that ignores case
         ("%Y年%m月%d日 (100%%)", "2026年1月5日 (100%)", "2026-01-04T23:00"),
     ],
 )
@@ -164,7 +198,9 @@ def test_other_forms_by_their_format(form, text, expected):
 def test_a_format_that_cannot_be_used_is_one_sentence(form, sentence):
     with pytest.raises(ConfigError) as caught:
         read(["5.1.2026"], format=form)
-    assert str(caught.value).startswith(sentence) and str(caught.value).endswith('for example "%d.%m.%Y %H:%M".')
+    assert str(caught.value).startswith(sentence) and str(caught.value).endswith(
+        'for example "%d.%m.%Y %H:%M".'
+    )
 
 
 def test_an_unknown_zone_is_one_sentence():
@@ -174,7 +210,10 @@ def test_an_unknown_zone_is_one_sentence():
 
 @pytest.mark.parametrize("dtype", [pl.Categorical, pl.Enum(["2026-01-05", "soon"])])
 def test_categories_are_text(dtype):
-    check(pl.Series(["soon", "2026-01-05", None, "2026-01-05"], dtype=dtype), [NONE, "2026-01-05", NONE, "2026-01-05"])
+    check(
+        pl.Series(["soon", "2026-01-05", None, "2026-01-05"], dtype=dtype),
+        [NONE, "2026-01-05", NONE, "2026-01-05"],
+    )
 
 
 def test_dates_are_local():
@@ -194,7 +233,10 @@ def test_counts_that_no_calendar_holds_are_not_read():
     largest, smallest = np.iinfo(np.int64).max, np.iinfo(np.int64).min
     for unit in ("ms", "us"):
         check(pl.Series([largest, smallest, 0]).cast(pl.Datetime(unit)), [NONE, NONE, "1970-01-01"])
-    check(pl.Series([2**31 - 1, -(2**31), 0], dtype=pl.Int32).cast(pl.Date), [NONE, NONE, "1970-01-01"])
+    check(
+        pl.Series([2**31 - 1, -(2**31), 0], dtype=pl.Int32).cast(pl.Date),
+        [NONE, NONE, "1970-01-01"],
+    )
     assert not np.isnat(read(pl.Series([largest, smallest + 1]).cast(pl.Datetime("ns")))).any()
     check(pl.Series([-1], dtype=pl.Int64).cast(pl.Datetime("ns")), ["1969-12-31T23:59:59.999999"])
 

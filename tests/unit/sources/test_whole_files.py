@@ -1,4 +1,6 @@
-"""Files that are used whole: one for each period, by its name, or one for each step, in the order of names."""
+"""Files that are used whole: one for each period, by its name, or one for each step, in the order
+of names.
+"""
 
 from datetime import UTC, datetime, timedelta
 
@@ -46,7 +48,11 @@ def named(tmp_path):
 def ordered(tmp_path):
     def make(files="*.csv", deletes=None, **columns):
         shelf = Shelf(path=tmp_path / "in", files=files, deletes=deletes)
-        return OrderedFiles(shelf=shelf, reader=Reader(domain=NUMBERED, **columns), used=Used(tmp_path / "used.json"))
+        return OrderedFiles(
+            shelf=shelf,
+            reader=Reader(domain=NUMBERED, **columns),
+            used=Used(tmp_path / "used.json"),
+        )
 
     return make
 
@@ -55,7 +61,8 @@ def read(source, step):
     """The numbers inserted and deleted."""
     batch = source.batch(step)
     return [
-        frame if frame is None else sorted(int(n) for n in frame["number"]) for frame in (batch.adds, batch.deletes)
+        frame if frame is None else sorted(int(n) for n in frame["number"])
+        for frame in (batch.adds, batch.deletes)
     ]
 
 
@@ -135,7 +142,10 @@ def test_a_named_shelf_holds_what_its_source_would_read(put, tmp_path):
     put("gone/2026.csv")
     put("a-2026.csv")
     shelf = named_shelf(tmp_path / "in", "a-%Y.csv", "gone/%Y.csv")
-    assert [(file.name, file.deletes) for file in shelf.found()] == [("a-2026.csv", False), ("gone/2026.csv", True)]
+    assert [(file.name, file.deletes) for file in shelf.found()] == [
+        ("a-2026.csv", False),
+        ("gone/2026.csv", True),
+    ]
 
 
 def test_each_file_is_a_step_in_the_order_of_names(put, ordered, tmp_path):

@@ -50,7 +50,9 @@ def test_a_state_of_another_horizon_or_number_of_rows_is_refused():
         unpack(pack(small.init(3)), like=large.init(0))
     with pytest.raises(Mismatch, match="does not fit"):
         unpack(pack(small.init(3)), like=small.init(2))
-    assert len(unpack(pack(small.init(3)), like=small.init(0)).clock) == 3, "no rows in like: any number"
+    assert len(unpack(pack(small.init(3)), like=small.init(0)).clock) == 3, (
+        "no rows in like: any number"
+    )
 
 
 def test_no_bit_flip_gives_another_error():
@@ -67,7 +69,9 @@ def test_no_bit_flip_gives_another_error():
         data[bit // 8] ^= 1 << bit % 8
 
 
-@pytest.mark.parametrize("length", [np.array([1, 1]), np.array(1.7), np.array("x"), np.array(-1), np.array(10**9)])
+@pytest.mark.parametrize(
+    "length", [np.array([1, 1]), np.array(1.7), np.array("x"), np.array(-1), np.array(10**9)]
+)
 def test_a_crafted_length_is_refused(length):
     state = Hybrid(privacy=PureDP(epsilon=1)).init(2)
     with np.load(io.BytesIO(pack(state))) as file:
@@ -86,7 +90,9 @@ def test_other_files_are_refused():
             unpack(data, like=STATE)
 
 
-@pytest.mark.parametrize("values", [[0], [-128, 127], [-129, 127], [2**31 - 1], [2**31], [-(2**63), 2**63 - 1], []])
+@pytest.mark.parametrize(
+    "values", [[0], [-128, 127], [-129, 127], [2**31 - 1], [2**31], [-(2**63), 2**63 - 1], []]
+)
 def test_integers_of_any_size_come_back(values):
     state = dataclasses.replace(STATE, total=np.array(values, np.int64))
     again = unpack(pack(state), like=dataclasses.replace(STATE, total=np.zeros(0, np.int64)))

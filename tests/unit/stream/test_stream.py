@@ -37,19 +37,27 @@ WARD = Schema(sex=Categorical(["f", "m"]), age=Integer(0, 4))
 
 
 def histogram(unit=Event(), horizon=10, **more):
-    return HistogramStream(domain=WARD, privacy=PureDP(epsilon=1), unit=unit, horizon=horizon, **more)
+    return HistogramStream(
+        domain=WARD, privacy=PureDP(epsilon=1), unit=unit, horizon=horizon, **more
+    )
 
 
 def day(seed, count=30):
     rng = np.random.default_rng(seed)
     return pl.DataFrame(
-        {"id": rng.integers(0, 9, count), "sex": rng.choice(["f", "m"], count), "age": rng.integers(0, 5, count)}
+        {
+            "id": rng.integers(0, 9, count),
+            "sex": rng.choice(["f", "m"], count),
+            "age": rng.integers(0, 5, count),
+        }
     )
 
 
 @pytest.fixture
 def stream(tmp_path):
-    with Stream.create(tmp_path / "ward.tail", histogram(), population="ward", noise=Noise.insecure(1)) as stream:
+    with Stream.create(
+        tmp_path / "ward.tail", histogram(), population="ward", noise=Noise.insecure(1)
+    ) as stream:
         yield stream
 
 
@@ -122,7 +130,11 @@ def test_a_frame_of_the_wrong_shape_is_refused_and_nothing_is_lost(stream):
 
 def test_content_never_raises(stream):
     odd = pl.DataFrame(
-        {"sex": ["f", None, "?", "m"], "age": [1.0, float("nan"), float("inf"), 1e300], "more": [1, 2, 3, 4]}
+        {
+            "sex": ["f", None, "?", "m"],
+            "age": [1.0, float("nan"), float("inf"), 1e300],
+            "more": [1, 2, 3, 4],
+        }
     )
     assert stream.push(odd, deletes=odd).step == 1
 
@@ -143,7 +155,9 @@ def test_a_known_seed_is_named_in_every_release(stream):
 
 def test_memory_and_disk_release_the_same(tmp_path):
     seeded = Stream(histogram(User(column="id", events=2)), noise=Noise.insecure(3))
-    with Stream.create(tmp_path / "w", seeded.mechanism, population="p", noise=Noise.insecure(3)) as kept:
+    with Stream.create(
+        tmp_path / "w", seeded.mechanism, population="p", noise=Noise.insecure(3)
+    ) as kept:
         for step in range(1, 6):
             a, b = (s.push(day(step), deletes=day(step - 1, 9)) for s in (seeded, kept))
             assert rows(a.table) == rows(b.table)
@@ -164,7 +178,9 @@ def test_after_closing_a_stream_goes_on_where_it_stood(tmp_path):
 
 
 def test_noise_is_fresh_at_every_push_even_for_copies_of_the_same_object(tmp_path):
-    """The nonce comes from the operating system, so two equal streams with one secret never share noise on other data."""
+    """The nonce comes from the operating system, so two equal streams with one secret never share
+    noise on other data.
+    """
     source = Noise.fresh()
     a, b = Stream(histogram(), noise=source), Stream(histogram(), noise=source)
     assert not np.array_equal(a.push(day(1)).view.estimates, b.push(day(1)).view.estimates)
@@ -259,7 +275,9 @@ def test_a_fork_goes_on_from_a_copy_and_is_charged(tmp_path):
             assert fork.step == 1
             assert rows(fork.release(1).table) == rows(stream.release(1).table)
             assert fork.push(day(2)).step == 2
-            assert not np.array_equal(fork.release(2).view.estimates, stream.release(2).view.estimates)
+            assert not np.array_equal(
+                fork.release(2).view.estimates, stream.release(2).view.estimates
+            )
     entries = Ledger(tmp_path / "tailrace.ledger").entries()
     assert [entry.mark.step for entry in entries] == [2, 2]
     assert entries[1].fork_of == entries[0].id
@@ -301,7 +319,10 @@ def test_the_public_directory_is_readable_without_tailrace(stream, tmp_path):
     public = tmp_path / "ward.tail" / "releases"
     assert rows(pl.read_parquet(public / "000001" / "table.parquet")) == rows(release.table)
     promise = json.loads((public / "guarantee.json").read_text())
-    assert promise["sentence"] == str(release.guarantee) and promise["loss"] == {"kind": "PureDP", "epsilon": "1"}
+    assert promise["sentence"] == str(release.guarantee) and promise["loss"] == {
+        "kind": "PureDP",
+        "epsilon": "1",
+    }
     assert "sex" in (public / "codebook.json").read_text()
     assert "Synthetic data" in (public / "README.md").read_text()
     provenance = json.loads((public / "000001" / "provenance.json").read_text())
@@ -376,16 +397,22 @@ def test_deletes_are_refused_where_the_guarantee_does_not_pay_for_them(tmp_path)
 def test_a_user_counts_at_most_as_often_as_declared():
     flood = pl.DataFrame({"id": [7] * 1000 + [8], "sex": ["f"] * 1001, "age": [0] * 1001})
     stream = Stream(
-        HistogramStream(domain=WARD, privacy=PureDP(epsilon=1000), unit=User(column="id", events=2), horizon=3)
+        HistogramStream(
+            domain=WARD, privacy=PureDP(epsilon=1000), unit=User(column="id", events=2), horizon=3
+        )
     )
     assert round(stream.push(flood).view.count().value) == 3
-    assert round(stream.push(flood, deletes=flood).view.count().value) == 1, "one more of 8, then 3 of theirs deleted"
+    assert round(stream.push(flood, deletes=flood).view.count().value) == 1, (
+        "one more of 8, then 3 of theirs deleted"
+    )
     assert round(stream.push(flood).view.count().value) == 1, "nobody has an insert left"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TwoRounds(HistogramStream):
-    """Counts twice in a step: the second plan is public, and the batch is sealed until it is done."""
+    """Counts twice in a step: the second plan is public, and the batch is sealed until it is
+    done.
+    """
 
     @property
     def rounds(self):
@@ -403,10 +430,14 @@ def test_a_mechanism_may_count_again_in_the_same_step(tmp_path, monkeypatch):
     kinds = create.kinds
     monkeypatch.setattr(create, "kinds", lambda: {**kinds(), "TwoRounds": TwoRounds})
     mechanism = TwoRounds(domain=WARD, privacy=PureDP(epsilon=1000), unit=Event(), horizon=9)
-    with Stream.create(tmp_path / "w", mechanism, population="p", noise=Noise.insecure(1)) as stream:
+    with Stream.create(
+        tmp_path / "w", mechanism, population="p", noise=Noise.insecure(1)
+    ) as stream:
         release = stream.push(day(1))
         assert round(release.view.count().value) == 60, "30 rows, counted twice"
-        monkeypatch.setattr(stream, "_finish", lambda intent: (_ for _ in ()).throw(KeyboardInterrupt))
+        monkeypatch.setattr(
+            stream, "_finish", lambda intent: (_ for _ in ()).throw(KeyboardInterrupt)
+        )
         with pytest.raises(KeyboardInterrupt):
             stream.push(day(2))
     with Stream.open(tmp_path / "w") as stream:
@@ -417,7 +448,9 @@ def test_a_mechanism_may_count_again_in_the_same_step(tmp_path, monkeypatch):
 def test_a_mechanism_that_cannot_be_made_again_is_not_kept(tmp_path):
     with pytest.raises(ConfigError, match="does not know"):
         Stream.create(
-            tmp_path / "w", TwoRounds(domain=WARD, privacy=PureDP(epsilon=1), unit=Event(), horizon=9), population="p"
+            tmp_path / "w",
+            TwoRounds(domain=WARD, privacy=PureDP(epsilon=1), unit=Event(), horizon=9),
+            population="p",
         )
 
 
@@ -444,8 +477,12 @@ def test_every_configuration_comes_back(tmp_path):
 
 def test_a_second_push_after_an_interrupted_one_leaves_no_rows_of_the_first(tmp_path, monkeypatch):
     """Between an intent and its end an error closes the stream, so that two batches never mix."""
-    with Stream.create(tmp_path / "w", histogram(), population="p", noise=Noise.insecure(1)) as stream:
-        monkeypatch.setattr(stream, "_finish", lambda intent: (_ for _ in ()).throw(KeyboardInterrupt))
+    with Stream.create(
+        tmp_path / "w", histogram(), population="p", noise=Noise.insecure(1)
+    ) as stream:
+        monkeypatch.setattr(
+            stream, "_finish", lambda intent: (_ for _ in ()).throw(KeyboardInterrupt)
+        )
         with pytest.raises(KeyboardInterrupt):
             stream.push(day(1))
         with pytest.raises(StateError, match="open it again"):
@@ -456,7 +493,11 @@ def test_a_second_push_after_an_interrupted_one_leaves_no_rows_of_the_first(tmp_
 
 def test_several_rounds_and_bounded_people_are_not_built_together_yet():
     with pytest.raises(ConfigError, match="several rounds"):
-        Stream(TwoRounds(domain=WARD, privacy=PureDP(epsilon=1), unit=User(column="id", events=1), horizon=3))
+        Stream(
+            TwoRounds(
+                domain=WARD, privacy=PureDP(epsilon=1), unit=User(column="id", events=1), horizon=3
+            )
+        )
 
 
 def test_a_fork_uses_the_ledger_of_the_first_stream_and_makes_no_new_one(tmp_path):
@@ -528,7 +569,13 @@ def test_empty_pandas_frames_and_columns_without_one_value_are_content(tmp_path)
         for frame in (
             pd.DataFrame({"id": [], "sex": [], "age": []}),
             pd.DataFrame({"id": [1, 2], "sex": [np.nan, np.nan], "age": [1, 2]}),
-            pd.DataFrame({"id": pd.to_datetime([None, None]), "sex": ["f", "m"], "age": pd.to_datetime([None, None])}),
+            pd.DataFrame(
+                {
+                    "id": pd.to_datetime([None, None]),
+                    "sex": ["f", "m"],
+                    "age": pd.to_datetime([None, None]),
+                }
+            ),
         ):
             stream.push(frame)
         assert stream.step == 3

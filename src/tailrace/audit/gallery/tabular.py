@@ -1,4 +1,6 @@
-"""Streaming MWEM and the tabular stream as published, where they lose more than they claim. Plain functions for audits, not for streams."""
+"""Streaming MWEM and the tabular stream as published, where they lose more than they claim. Plain
+functions for audits, not for streams.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +9,11 @@ from collections.abc import Sequence
 import numpy as np
 
 
-def published_exponential_mechanism(utilities: np.ndarray, *, epsilon: float, sensitivity: float) -> np.ndarray:
-    """Definition 3.8, as printed: log-probabilities of exp(-epsilon u / (2 Delta)) for a utility that is to be large.
+def published_exponential_mechanism(
+    utilities: np.ndarray, *, epsilon: float, sensitivity: float
+) -> np.ndarray:
+    """Definition 3.8, as printed: log-probabilities of exp(-epsilon u / (2 Delta)) for a utility
+    that is to be large.
 
     It is private, and picks the worst (docs/explanation/corrections.md).
     """
@@ -16,26 +21,37 @@ def published_exponential_mechanism(utilities: np.ndarray, *, epsilon: float, se
 
 
 def published_mwem_selection(errors: np.ndarray, *, epsilon: float, rounds: int) -> np.ndarray:
-    """Algorithm 2, line 10, as printed: log-probabilities of exp(epsilon / (2 k) e) for errors e of sensitivity 1.
+    """Algorithm 2, line 10, as printed: log-probabilities of exp(epsilon / (2 k) e) for errors e of
+    sensitivity 1.
 
-    That is epsilon / k for each of k selections, twice what the measurements leave: 1.5 epsilon in all.
+    That is epsilon / k for each of k selections, twice what the measurements leave: 1.5 epsilon in
+    all.
     """
     return _normalised(epsilon / (2 * rounds) * errors)
 
 
-def published_workload_selection(residuals: Sequence[np.ndarray], *, epsilon: float, rounds: int) -> np.ndarray:
-    """Algorithm 3 with the scores of section 7.2, as printed: log-probabilities of choosing each workload.
+def published_workload_selection(
+    residuals: Sequence[np.ndarray], *, epsilon: float, rounds: int
+) -> np.ndarray:
+    """Algorithm 3 with the scores of section 7.2, as printed: log-probabilities of choosing each
+    workload.
 
-    The score is the mean error less the number of cells, and its sensitivity is taken to be 1/4. It is 1 / |q|: 1/2 for a pair
-    with one attribute of a single value, 1 for two. And the number of cells is subtracted from a mean: a 2 x 2 workload that
-    fits perfectly (score -4) beats a 50 x 41 one with an error of 100,000 (score -2,001).
+    The score is the mean error less the number of cells, and its sensitivity is taken to be 1/4. It
+    is 1 / |q|: 1/2 for a pair with one attribute of a single value, 1 for two. And the number of
+    cells is subtracted from a mean: a 2 x 2 workload that fits perfectly (score -4) beats a 50 x 41
+    one with an error of 100,000 (score -2,001).
     """
-    scores = np.array([np.abs(residual).sum() / residual.size - residual.size for residual in residuals])
+    scores = np.array(
+        [np.abs(residual).sum() / residual.size - residual.size for residual in residuals]
+    )
     return _normalised(epsilon / (2 * rounds) / (2 * 0.25) * scores)
 
 
-def published_mwem_step(model: np.ndarray, cell: int, measured: float, batch: np.ndarray) -> np.ndarray:
-    """Algorithm 2, line 17, as printed: the model after a measurement, scaled to the true number of rows in the batch.
+def published_mwem_step(
+    model: np.ndarray, cell: int, measured: float, batch: np.ndarray
+) -> np.ndarray:
+    """Algorithm 2, line 17, as printed: the model after a measurement, scaled to the true number of
+    rows in the batch.
 
     The total is released exactly; an empty batch divides by zero.
     """

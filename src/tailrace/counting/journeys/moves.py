@@ -74,7 +74,9 @@ class Routes:
         return whole // self.among
 
 
-def visits(found: Journeys | Routes, places: np.ndarray, size: int, *, most: int = 1, whole: int = WHOLE) -> Masses:
+def visits(
+    found: Journeys | Routes, places: np.ndarray, size: int, *, most: int = 1, whole: int = WHOLE
+) -> Masses:
     """The parts of points (of routes: visits) by place.
 
     `places` gives the place of each cell, below `size` or -1. A trajectory with fewer than `most`
@@ -96,7 +98,9 @@ def distinct(found: Routes, cells: int, *, between: bool = False) -> np.ndarray:
     return kernel.distinct(found.offsets, found.cells, found.points + between, cells)
 
 
-def held(found: Routes, places: np.ndarray, *, most: int, between: bool = False, whole: int = WHOLE) -> Masses:
+def held(
+    found: Routes, places: np.ndarray, *, most: int, between: bool = False, whole: int = WHOLE
+) -> Masses:
     """The parts of the different cells with points, by place.
 
     `most` is as in visits, `between` as in distinct.
@@ -110,7 +114,9 @@ def held(found: Routes, places: np.ndarray, *, most: int, between: bool = False,
     return Masses.of(places[there], parts[there])
 
 
-def turns(found: Routes, graph: Graph, directions: np.ndarray, *, most: int, whole: int = WHOLE) -> Masses:
+def turns(
+    found: Routes, graph: Graph, directions: np.ndarray, *, most: int, whole: int = WHOLE
+) -> Masses:
     """Parts of turns between moves, in eighths of a circle."""
     from tailrace.counting.journeys import moves_kernel as kernel
 

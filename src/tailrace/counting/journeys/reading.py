@@ -1,8 +1,10 @@
-"""Journeys out of a frame of any engine: rows with an id, an order and a place, put together and in order.
+"""Journeys out of a frame of any engine: rows with an id, an order and a place, put together and in
+order.
 
-An engine gives back four columns at most (trajectory, order, cell of the domain, person); the rest is done here. What a row holds
-never raises: a row without an id, an order or a place inside the domain is left out; of rows with the same order the lower
-cell comes first, so that the order of rows in a frame means nothing. A trajectory of one point starts and ends there.
+An engine gives back four columns at most (trajectory, order, cell of the domain, person); the rest
+is done here. What a row holds never raises: a row without an id, an order or a place inside the
+domain is left out; of rows with the same order the lower cell comes first, so that the order of
+rows in a frame means nothing. A trajectory of one point starts and ends there.
 """
 
 from __future__ import annotations
@@ -26,16 +28,22 @@ _KEY = bytes(16)  # ids are only told apart here: nothing is kept, so nothing ne
 
 @dataclass(frozen=True, eq=False)
 class Journeys:
-    """Trajectories one after another: the i-th has the cells from offsets[i] up to offsets[i + 1], in its order."""
+    """Trajectories one after another: the i-th has the cells from offsets[i] up to offsets[i + 1],
+    in its order.
+    """
 
     cells: np.ndarray  # (points,) of the domain
     ends: np.ndarray  # (trajectories,) where each one's points end
-    among: np.ndarray  # (trajectories,) how many of its unit's trajectories there are: each counts for its part
+    among: (
+        np.ndarray
+    )  # (trajectories,) how many of its unit's trajectories there are: each counts for its part
     span: np.ndarray  # (2, trajectories) the orders of the first and of the last point
 
     @classmethod
     def none(cls) -> Journeys:
-        return cls(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros((2, 0)))
+        return cls(
+            np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros((2, 0))
+        )
 
     @property
     def offsets(self) -> np.ndarray:
@@ -76,7 +84,11 @@ class Reading:
     @property
     def columns(self) -> tuple[str, ...]:
         """All that is looked at."""
-        own = (self.trajectory, self.order) if self.user is None else (self.user, self.trajectory, self.order)
+        own = (
+            (self.trajectory, self.order)
+            if self.user is None
+            else (self.user, self.trajectory, self.order)
+        )
         return tuple(dict.fromkeys((*own, *self.domain.columns)))
 
     def journeys(self, frame: Any) -> Journeys:
@@ -95,7 +107,9 @@ class Reading:
         if people is not None:
             who, _ = _numbered(people, known & (numbers >= 0))
             both = np.where(who >= 0, who + 1, 0).astype(np.uint64)
-            numbers, many = kernel.numbered(both, np.where(who >= 0, numbers + 1, 0).astype(np.uint64))
+            numbers, many = kernel.numbered(
+                both, np.where(who >= 0, numbers + 1, 0).astype(np.uint64)
+            )
             owner = np.zeros(many, np.int64)
             owner[numbers[numbers >= 0]] = who[numbers >= 0]
             among = np.bincount(owner)[owner] if many else owner
@@ -104,12 +118,20 @@ class Reading:
         return Journeys(cells[row], offsets[1:], among, span)
 
     def _fetched(self, rows: Frame) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray | None]:
-        """Hashes of trajectories, the order, cells, hashes of people: one of each for every row, from one query."""
-        wanted = [unit_of(rows, self.trajectory).alias("trajectory"), nw.col(self.order).alias("order")]
+        """Hashes of trajectories, the order, cells, hashes of people: one of each for every row,
+        from one query.
+        """
+        wanted = [
+            unit_of(rows, self.trajectory).alias("trajectory"),
+            nw.col(self.order).alias("order"),
+        ]
         wanted += [] if self.user is None else [unit_of(rows, self.user).alias("user")]
         if isinstance(rows, nw.LazyFrame):
             lazy = rows
-            found = fetched(lazy, lambda: lazy.select(*wanted, self.domain.cell(lazy).fill_null(-1).alias("cell")))
+            found = fetched(
+                lazy,
+                lambda: lazy.select(*wanted, self.domain.cell(lazy).fill_null(-1).alias("cell")),
+            )
             cells = self.domain.settle(found.get_column("cell").to_numpy().astype(np.int64))
         else:
             found, cells = rows.select(*wanted), self.domain.cells(rows)
@@ -131,4 +153,6 @@ def _hashed(found: nw.DataFrame[Any], name: str) -> np.ndarray:
 
 def _check_order(rows: Frame, name: str) -> None:
     if kinds(rows, [name])[name] in unreadable(rows):
-        raise DataError(f"Column '{name}' must hold numbers or times, which say in which order the points come.")
+        raise DataError(
+            f"Column '{name}' must hold numbers or times, which say in which order the points come."
+        )

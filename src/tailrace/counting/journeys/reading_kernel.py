@@ -1,4 +1,6 @@
-"""Rows put together into journeys, as compiled loops: which rows belong together, and in which order."""
+"""Rows put together into journeys, as compiled loops: which rows belong together, and in which
+order.
+"""
 
 import numpy as np
 from numba import njit
@@ -6,7 +8,9 @@ from numba import njit
 
 @njit(cache=True)
 def numbered(high, low):
-    """A number from 0 for each different pair, in the order in which they come, and how many there are; -1 for (0, 0)."""
+    """A number from 0 for each different pair, in the order in which they come, and how many there
+    are; -1 for (0, 0).
+    """
     size = 64
     while size < 2 * len(high):
         size *= 2
@@ -32,7 +36,9 @@ def numbered(high, low):
 
 @njit(cache=True)
 def ordered(numbers, many, order, cells):
-    """(offsets, rows): the rows of each number, sorted by `order` and, where that is the same, by cell; -1 is left out."""
+    """(offsets, rows): the rows of each number, sorted by `order` and, where that is the same, by
+    cell; -1 is left out.
+    """
     offsets = np.zeros(many + 1, np.int64)
     for number in numbers:
         if number >= 0:

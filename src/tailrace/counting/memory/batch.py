@@ -1,7 +1,9 @@
-"""The inserts or the deletes of one step, read once in any order and given back slice by slice, sorted by unit.
+"""The inserts or the deletes of one step, read once in any order and given back slice by slice,
+sorted by unit.
 
-A batch may be as large as the memory itself. It is hashed in pieces, and each piece is laid out by slice in a file
-without a name (in memory while it is small), so that a step holds a piece or a slice of it and never the whole.
+A batch may be as large as the memory itself. It is hashed in pieces, and each piece is laid out by
+slice in a file without a name (in memory while it is small), so that a step holds a piece or a
+slice of it and never the whole.
 """
 
 from __future__ import annotations
@@ -16,7 +18,9 @@ import numpy as np
 from tailrace.counting.memory.hashing import UNITS, hash_units, recognised
 from tailrace.errors import DataError
 
-Rows = tuple[Any, np.ndarray]  # ids as `hash_units` takes them, and cells (-1: outside the domain), one per row
+Rows = tuple[
+    Any, np.ndarray
+]  # ids as `hash_units` takes them, and cells (-1: outside the domain), one per row
 Known = Callable[[np.ndarray], np.ndarray]
 Columns = tuple[np.ndarray, np.ndarray, np.ndarray]  # hi, lo, cell
 
@@ -29,15 +33,21 @@ class Batch:
     """Rows with an id and a cell; the others are dropped here."""
 
     def __init__(self, rows: Rows | None, *, folder: Path) -> None:
-        self._ids, cells = rows if rows is not None else (np.empty(0, np.int64), np.empty(0, np.int64))
+        self._ids, cells = (
+            rows if rows is not None else (np.empty(0, np.int64), np.empty(0, np.int64))
+        )
         self._cells = np.asarray(cells, np.int64)
         if self._cells.ndim != 1 or len(self._ids) != len(self._cells):
-            raise DataError("Each row has one id and one cell: the two columns must be of equal length.")
+            raise DataError(
+                "Each row has one id and one cell: the two columns must be of equal length."
+            )
         self._file = tempfile.SpooledTemporaryFile(_SMALL, dir=str(folder))  # noqa: SIM115 (closed by `close`)
         self.given, self.kept = len(self._cells), 0
 
     def read(self, key: bytes, bits: int, *, known: Known | None = None) -> None:
-        """Hash every id and lay the rows out in 2^bits slices; `known` are the units of an earlier version's memory."""
+        """Hash every id and lay the rows out in 2^bits slices; `known` are the units of an earlier
+        version's memory.
+        """
         from tailrace.counting.memory import kernel
 
         self._bits, starts = bits, []
@@ -50,7 +60,11 @@ class Batch:
             ends = kernel.partition(units["hi"], units["lo"], cells, 0, bits, order)
             order = order[: ends[-1]]
             piece = np.empty(len(order), _ROW)
-            piece["hi"], piece["lo"], piece["cell"] = units["hi"][order], units["lo"][order], cells[order]
+            piece["hi"], piece["lo"], piece["cell"] = (
+                units["hi"][order],
+                units["lo"][order],
+                cells[order],
+            )
             self._file.write(piece.tobytes())
             starts.append(self.kept + ends)
             self.kept += len(order)

@@ -1,11 +1,14 @@
-"""What a unit has contributed so far, and what it may still: contribution bounds under `User` and `Window`.
+"""What a unit has contributed so far, and what it may still: contribution bounds under `User` and
+`Window`.
 
-Privacy: a unit's rows are accepted or dropped by looking at that unit's own rows alone, now and earlier, in an order
-given by a keyed hash; so a unit that comes or goes changes only its own, bounded, rows. Nothing here
-may be used under `Event`. Which rows were dropped, and how many, is as private as the rows.
+Privacy: a unit's rows are accepted or dropped by looking at that unit's own rows alone, now and
+earlier, in an order given by a keyed hash; so a unit that comes or goes changes only its own,
+bounded, rows. Nothing here may be used under `Event`. Which rows were dropped, and how many, is as
+private as the rows.
 
-The memory after each step is a segment on disk (`segment.py`), merged with the step's rows slice by slice, so that no
-step ever holds all units. A panel, whose units report at every step, is followed in `panel.py`.
+The memory after each step is a segment on disk (`segment.py`), merged with the step's rows slice by
+slice, so that no step ever holds all units. A panel, whose units report at every step, is followed
+in `panel.py`.
 """
 
 from __future__ import annotations
@@ -32,7 +35,9 @@ _MOST = 2**31 - 1  # a larger bound is this one: `count` holds 32 bits
 
 @dataclass(frozen=True)
 class Bounded:
-    """The cells of the accepted inserts and of the accepted deletes, one per row, in the order of the units' hashes."""
+    """The cells of the accepted inserts and of the accepted deletes, one per row, in the order of
+    the units' hashes.
+    """
 
     adds: np.ndarray
     deletes: np.ndarray
@@ -49,7 +54,9 @@ def counted(
     key: bytes,
     point: Callable[[str], None] = lambda name: None,  # noqa: ARG005
 ) -> Counts:
-    """What a plan counts of one step: of a panel's units what they do now, of others the rows that they may contribute."""
+    """What a plan counts of one step: of a panel's units what they do now, of others the rows that
+    they may contribute.
+    """
     if plan.memory is not None:
         one_step(plan, frame)
     rows = plan.rows(frame)
@@ -71,12 +78,14 @@ def bound(
     deletes: Rows | None,
     point: Callable[[str], None] = lambda name: None,  # noqa: ARG005
 ) -> Bounded:
-    """Accept what each unit may still insert and delete, and write the memory after this step to the directory `new`.
+    """Accept what each unit may still insert and delete, and write the memory after this step to
+    the directory `new`.
 
-    `events=m`: at most m inserts are ever accepted, deleted ones included, and inserts come before deletes.
-    `records=m`: at most m live at once; first come deletes of records from earlier steps, then inserts while there is
-    room, then the other deletes. A delete is accepted if it meets a live accepted insert of the same unit and cell. Rows
-    without an id or a cell are dropped. `point` is called before each durable write, with its name (`POINTS`).
+    `events=m`: at most m inserts are ever accepted, deleted ones included, and inserts come before
+    deletes. `records=m`: at most m live at once; first come deletes of records from earlier steps,
+    then inserts while there is room, then the other deletes. A delete is accepted if it meets a
+    live accepted insert of the same unit and cell. Rows without an id or a cell are dropped.
+    `point` is called before each durable write, with its name (`POINTS`).
     """
     from tailrace.counting.memory import kernel
 
@@ -87,19 +96,34 @@ def bound(
     k0, k1 = words(key)
     reader = Reader(old, bound=name, key=key)
     with failing(new), ExitStack() as stack:
-        batches = [stack.enter_context(closing(Batch(rows, folder=new.parent))) for rows in (adds, deletes)]
-        bits = max(0, max(reader.rows, *(batch.given for batch in batches)).bit_length() - _SLICE_BITS)
+        batches = [
+            stack.enter_context(closing(Batch(rows, folder=new.parent))) for rows in (adds, deletes)
+        ]
+        bits = max(
+            0, max(reader.rows, *(batch.given for batch in batches)).bit_length() - _SLICE_BITS
+        )
         for batch in batches:
             batch.read(key, bits, known=reader.former)
         accepted, deleted = (np.empty(batch.kept, np.int64) for batch in batches)
         inserts = removals = 0
-        writer = stack.enter_context(closing(Writer(new, bound=name, key=key, point=point, format=reader.format)))
+        writer = stack.enter_context(
+            closing(Writer(new, bound=name, key=key, point=point, format=reader.format))
+        )
         starts = reader.starts(bits)
         for s in range(1 << bits):
             hi, lo, cell, count = reader.take(int(starts[s + 1] - starts[s]))
             fresh, undone = (batch.slice(s) for batch in batches)
             *rows, more_inserts, more_removals = kernel.merge(
-                (hi, lo, cell), count, fresh, undone, limit, forever, k0, k1, accepted[inserts:], deleted[removals:]
+                (hi, lo, cell),
+                count,
+                fresh,
+                undone,
+                limit,
+                forever,
+                k0,
+                k1,
+                accepted[inserts:],
+                deleted[removals:],
             )
             inserts, removals = inserts + more_inserts, removals + more_removals
             writer.append(tuple(rows))
@@ -114,5 +138,6 @@ def _limit(unit: User | Window) -> tuple[int, bool]:
     if isinstance(unit, User | Window) and unit.records is not None:
         return min(unit.records, _MOST), False
     raise ConfigError(
-        "Contributions are bounded for a unit with events= or records=, for example User(column='id', events=1)."
+        "Contributions are bounded for a unit with events= or records=, for example "
+        "User(column='id', events=1)."
     )

@@ -1,9 +1,10 @@
-"""Who a row belongs to, as a keyed hash: the same id gives the same hash from every engine, and nobody is (0, 0).
+"""Who a row belongs to, as a keyed hash: the same id gives the same hash from every engine, and
+nobody is (0, 0).
 
-An id is its text, whatever the type of its column, which a data frame may have guessed from another row's id. Text is
-compared as it stands, with two exceptions. Blanks around it mean nothing. And a text that spells a whole number is this
-number: 7, "7", "007", "+7" and "7.0" are one unit, since a reader that takes a column for numbers makes the same of them.
-An empty text is no id.
+An id is its text, whatever the type of its column, which a data frame may have guessed from another
+row's id. Text is compared as it stands, with two exceptions. Blanks around it mean nothing. And a
+text that spells a whole number is this number: 7, "7", "007", "+7" and "7.0" are one unit, since a
+reader that takes a column for numbers makes the same of them. An empty text is no id.
 """
 
 from __future__ import annotations
@@ -34,14 +35,18 @@ def words(key: bytes) -> Key:
     """The 16 bytes of a key as SipHash takes them."""
     if not isinstance(key, bytes) or len(key) != 16:
         raise ConfigError("The key of a unit memory is 16 secret bytes.")
-    return np.uint64(int.from_bytes(key[:8], "little")), np.uint64(int.from_bytes(key[8:], "little"))
+    return np.uint64(int.from_bytes(key[:8], "little")), np.uint64(
+        int.from_bytes(key[8:], "little")
+    )
 
 
 def hash_units(ids: Any, key: bytes) -> np.ndarray:
-    """The 128-bit keyed hash of each id (NumPy or PyArrow array), as `hi` and `lo`; (0, 0) where there is no id.
+    """The 128-bit keyed hash of each id (NumPy or PyArrow array), as `hi` and `lo`; (0, 0) where
+    there is no id.
 
-    A column of floats is refused, as it cannot hold every id. In a column of objects a float beyond 2**53, which may be
-    several people's, is no id; nor is null, NaN, or an object that is no single value.
+    A column of floats is refused, as it cannot hold every id. In a column of objects a float beyond
+    2**53, which may be several people's, is no id; nor is null, NaN, or an object that is no single
+    value.
 
     >>> units = hash_units(np.array([1, None, " 1.0"], object), bytes(16))
     >>> bool(units[0] == units[2] == hash_units(np.array([1]), bytes(16))[0]), units[1].item()
@@ -55,7 +60,8 @@ def hash_units(ids: Any, key: bytes) -> np.ndarray:
 def recognised(ids: Any, key: bytes, known: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
     """The hashes of ids in a memory of an earlier version, for which "7" was another unit than 7.
 
-    A unit that `known` does not find keeps the hash that it has there, of its text as it stood or of its number as text.
+    A unit that `known` does not find keeps the hash that it has there, of its text as it stood or
+    of its number as text.
     """
     units = hash_units(ids, key)
     settled = known(units)
@@ -164,7 +170,9 @@ def _arrow(ids: Any, key: Key) -> np.ndarray:
         if len(ids.dictionary) > len(ids):  # a piece of a long column: only the names that it holds
             return _arrow(ids.dictionary_decode(), key)
         names = np.append(_arrow(ids.dictionary, key), np.zeros(1, UNITS))  # the last one: nobody
-        return names[ids.indices.cast(pa.int64()).fill_null(len(names) - 1).to_numpy(zero_copy_only=False)]
+        return names[
+            ids.indices.cast(pa.int64()).fill_null(len(names) - 1).to_numpy(zero_copy_only=False)
+        ]
     known = ids.is_valid().to_numpy(zero_copy_only=False)
     if types.is_null(kind):
         return np.zeros(len(ids), UNITS)
@@ -179,7 +187,9 @@ def _arrow(ids: Any, key: Key) -> np.ndarray:
     wide = ids.cast(pa.large_string())
     _, offsets, data = wide.buffers()
     places = (
-        np.frombuffer(offsets, np.int64)[wide.offset : wide.offset + len(wide) + 1] if offsets else np.zeros(1, int)
+        np.frombuffer(offsets, np.int64)[wide.offset : wide.offset + len(wide) + 1]
+        if offsets
+        else np.zeros(1, int)
     )
     tags = np.where(known, np.uint8(_TEXT), np.uint8(_NOBODY))
     return _of_bytes(np.frombuffer(data or b"", np.uint8), places, tags, key)
@@ -199,7 +209,13 @@ def _of_bytes(data: np.ndarray, offsets: np.ndarray, tags: np.ndarray, key: Key)
     units = np.empty(len(tags), UNITS)
     large = kernel.hash_ids(data, offsets, tags, *key, units["hi"], units["lo"])
     for i in np.flatnonzero(large):  # few or none: one at a time
-        text = data[offsets[i] : offsets[i + 1]].tobytes().decode().strip(cells.BLANKS).partition(".")[0]
+        text = (
+            data[offsets[i] : offsets[i + 1]]
+            .tobytes()
+            .decode()
+            .strip(cells.BLANKS)
+            .partition(".")[0]
+        )
         content, tag = _number(int(text)) if len(text) <= _LONGEST else (text.encode(), _TEXT)
         bytes_ = np.frombuffer(content, np.uint8)
         units["hi"][i], units["lo"][i] = kernel.of_bytes(bytes_, 0, len(bytes_), tag, *key)
@@ -207,4 +223,7 @@ def _of_bytes(data: np.ndarray, offsets: np.ndarray, tags: np.ndarray, key: Key)
 
 
 def _type_error() -> DataError:
-    return DataError("The column of unit ids must hold integers or text: give each person one number or one name.")
+    return DataError(
+        "The column of unit ids must hold integers or text: give each person one number or one "
+        "name."
+    )

@@ -1,9 +1,12 @@
-"""The compiled loops of the unit memory: SipHash-2-4 with 128 bits, a partition by hash, and the merge of one slice.
+"""The compiled loops of the unit memory: SipHash-2-4 with 128 bits, a partition by hash, and the
+merge of one slice.
 
-An id of text that spells a whole number is this number (`spelling_kernel.py`), so that it is hashed as integers are.
+An id of text that spells a whole number is this number (`spelling_kernel.py`), so that it is hashed
+as integers are.
 
-A message is hashed with one more byte at its end, its tag, which says what kind of message it is: so no integer is
-ever taken for a text, and the hash that orders rows shares no message with the one that names units.
+A message is hashed with one more byte at its end, its tag, which says what kind of message it is:
+so no integer is ever taken for a text, and the hash that orders rows shares no message with the one
+that names units.
 """
 
 import numpy as np
@@ -41,7 +44,9 @@ def _rounds(v0, v1, v2, v3, count):
 def _begun(k0, k1):
     return (
         k0 ^ np.uint64(0x736F6D6570736575),
-        k1 ^ np.uint64(0x646F72616E646F6D) ^ np.uint64(0xEE),  # 0xEE, 0xEE, 0xDD: the variant of 128 bits
+        k1
+        ^ np.uint64(0x646F72616E646F6D)
+        ^ np.uint64(0xEE),  # 0xEE, 0xEE, 0xDD: the variant of 128 bits
         k0 ^ np.uint64(0x6C7967656E657261),
         k1 ^ np.uint64(0x7465646279746573),
     )
@@ -63,7 +68,9 @@ def _finished(v0, v1, v2, v3):
 
 @njit(cache=True)
 def of_bytes(data, start, stop, tag, k0, k1):
-    """The hash of data[start:stop] and the tag, as two words (the first 8 bytes of the official output, the last 8)."""
+    """The hash of data[start:stop] and the tag, as two words (the first 8 bytes of the official
+    output, the last 8).
+    """
     v0, v1, v2, v3 = _begun(k0, k1)
     length = stop - start + 1
     word, filled = np.uint64(0), 0
@@ -110,7 +117,8 @@ def hash_bytes(data, offsets, tags, k0, k1, high, low):
 
 @njit(cache=True)
 def hash_ids(data, offsets, tags, k0, k1, high, low):
-    """The same, but for text: blanks around it are left out, and a whole number is hashed as an integer.
+    """The same, but for text: blanks around it are left out, and a whole number is hashed as an
+    integer.
 
     Returns which rows spell one beyond 64 bits, and are left to others.
     """
@@ -141,7 +149,8 @@ def hash_words(words, tags, k0, k1, high, low):
 
 @njit(cache=True)
 def partition(high, low, cells, skip, bits, order):
-    """Fill `order` with the rows of bucket 0, 1, ... (`bits` of the hash, after the first `skip`); each bucket's start, and the end.
+    """Fill `order` with the rows of bucket 0, 1, ... (`bits` of the hash, after the first `skip`);
+    each bucket's start, and the end.
 
     A row of nobody or outside the domain is in no bucket.
     """
@@ -153,7 +162,9 @@ def partition(high, low, cells, skip, bits, order):
         starts[b + 2] += starts[b + 1]
     for i in range(len(cells)):
         if cells[i] >= 0 and (high[i] | low[i]) != 0:
-            b = _bucket(high[i], skip, bits) + 1  # a start moves on with its bucket, and ends as the start of the next
+            b = (
+                _bucket(high[i], skip, bits) + 1
+            )  # a start moves on with its bucket, and ends as the start of the next
             order[starts[b]] = i
             starts[b] += 1
     return starts[:-1]
@@ -161,17 +172,23 @@ def partition(high, low, cells, skip, bits, order):
 
 @njit(cache=True)
 def _bucket(high, skip, bits):
-    return np.int64((high << np.uint64(skip)) >> np.uint64(64 - bits)) if bits > 0 else np.int64(0)  # no shift by 64
+    return (
+        np.int64((high << np.uint64(skip)) >> np.uint64(64 - bits)) if bits > 0 else np.int64(0)
+    )  # no shift by 64
 
 
 @njit(cache=True)
 def settle(high, low, cells):
-    """Sort rows that are in order but for a few places each, in place; False: given up, they are not."""
+    """Sort rows that are in order but for a few places each, in place; False: given up, they are
+    not.
+    """
     moves = 64 * len(cells)
     for i in range(1, len(cells)):
         a, b, c = high[i], low[i], cells[i]
         j = i - 1
-        while j >= 0 and (_before(a, b, high[j], low[j]) or (a == high[j] and b == low[j] and c < cells[j])):
+        while j >= 0 and (
+            _before(a, b, high[j], low[j]) or (a == high[j] and b == low[j] and c < cells[j])
+        ):
             high[j + 1], low[j + 1], cells[j + 1] = high[j], low[j], cells[j]
             j -= 1
         high[j + 1], low[j + 1], cells[j + 1] = a, b, c
@@ -199,10 +216,12 @@ def _accept(cells, adds, room, high, low, k0, k1):
 
 @njit(cache=True)
 def merge(old, counts, adds, deletes, limit, forever, k0, k1, accepted, deleted):
-    """One slice: the old rows, and the step's inserts and deletes, each (high, low, cell) sorted by all three.
+    """One slice: the old rows, and the step's inserts and deletes, each (high, low, cell) sorted by
+    all three.
 
-    A unit is decided from its own rows alone. `accepted` and `deleted` are filled with cells; returns the new rows
-    (high, low, cell, count) and how many of either were filled. `forever`: a deleted insert still counts.
+    A unit is decided from its own rows alone. `accepted` and `deleted` are filled with cells;
+    returns the new rows (high, low, cell, count) and how many of either were filled. `forever`: a
+    deleted insert still counts.
     """
     old_high, old_low, old_cell = old
     add_high, add_low, add_cell = adds
@@ -222,7 +241,8 @@ def merge(old, counts, adds, deletes, limit, forever, k0, k1, accepted, deleted)
             high, low = add_high[j], add_low[j]
         if k < len(del_high) and _before(del_high[k], del_low[k], high, low):
             high, low = del_high[k], del_low[k]
-        # the unit's rows end here (written out: an array passed to a function is counted, which costs more than the loop)
+        # the unit's rows end here (written out: an array passed to a function is counted, which
+        # costs more than the loop)
         i_end, j_end, k_end = i, j, k
         while i_end < len(old_high) and old_high[i_end] == high and old_low[i_end] == low:
             i_end += 1
@@ -252,7 +272,8 @@ def merge(old, counts, adds, deletes, limit, forever, k0, k1, accepted, deleted)
             freed += min(before[n], unwanted[n])
             asked += wanted[n]
             n += 1
-        # over the horizon, what was ever accepted is used up; at any one time, deletes of earlier records come first
+        # over the horizon, what was ever accepted is used up; at any one time, deletes of earlier
+        # records come first
         room = limit - gone - live if forever else limit - live + freed
         if asked > room:
             _accept(cells[:n], wanted[:n], max(room, 0), high, low, k0, k1)

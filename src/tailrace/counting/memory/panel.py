@@ -1,10 +1,13 @@
-"""The units of a panel, followed from step to step: what each one did last is remembered, and what it does now is counted.
+"""The units of a panel, followed from step to step: what each one did last is remembered, and what
+it does now is counted.
 
-Privacy: a unit's value, window or weight is made of that unit's own rows alone (`recall.py` says how), and each unit is counted once
-at most: in one window, or in one weight that it reaches. What is remembered is private.
+Privacy: a unit's value, window or weight is made of that unit's own rows alone (`recall.py` says
+how), and each unit is counted once at most: in one window, or in one weight that it reaches. What
+is remembered is private.
 
-The memory after each step is a segment as in `segment.py`, 28 bytes a unit, merged with the step's rows slice by slice: working
-memory does not grow with the units, but for the ids and cells of the step's own rows (16 bytes a row).
+The memory after each step is a segment as in `segment.py`, 28 bytes a unit, merged with the step's
+rows slice by slice: working memory does not grow with the units, but for the ids and cells of the
+step's own rows (16 bytes a row).
 """
 
 from __future__ import annotations
@@ -23,19 +26,36 @@ from tailrace.counting.plan import Plan, opened
 from tailrace.errors import ConfigError, DataError
 
 _SLICE_BITS = 19  # a slice holds some 2^19 rows
-_TIMES = {"step", "time", "timestamp", "date", "day", "week", "month", "quarter", "year", "period", "wave", "round"}
+_TIMES = {
+    "step",
+    "time",
+    "timestamp",
+    "date",
+    "day",
+    "week",
+    "month",
+    "quarter",
+    "year",
+    "period",
+    "wave",
+    "round",
+}
 
 
 def one_step(plan: Plan, frame: Any) -> None:
-    """Refuse a frame that says by a column's name that it holds several steps; no cell is looked at."""
+    """Refuse a frame that says by a column's name that it holds several steps; no cell is looked
+    at.
+    """
     rows = opened(frame)
     names = [] if rows is None else rows.collect_schema().names()
     used = {plan.key, *plan.codes.columns}
     for name in names:
         if name not in used and name.strip().lower() in _TIMES:
             raise DataError(
-                f"The frame has a column '{name}', so it may be a whole panel; a panel takes one step at a time. Push the "
-                f"rows of one step, with the columns {', '.join(map(repr, sorted(filter(None, used))))} alone."
+                f"The frame has a column '{name}', so it may be a whole panel; a panel takes one "
+                f"step at a time. Push the "
+                f"rows of one step, with the columns "
+                f"{', '.join(map(repr, sorted(filter(None, used))))} alone."
             )
 
 
@@ -48,9 +68,11 @@ def follow(
     rows: Rows,
     point: Callable[[str], None] = lambda name: None,  # noqa: ARG005
 ) -> np.ndarray:
-    """Count what the units do at this step, and write what is remembered of them to the directory `new`.
+    """Count what the units do at this step, and write what is remembered of them to the directory
+    `new`.
 
-    `old` is the segment after the step before, or None at the first. `point` is called before each durable write, with its name.
+    `old` is the segment after the step before, or None at the first. `point` is called before each
+    durable write, with its name.
     """
     from tailrace.counting.memory import panel_kernel as kernel
 
@@ -58,7 +80,11 @@ def follow(
         raise ConfigError("A segment is never changed: give the new one a directory of its own.")
     windows = isinstance(recall, LastValues)
     window, values, counted = (recall.window, recall.values, 0) if windows else (1, 2, recall.value)
-    missing = {Missing.Carry: kernel.CARRY, Missing.Category: kernel.CATEGORY, Missing.Drop: kernel.DROP}
+    missing = {
+        Missing.Carry: kernel.CARRY,
+        Missing.Category: kernel.CATEGORY,
+        Missing.Drop: kernel.DROP,
+    }
     tally = np.zeros(recall.size, np.int64)
     reader = Reader(old, bound=recall.name, key=key)
     with failing(new), ExitStack() as stack:

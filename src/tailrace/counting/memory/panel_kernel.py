@@ -13,11 +13,12 @@ def _before(high, low, other_high, other_low):
 
 @njit(cache=True)
 def follow(old, counts, now, weight, window, values, counted, missing, first, tally):
-    """One slice: the old rows (high, low, code) with their counts, and the step's (high, low, cell), each sorted by unit.
+    """One slice: the old rows (high, low, code) with their counts, and the step's (high, low,
+    cell), each sorted by unit.
 
-    A unit is decided from its own rows alone. `tally` is added to; returns the new rows (high, low, code, count).
-    Windows: `code` holds the last values, `count` how many of them are known. Weights: `code` is twice the weight, plus 1 where the
-    last value was the one that is counted.
+    A unit is decided from its own rows alone. `tally` is added to; returns the new rows (high, low,
+    code, count). Windows: `code` holds the last values, `count` how many of them are known.
+    Weights: `code` is twice the weight, plus 1 where the last value was the one that is counted.
     """
     old_high, old_low, old_code = old
     now_high, now_low, now_cell = now
@@ -60,7 +61,10 @@ def follow(old, counts, now, weight, window, values, counted, missing, first, ta
             count = np.int64(1)
         else:
             if not known and missing == CATEGORY:
-                code, count = np.int64(codes - 1), np.int64(kept)  # "missing", the last value, all along
+                code, count = (
+                    np.int64(codes - 1),
+                    np.int64(kept),
+                )  # "missing", the last value, all along
             if value < 0:
                 value = code % values if missing == CARRY else np.int64(values - 1)
             if count >= window - 1:

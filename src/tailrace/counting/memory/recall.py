@@ -1,17 +1,21 @@
-"""What is remembered of each unit of a panel, said in public, and what becomes of a unit that does not report.
+"""What is remembered of each unit of a panel, said in public, and what becomes of a unit that does
+not report.
 
-A unit reports one value per step. One that reports none (or only values outside the domain, or two different ones, which contradict
-each other) has missed the step. What then counts as its value is decided from that unit's own rows alone, so a unit that comes,
-goes or is replaced changes what is counted of itself and of nobody else: every policy has the same guarantee. They differ in bias.
+A unit reports one value per step. One that reports none (or only values outside the domain, or two
+different ones, which contradict each other) has missed the step. What then counts as its value is
+decided from that unit's own rows alone, so a unit that comes, goes or is replaced changes what is
+counted of itself and of nobody else: every policy has the same guarantee. They differ in bias.
 
-`Carry`: its last value stands. One that joins late counts once its window is full (a weight: at once, from 0). Changes are seen late, and
-newcomers are weighed as if they had always been there.
-`Category`: it has the value "missing", before it joined too. No bias, but the values that are known are a smaller part.
-`Drop`: it is not counted from then on, and one that joins late never is. The bias is towards those who always answer; windows are
-biased towards equal shares of the values too, by the share of people who left.
+`Carry`: its last value stands. One that joins late counts once its window is full (a weight: at
+once, from 0). Changes are seen late, and newcomers are weighed as if they had always been there.
+`Category`: it has the value "missing", before it joined too. No bias, but the values that are known
+are a smaller part. `Drop`: it is not counted from then on, and one that joins late never is. The
+bias is towards those who always answer; windows are biased towards equal shares of the values too,
+by the share of people who left.
 
-That last bias: synthetic people are created once, and a synthetic person cannot leave. Where people stop being counted, differences
-of counts shrink while the synthetic people stay, so values that differ in frequency seem to draw together.
+That last bias: synthetic people are created once, and a synthetic person cannot leave. Where people
+stop being counted, differences of counts shrink while the synthetic people stay, so values that
+differ in frequency seem to draw together.
 """
 
 from __future__ import annotations
@@ -21,7 +25,9 @@ from dataclasses import dataclass
 
 
 class Missing(enum.Enum):
-    """What becomes of a unit of a panel that does not report a value at a step: carried on, a value of its own, or dropped."""
+    """What becomes of a unit of a panel that does not report a value at a step: carried on, a value
+    of its own, or dropped.
+    """
 
     Carry = "its last value stands"
     Category = "it has the value that stands for missing ones"
@@ -33,7 +39,9 @@ class Missing(enum.Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class LastValues:
-    """The last values of each unit, as one integer; counted is the window that they make with the value of this step."""
+    """The last values of each unit, as one integer; counted is the window that they make with the
+    value of this step.
+    """
 
     window: int  # values that make a window
     values: int  # how many there are to choose from
@@ -42,7 +50,9 @@ class LastValues:
 
     @property
     def kept(self) -> int:
-        """How many values are remembered: the window but for this step's, and one at least, which may be carried."""
+        """How many values are remembered: the window but for this step's, and one at least, which
+        may be carried.
+        """
         return max(self.window - 1, 1)
 
     @property
@@ -57,7 +67,9 @@ class LastValues:
 
 @dataclass(frozen=True, kw_only=True)
 class Weight:
-    """How often each unit has had a value so far; counted are the units first seen, and those that now reach 1, 2, ... times."""
+    """How often each unit has had a value so far; counted are the units first seen, and those that
+    now reach 1, 2, ... times.
+    """
 
     value: int  # the code that is counted
     horizon: int

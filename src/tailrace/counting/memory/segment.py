@@ -1,12 +1,13 @@
-"""A segment: the memory after one step, sorted by unit, in a directory that is written once and never changed.
+"""A segment: the memory after one step, sorted by unit, in a directory that is written once and
+never changed.
 
-    hi, lo     the keyed hash of the unit       (uint64, uint64)
-    cell       a cell, or -1                    (int64)
-    count      the unit's live records in it; at -1, the inserts that it has deleted again    (uint32)
-    header     a line of JSON: format, rows, bound, key check, digest of each column; a line with its own digest
+    hi, lo     the keyed hash of the unit       (uint64, uint64) cell       a cell, or -1
+    (int64) count      the unit's live records in it; at -1, the inserts that it has deleted again
+    (uint32) header     a line of JSON: format, rows, bound, key check, digest of each column; a
+    line with its own digest
 
-The columns are bare little-endian numbers. The header is written last, when the columns are on disk: a segment without
-a whole header is not one.
+The columns are bare little-endian numbers. The header is written last, when the columns are on
+disk: a segment without a whole header is not one.
 """
 
 from __future__ import annotations
@@ -26,20 +27,33 @@ from tailrace.errors import Corrupt, Mismatch, StateError
 from tailrace.storage.durable import remove, sync
 
 FORMAT = 2  # 1: an id of text was never the unit of the number that it spells
-COLUMNS = {"hi": np.dtype("<u8"), "lo": np.dtype("<u8"), "cell": np.dtype("<i8"), "count": np.dtype("<u4")}
-POINTS = ("memory.columns", "memory.header", "memory.directory")  # the durable writes, in their order
+COLUMNS = {
+    "hi": np.dtype("<u8"),
+    "lo": np.dtype("<u8"),
+    "cell": np.dtype("<i8"),
+    "count": np.dtype("<u4"),
+}
+POINTS = (
+    "memory.columns",
+    "memory.header",
+    "memory.directory",
+)  # the durable writes, in their order
 
 _HEADER = "header"
 _BLOCK = 1 << 20
 
 
 def check(path: Path) -> int:
-    """Refuse a segment whose format, length or digest is not what was written; its number of rows."""
+    """Refuse a segment whose format, length or digest is not what was written; its number of
+    rows.
+    """
     return int(_checked(path)["rows"])
 
 
 def discard(path: Path) -> None:
-    """Remove a segment, the header first, so that a half-removed one is never taken for a whole one."""
+    """Remove a segment, the header first, so that a half-removed one is never taken for a whole
+    one.
+    """
     with failing(path):
         if path.is_dir() and not path.is_symlink():
             (path / _HEADER).unlink(missing_ok=True)
@@ -59,7 +73,9 @@ def clean(folder: Path, kept: str | None) -> None:
 
 
 class Reader:
-    """The columns of an old segment, from the first row to the last; None: a memory without rows."""
+    """The columns of an old segment, from the first row to the last; None: a memory without
+    rows.
+    """
 
     def __init__(self, path: Path | None, *, bound: str, key: bytes) -> None:
         self.rows, self.format = 0, FORMAT
@@ -68,7 +84,8 @@ class Reader:
             header = _checked(path)
             if (header["bound"], header["key"]) != (bound, _key_check(key)):
                 raise Mismatch(
-                    f"The memory segment '{path.name}' was made with another key or another bound on a unit's records: "
+                    f"The memory segment '{path.name}' was made with another key or another bound "
+                    f"on a unit's records: "
                     "open it with the configuration it was made with."
                 )
             self.rows, self.format = int(header["rows"]), int(header["format"])
@@ -101,7 +118,9 @@ class Reader:
         if self._path is None:
             return [np.empty(0, dtype) for dtype in COLUMNS.values()]
         at, self._at = self._at, self._at + rows
-        with failing(self._path):  # read and not mapped: mapped pages would stay in memory to the end
+        with failing(
+            self._path
+        ):  # read and not mapped: mapped pages would stay in memory to the end
             return [
                 np.fromfile(self._path / name, dtype, rows, offset=at * dtype.itemsize)
                 for name, dtype in COLUMNS.items()
@@ -122,7 +141,12 @@ class Writer:
     ) -> None:
         discard(path)  # what an interrupted step has left
         self._path, self._point = path, point
-        self._header: dict[str, Any] = {"format": format, "rows": 0, "bound": bound, "key": _key_check(key)}
+        self._header: dict[str, Any] = {
+            "format": format,
+            "rows": 0,
+            "bound": bound,
+            "key": _key_check(key),
+        }
         self._digests = {name: hashlib.blake2b(digest_size=32) for name in COLUMNS}
         with failing(path):
             path.mkdir(mode=0o700)
@@ -143,7 +167,9 @@ class Writer:
                 self._point("memory.columns")
                 os.fsync(file.fileno())
                 file.close()
-            self._header["columns"] = {name: digest.hexdigest() for name, digest in self._digests.items()}
+            self._header["columns"] = {
+                name: digest.hexdigest() for name, digest in self._digests.items()
+            }
             line = json.dumps(self._header)
             with (self._path / _HEADER).open("x") as file:
                 file.write(f"{line}\n{_digest(line)}\n")
@@ -171,7 +197,8 @@ def _checked(path: Path) -> dict[str, Any]:
             header = json.loads(line)
             if header["format"] not in (1, FORMAT):
                 raise Corrupt(
-                    f"The memory segment '{path.name}' has another format than this version of Tailrace reads: "
+                    f"The memory segment '{path.name}' has another format than this version of "
+                    f"Tailrace reads: "
                     "open it with the version that wrote it."
                 )
             for name, dtype in COLUMNS.items():
@@ -196,13 +223,17 @@ def failing(path: Path) -> Iterator[None]:
     except OSError as error:
         reason = os.strerror(error.errno) if error.errno else "input or output failed"
         raise StateError(
-            f"The memory segment '{path.name}' cannot be read or written ({reason}): free the disk or the rights to "
+            f"The memory segment '{path.name}' cannot be read or written ({reason}): free the disk "
+            f"or the rights to "
             "the directory, then open the stream again."
         ) from None
 
 
 def _damaged(path: Path) -> Corrupt:
-    return Corrupt(f"The memory segment '{path.name}' is damaged, cut short or missing. Restore the last good copy.")
+    return Corrupt(
+        f"The memory segment '{path.name}' is damaged, cut short or missing. Restore the last good "
+        f"copy."
+    )
 
 
 def _digest(line: str) -> str:

@@ -1,8 +1,10 @@
-"""The rows of one snapshot that each unit may contribute: at most `records` of them, with nothing remembered from step to step.
+"""The rows of one snapshot that each unit may contribute: at most `records` of them, with nothing
+remembered from step to step.
 
-Privacy: which of a unit's rows are accepted is a function of that unit's own rows in this snapshot: the cells that come first in the order
-of a keyed hash of unit and cell. The key stays, so a unit whose rows stay keeps the same ones. A unit that comes or goes changes
-the counts by its own accepted rows and by nobody else's.
+Privacy: which of a unit's rows are accepted is a function of that unit's own rows in this snapshot:
+the cells that come first in the order of a keyed hash of unit and cell. The key stays, so a unit
+whose rows stay keeps the same ones. A unit that comes or goes changes the counts by its own
+accepted rows and by nobody else's.
 """
 
 from __future__ import annotations
@@ -23,15 +25,23 @@ _SLICE_BITS = 19  # a slice holds some 2^19 rows
 _MOST = 2**31 - 1
 
 
-def snapshot_counted(plan: Plan, unit: User | Window, frame: Any, *, folder: Path, key: bytes) -> Counts:
+def snapshot_counted(
+    plan: Plan, unit: User | Window, frame: Any, *, folder: Path, key: bytes
+) -> Counts:
     """What a plan counts of one snapshot; `folder` is for what does not fit in memory."""
     from tailrace.counting.memory import kernel
 
     if unit.records is None:
-        raise ConfigError("A snapshot is bounded for a unit with records=, for example User(column='id', records=1).")
+        raise ConfigError(
+            "A snapshot is bounded for a unit with records=, for example User(column='id', "
+            "records=1)."
+        )
     k0, k1 = words(key)
     with ExitStack() as stack:
-        batch, nobody = (stack.enter_context(closing(Batch(rows, folder=folder))) for rows in (plan.rows(frame), None))
+        batch, nobody = (
+            stack.enter_context(closing(Batch(rows, folder=folder)))
+            for rows in (plan.rows(frame), None)
+        )
         bits = max(0, batch.given.bit_length() - _SLICE_BITS)
         batch.read(key, bits)
         nobody.read(key, 0)

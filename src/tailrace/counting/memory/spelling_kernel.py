@@ -3,22 +3,28 @@
 import numpy as np
 from numba import njit
 
-NOBODY, INTEGER, ABOVE, LARGE, TEXT = b"\0iuns"  # tags: no id, within int64, within uint64, beyond, no whole number
+NOBODY, INTEGER, ABOVE, LARGE, TEXT = (
+    b"\0iuns"  # tags: no id, within int64, within uint64, beyond, no whole number
+)
 _MINUS, _PLUS, _POINT, _ZERO, _NINE = b"-+.09"
 _HALF, _MOST = np.uint64(1 << 63), np.uint64(0xFFFFFFFFFFFFFFFF)
 
 
 @njit(cache=True, inline="always")
 def plain(data, start, stop):
-    """Whether a look at the first and last letter tells that a text has no blanks around it and is no number."""
+    """Whether a look at the first and last letter tells that a text has no blanks around it and is
+    no number.
+    """
     return stop > start and _NINE < data[start] < 0x80 and 32 < data[stop - 1] < 0x80
 
 
 @njit(cache=True)
 def spelt(data, start, stop):
-    """Where the text in data[start:stop] begins and ends without blanks, its tag, and the number that it spells.
+    """Where the text in data[start:stop] begins and ends without blanks, its tag, and the number
+    that it spells.
 
-    A whole number is digits, with or without a sign before and with or without a point and zeros after them.
+    A whole number is digits, with or without a sign before and with or without a point and zeros
+    after them.
     """
     width = 1
     while start < stop and width:
@@ -49,7 +55,9 @@ def _blank(data, at, stop):
         if first == 0xE3:
             return 3 if second == 0x80 and third == 0x80 else 0
         if second == 0x80:
-            return 3 if 0x80 <= third <= 0x8A or third == 0xA8 or third == 0xA9 or third == 0xAF else 0
+            return (
+                3 if 0x80 <= third <= 0x8A or third == 0xA8 or third == 0xA9 or third == 0xAF else 0
+            )
         return 3 if second == 0x81 and third == 0x9F else 0
     return 0
 

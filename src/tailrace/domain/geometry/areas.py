@@ -43,7 +43,9 @@ class Areas:
         waiting = np.flatnonzero(np.isin(cells, self.parts.cells))
         for _ in range(_ATTEMPTS):
             chosen = self.trapezoids[self.parts.draw(cells[waiting], rng)]
-            points[waiting] = self.grid.points(cells[waiting], _inside(chosen, rng.random((len(waiting), 2))))
+            points[waiting] = self.grid.points(
+                cells[waiting], _inside(chosen, rng.random((len(waiting), 2)))
+            )
             waiting = waiting[~_on(self.region, points[waiting])]
             if not len(waiting):
                 return points
@@ -57,7 +59,9 @@ def measured(region: Any, grid: Grid) -> Areas:
     pieces = cut(shapes.segments(shapes.within(region, grid.outline)), grid)
     shares = _shares(pieces, grid.side)
     crossed, offsets = np.unique(pieces.cells, return_index=True)
-    cells, trapezoids = _trapezoids(region, grid, crossed, np.append(offsets, len(pieces.cells)), pieces)
+    cells, trapezoids = _trapezoids(
+        region, grid, crossed, np.append(offsets, len(pieces.cells)), pieces
+    )
     kept = (shares[cells] >= LEAST) & (_sizes(trapezoids) > 0)
     parts = gathered(cells[kept], _sizes(trapezoids[kept]))
     # A cell counts only if a point can be drawn in it, whatever rounding does.

@@ -120,8 +120,12 @@ class OnBox:
     def decode(self, cells: np.ndarray, rng: np.random.Generator) -> dict[str, np.ndarray]:
         """Draw a point of the geometry in each cell, evenly."""
         numbers, measure = np.asarray(cells, np.int64), self._measured.measure.reshape(-1)
-        if len(numbers) and (numbers.min() < 0 or numbers.max() >= measure.size or not measure[numbers].all()):
-            raise DataError("Only a cell that holds a part of the geometry has points; see measure_of_cells().")
+        if len(numbers) and (
+            numbers.min() < 0 or numbers.max() >= measure.size or not measure[numbers].all()
+        ):
+            raise DataError(
+                "Only a cell that holds a part of the geometry has points; see measure_of_cells()."
+            )
         points = self._measured.draw(numbers, rng)
         return dict(zip(self.columns, np.ascontiguousarray(points.T), strict=True))
 
@@ -155,28 +159,40 @@ def box_of(
     `beyond` is the policy of the box for points outside it.
     """
     if isinstance(columns, str) or not isinstance(columns, Sequence) or len(columns) != 2:
-        raise ConfigError(f"columns of {name} must be two names, of x and of y, for example columns=('lon', 'lat').")
+        raise ConfigError(
+            f"columns of {name} must be two names, of x and of y, for example columns=('lon', "
+            f"'lat')."
+        )
     if whole("cells", cells) > _MOST:
         raise ConfigError(f"cells of {name} must be at most {_MOST:,} per side.")
     if box is None:
         west, south, east, north = shape.bounds
         bounds = (west - margin, south - margin, east + margin, north + margin)
         if not (bounds[0] < bounds[2] and bounds[1] < bounds[3]):
-            raise ConfigError(f"The bounding box of {name} has no width or no height; declare a wider one with box=.")
+            raise ConfigError(
+                f"The bounding box of {name} has no width or no height; declare a wider one with "
+                f"box=."
+            )
     else:
         bounds = reals(box, f"box of {name}")
         if len(bounds) != 4 or not (bounds[0] < bounds[2] and bounds[1] < bounds[3]):
-            raise ConfigError(f"box of {name} must be four numbers: lowest x, lowest y, highest x, highest y.")
+            raise ConfigError(
+                f"box of {name} must be four numbers: lowest x, lowest y, highest x, highest y."
+            )
         if shapes.within(shape, bounds).is_empty:
             raise ConfigError(f"box of {name} must hold a part of the geometry.")
     place = Box(low=bounds[:2], high=bounds[2:], columns=columns, cells=cells, outside=beyond)
     if not np.isfinite(place.side / np.subtract(place.high, place.low)).all():
-        raise ConfigError(f"The cells of {name} are too narrow for floating-point numbers; declare a wider box=.")
+        raise ConfigError(
+            f"The cells of {name} are too narrow for floating-point numbers; declare a wider box=."
+        )
     return place
 
 
 def nonempty(found: Found, name: str) -> Found:
     """Refuse a geometry of which no cell holds a part."""
     if not found.measure.any():
-        raise ConfigError(f"The geometry of {name} is too small or too thin for its grid; declare a smaller box=.")
+        raise ConfigError(
+            f"The geometry of {name} is too small or too thin for its grid; declare a smaller box=."
+        )
     return found

@@ -26,7 +26,9 @@ def measure_of_cells(points: Box | Region | Roads) -> np.ndarray:
     """
     if not isinstance(points, Box):
         return points.measure_of_cells()
-    volume = math.prod((high - low) / points.side for low, high in zip(points.low, points.high, strict=True))
+    volume = math.prod(
+        (high - low) / points.side for low, high in zip(points.low, points.high, strict=True)
+    )
     # One number in memory, however many cells there are.
     return np.broadcast_to(volume, points.shape)
 

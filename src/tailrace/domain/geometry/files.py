@@ -19,7 +19,8 @@ def polygons(path: Path) -> Any:
     found = _parts(path, "polygons", shapely.GeometryType.POLYGON)
     if not shapely.is_valid(found).all():
         raise ConfigError(
-            f"{path.name} holds polygons that are not valid: their borders cross; see shapely.make_valid."
+            f"{path.name} holds polygons that are not valid: their borders cross; see "
+            f"shapely.make_valid."
         )
     return found[0] if len(found) == 1 else shapely.union_all(found)
 
@@ -50,9 +51,14 @@ def edges(path: Path, nodes: Path, columns: Sequence[str]) -> Any:
         raise StateError(f"The coordinates in {nodes.name} must be numbers.") from None
     start, end = np.array(rows, np.int64)
     if not len(start) or min(start.min(), end.min()) < 0 or len(ids) != len(places):
-        raise StateError(f"Every edge in {path.name} must join two nodes of {nodes.name}, whose ids must be distinct.")
+        raise StateError(
+            f"Every edge in {path.name} must join two nodes of {nodes.name}, whose ids must be "
+            f"distinct."
+        )
     apart = start != end
-    return shapely.MultiLineString(list(np.stack([points[start[apart]], points[end[apart]]], axis=1)))
+    return shapely.MultiLineString(
+        list(np.stack([points[start[apart]], points[end[apart]]], axis=1))
+    )
 
 
 def _parts(path: Path, kind: str, wanted: int) -> np.ndarray:
@@ -78,11 +84,15 @@ def _shapes(path: Path) -> list[Any]:
     try:
         return readers[path.suffix.lower()](path)
     except OSError:
-        raise StateError(f"{path.name} cannot be read: no such file, or not a readable one.") from None
+        raise StateError(
+            f"{path.name} cannot be read: no such file, or not a readable one."
+        ) from None
     except (KeyError, TypeError, ValueError, AttributeError, shapely.errors.ShapelyError) as error:
         if isinstance(error, ConfigError):
             raise
-        raise StateError(f"{path.name} is damaged, or no GeoJSON or GeoParquet as its name says.") from None
+        raise StateError(
+            f"{path.name} is damaged, or no GeoJSON or GeoParquet as its name says."
+        ) from None
 
 
 def _geojson(path: Path) -> list[Any]:

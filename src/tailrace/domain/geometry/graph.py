@@ -50,7 +50,9 @@ class Graph:
         return np.where(keys[places] == wanted, places, -1)
 
 
-def rectangles(partition: Partition, depth: np.ndarray, index: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def rectangles(
+    partition: Partition, depth: np.ndarray, index: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """The corners of nodes in finest cells.
 
     They are two arrays (nodes, dimensions); the upper corner is excluded.

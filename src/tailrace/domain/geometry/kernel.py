@@ -31,7 +31,9 @@ def strips(offsets, start, end):
             left, right = sides[side - 1], sides[side]
             if right - left <= THIN:
                 continue
-            through = np.flatnonzero((np.minimum(a[:, 0], b[:, 0]) <= left) & (np.maximum(a[:, 0], b[:, 0]) >= right))
+            through = np.flatnonzero(
+                (np.minimum(a[:, 0], b[:, 0]) <= left) & (np.maximum(a[:, 0], b[:, 0]) >= right)
+            )
             slope = (b[through, 1] - a[through, 1]) / (b[through, 0] - a[through, 0])
             low = a[through, 1] + (left - a[through, 0]) * slope
             high = a[through, 1] + (right - a[through, 0]) * slope

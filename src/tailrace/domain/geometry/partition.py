@@ -108,7 +108,9 @@ def partition_of(domain: Box | Region | Roads) -> Partition:
 
 @functools.lru_cache(maxsize=8)
 def area_before(domain: Box | Region | Roads) -> np.ndarray:
-    """(places + 1,) the public measure of all places before each: volume, or area or length of a geometry, zero where it is not."""
+    """(places + 1,) the public measure of all places before each: volume, or area or length of a
+    geometry, zero where it is not.
+    """
     cells = np.asarray(measure_of_cells(domain)).reshape(-1)
     before = np.zeros(domain.size + 1)
     np.cumsum(cells[partition_of(domain).cells], out=before[1:])

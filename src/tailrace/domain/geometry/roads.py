@@ -65,9 +65,13 @@ class Roads(OnBox):
             )
         far = _distance(reach) if reach is not None else 0.0
         shape = shapes.lines(lines)
-        place = box_of(shape, "Roads", columns=columns, cells=cells, beyond="drop", box=box, margin=far)
+        place = box_of(
+            shape, "Roads", columns=columns, cells=cells, beyond="drop", box=box, margin=far
+        )
         if reach is not None and far < min(np.subtract(place.high, place.low)) / place.side:
-            raise ConfigError("reach of Roads must be at least the width of a cell, or no point could be moved.")
+            raise ConfigError(
+                "reach of Roads must be at least the width of a cell, or no point could be moved."
+            )
         values = {"wkb": shapes.to_bytes(shape), "box": place, "outside": outside}
         for name, value in (values | {"reach": far or None}).items():
             object.__setattr__(self, name, value)

@@ -27,11 +27,14 @@ def polygons(given: Any) -> Any:
     shapely = library()
     if not isinstance(given, shapely.Polygon | shapely.MultiPolygon):
         raise ConfigError(
-            "Region takes a shapely Polygon or MultiPolygon; read one from a file with Region.read(path)."
+            "Region takes a shapely Polygon or MultiPolygon; read one from a file with "
+            "Region.read(path)."
         )
     flat = _flat(given, "polygons of a Region")
     if not shapely.is_valid(flat):
-        raise ConfigError("polygons of a Region must be valid, without crossing borders; see shapely.make_valid.")
+        raise ConfigError(
+            "polygons of a Region must be valid, without crossing borders; see shapely.make_valid."
+        )
     if not flat.area > 0:
         raise ConfigError("polygons of a Region must have an area.")
     return flat
@@ -42,7 +45,8 @@ def lines(given: Any) -> Any:
     shapely = library()
     if not isinstance(given, shapely.LineString | shapely.MultiLineString):
         raise ConfigError(
-            "Roads takes a shapely LineString or MultiLineString; read one from a file with Roads.read(path)."
+            "Roads takes a shapely LineString or MultiLineString; read one from a file with "
+            "Roads.read(path)."
         )
     flat = _flat(given, "lines of Roads")
     if not flat.length > 0:
@@ -69,7 +73,9 @@ def from_text(plain: Any) -> Any:
     try:
         return shapely.from_wkb(bytes.fromhex(plain))
     except (TypeError, ValueError, shapely.errors.ShapelyError):
-        raise ConfigError("A stored geometry must be well-known binary in hexadecimal digits.") from None
+        raise ConfigError(
+            "A stored geometry must be well-known binary in hexadecimal digits."
+        ) from None
 
 
 def segments(shape: Any) -> np.ndarray:

@@ -48,7 +48,9 @@ def _before(domain: Region | Roads) -> np.ndarray:
     return before
 
 
-def _held(domain: Region | Roads, before: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+def _held(
+    domain: Region | Roads, before: np.ndarray, low: np.ndarray, high: np.ndarray
+) -> np.ndarray:
     """The measure between two corners, for each pair of them."""
     (x0, y0), (x1, y1) = _grid(domain, low), _grid(domain, high)
     return _at(before, x1, y1) - _at(before, x0, y1) - _at(before, x1, y0) + _at(before, x0, y0)

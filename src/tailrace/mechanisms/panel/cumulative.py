@@ -1,24 +1,31 @@
-"""A panel whose running weights are kept: how many people had the second value of the domain at least b times by step t.
+"""A panel whose running weights are kept: how many people had the second value of the domain at
+least b times by step t.
 
-A counter for each b = 1..T counts who reaches b. It starts at step b, as nobody can before, so its horizon is T-b+1. Its estimates
-S~_b^t are rounded and clamped, S_b^t = min(max(S~_b^t, S_b^{t-1}), S_{b-1}^{t-1}) with S_0 = m synthetic people, so that weights rise by
-0 or 1 per step; S_b^t - S_b^{t-1} synthetic people of weight b-1 get the value at step t.
+A counter for each b = 1..T counts who reaches b. It starts at step b, as nobody can before, so its
+horizon is T-b+1. Its estimates S~_b^t are rounded and clamped, S_b^t = min(max(S~_b^t, S_b^{t-1}),
+S_{b-1}^{t-1}) with S_0 = m synthetic people, so that weights rise by 0 or 1 per step; S_b^t -
+S_b^{t-1} synthetic people of weight b-1 get the value at step t.
 
-Privacy: the declared rho-zCDP (or what it implies) for one person's whole history, rho = sum of the rho_b (and rho_n). A person reaches b
-once, or never: one event in counter b, whatever happens at steps without a report (`memory.recall`).
-*Null* (data that count nowhere; m = n is public): the event goes, and counter b loses what one event loses.
-*AddRemove*: likewise; n is not public, and m = max(0, n + noise), measured at step 1 with a budget rho_n of its own.
-*Replace* (m = n is public): the event moves to another step, comes or goes; `counters.moves` has the distances. Every counter has
-noise, that of horizon 1 too. Clamping and the people are made of released numbers. Inputs may depend on past releases.
-Accuracy: S~_b^t has the variance of its counter after t-b+1 steps. With e_b the sum of the counter's variances at rho = 1 over its steps,
-the split rho_b proportional to sqrt(e_b) makes the sum of all variances least (Cauchy-Schwarz). Clamping does not raise the largest
-error (Lemma 4.2 there). `estimate` answers from S~, unbiased; the people are biased only where clamping acts.
-Source: Bun, Gaboardi, Neunhoeffer, Zhang, "Continual Release of Differentially Private Synthetic Data from Longitudinal Data
-Collections", Algorithm 2 and Appendix B.
-Departs: square-root counters in place of trees (`SqrtEven`, or `SqrtToeplitz` under Replace, where its columns lie closer together), and
-the best split over b; `papers.panel_cumulative` has trees and the published split. The published noise is too small wherever T-b+1 is a
-power of two (1.037 rho at T = 12), loses up to 2.073 rho where a person is replaced, and n is printed exactly under any relation.
-Here levels are bit_length(T-b+1), Replace pays for moves, and AddRemove gets a noisy m. Index sets range over synthetic people.
+Privacy: the declared rho-zCDP (or what it implies) for one person's whole history, rho = sum of the
+rho_b (and rho_n). A person reaches b once, or never: one event in counter b, whatever happens at
+steps without a report (`memory.recall`). *Null* (data that count nowhere; m = n is public): the
+event goes, and counter b loses what one event loses. *AddRemove*: likewise; n is not public, and m
+= max(0, n + noise), measured at step 1 with a budget rho_n of its own. *Replace* (m = n is public):
+the event moves to another step, comes or goes; `counters.moves` has the distances. Every counter
+has noise, that of horizon 1 too. Clamping and the people are made of released numbers. Inputs may
+depend on past releases.
+Accuracy: S~_b^t has the variance of its counter after t-b+1 steps. With e_b the sum of the
+counter's variances at rho = 1 over its steps, the split rho_b proportional to sqrt(e_b) makes the
+sum of all variances least (Cauchy-Schwarz). Clamping does not raise the largest error (Lemma 4.2
+there). `estimate` answers from S~, unbiased; the people are biased only where clamping acts.
+Source: Bun, Gaboardi, Neunhoeffer, Zhang, "Continual Release of Differentially Private Synthetic
+Data from Longitudinal Data Collections", Algorithm 2 and Appendix B.
+Departs: square-root counters in place of trees (`SqrtEven`, or `SqrtToeplitz` under Replace, where
+its columns lie closer together), and the best split over b; `papers.panel_cumulative` has trees and
+the published split. The published noise is too small wherever T-b+1 is a power of two (1.037 rho at
+T = 12), loses up to 2.073 rho where a person is replaced, and n is printed exactly under any
+relation. Here levels are bit_length(T-b+1), Replace pays for moves, and AddRemove gets a noisy m.
+Index sets range over synthetic people.
 """
 
 from __future__ import annotations
@@ -69,10 +76,12 @@ class Held:
 @told
 @dataclass(frozen=True, kw_only=True)
 class PanelCumulative:
-    """A panel of people who report one of two values per step; how often each had the second one so far is kept.
+    """A panel of people who report one of two values per step; how often each had the second one so
+    far is kept.
 
-    `people` is how many there are: needed under Replace and Null, where that is public. `counter` is a counter without a budget,
-    the best for the relation where None. `shares` is the budget of each b, as a multiple of the others' (None: the best).
+    `people` is how many there are: needed under Replace and Null, where that is public. `counter`
+    is a counter without a budget, the best for the relation where None. `shares` is the budget of
+    each b, as a multiple of the others' (None: the best).
 
     >>> from tailrace import ZCDP, Integer, Null, Schema, User
     >>> PanelCumulative(domain=Schema(poor=Integer(0, 1)), unit=User(column="id"), horizon=12, privacy=ZCDP(rho=0.005),
@@ -96,17 +105,23 @@ class PanelCumulative:
         attribute = self.domain.attributes[0]
         if attribute.size - (attribute.outside == "other") != 2:
             raise ConfigError(
-                "PanelCumulative counts how often one of two values occurs: the domain must have two, the second one is counted."
+                "PanelCumulative counts how often one of two values occurs: the domain must have "
+                "two, the second one is counted."
             )
         if self.horizon > LARGEST:
             raise ConfigError(
-                f"horizon of PanelCumulative must be at most {LARGEST:,} steps: it has a counter for each."
+                f"horizon of PanelCumulative must be at most {LARGEST:,} steps: it has a counter "
+                f"for each."
             )
         if self.people is None and self.neighbours is not AddRemove:
-            raise ConfigError("Under Replace and Null the number of people is public: give it as people=.")
+            raise ConfigError(
+                "Under Replace and Null the number of people is public: give it as people=."
+            )
         check_counter(self.counter)
         if self.shares is not None:
-            object.__setattr__(self, "shares", tuple(exact("shares", share) for share in self.shares))
+            object.__setattr__(
+                self, "shares", tuple(exact("shares", share) for share in self.shares)
+            )
             if len(self.shares) != self.horizon:
                 raise ConfigError("shares needs one number for each weight from 1 to the horizon.")
         for counter in self.counting:
@@ -132,14 +147,19 @@ class PanelCumulative:
 
     @property
     def _plain(self) -> Any:
-        """The counter without a budget; equally long columns are best where an event comes or goes, but lie far apart."""
+        """The counter without a budget; equally long columns are best where an event comes or goes,
+        but lie far apart.
+        """
         return self.counter or (SqrtToeplitz() if self.neighbours is Replace else SqrtEven())
 
     @functools.cached_property
     def _split(self) -> tuple[Fraction, ...]:
         """The budget of the number of people (0 where it is public), and of each counter."""
         if self.shares is None:
-            shares = [_weight(self._plain, self.horizon - b + 1, self.neighbours) for b in range(1, self.horizon + 1)]
+            shares = [
+                _weight(self._plain, self.horizon - b + 1, self.neighbours)
+                for b in range(1, self.horizon + 1)
+            ]
         else:
             shares = [Fraction(share) for share in self.shares]
         shares = [Fraction(self.neighbours is AddRemove), *shares]
@@ -166,12 +186,15 @@ class PanelCumulative:
     @property
     def guarantee(self) -> Guarantee:
         losses = [
-            loss_of_a_move(counter) if self.neighbours is Replace else counter.loss(1) for counter in self.counting
+            loss_of_a_move(counter) if self.neighbours is Replace else counter.loss(1)
+            for counter in self.counting
         ]
         if self._number is not None:
             losses.append(self._number.loss(1, 0))
         loss = functools.reduce(lambda a, b: a & b, losses)
-        return stated(loss, self.privacy, unit=self.unit, neighbours=self.neighbours, horizon=self.horizon)
+        return stated(
+            loss, self.privacy, unit=self.unit, neighbours=self.neighbours, horizon=self.horizon
+        )
 
     def init(self) -> State:
         none = np.zeros((0, self.horizon + 1), np.int64)
@@ -179,7 +202,9 @@ class PanelCumulative:
         return State(public, Held(tuple(counter.init(1) for counter in self.counting)))
 
     def plan(self, public: Released) -> Plan:
-        recall = Weight(value=1, horizon=self.horizon, missing=self.missing, first=int(public.step) == 0)
+        recall = Weight(
+            value=1, horizon=self.horizon, missing=self.missing, first=int(public.step) == 0
+        )
         return Plan(codes=self.domain, key=self.unit.column, memory=recall)  # type: ignore[union-attr]
 
     def measure(self, state: State, counts: Counts, noise: Draws) -> Step:
@@ -196,11 +221,16 @@ class PanelCumulative:
             totals = before.totals[-1].copy()
         last = totals.copy()
         for b in range(1, step + 1):
-            held[b - 1], now = self.counting[b - 1].step(held[b - 1], counts.adds[b : b + 1], noise.at("reached", b))
+            held[b - 1], now = self.counting[b - 1].step(
+                held[b - 1], counts.adds[b : b + 1], noise.at("reached", b)
+            )
             estimate[b] = now[0]
             totals[b] = min(max(int(np.rint(now[0])), last[b]), last[b - 1])
         public = Released(
-            np.asarray(step), number, np.vstack([before.totals, totals]), np.vstack([before.estimates, estimate])
+            np.asarray(step),
+            number,
+            np.vstack([before.totals, totals]),
+            np.vstack([before.estimates, estimate]),
         )
         return Step(State(public, Held(tuple(held))))
 
@@ -231,14 +261,20 @@ class PanelCumulative:
             variances[b - 1 :, b] = counter.variance(np.arange(1, counter.horizon + 1))
         return variances
 
-    def sample(self, view: CumulativeView | None, previous: Table, rng: np.random.Generator) -> Sample:
+    def sample(
+        self, view: CumulativeView | None, previous: Table, rng: np.random.Generator
+    ) -> Sample:
         cells = np.zeros(0, np.int64) if view is None else view.codes[-1].astype(np.int64)
-        return Sample(Table(cells, self.rows.decode(cells, rng)), np.zeros(len(previous.cells), bool))
+        return Sample(
+            Table(cells, self.rows.decode(cells, rng)), np.zeros(len(previous.cells), bool)
+        )
 
 
 @functools.lru_cache(maxsize=4096)
 def _weight(plain: Any, horizon: int, neighbours: Neighbours) -> Fraction:
-    """The square root of a counter's summed variance at a budget of 1, on a public grid: an exact share."""
+    """The square root of a counter's summed variance at a budget of 1, on a public grid: an exact
+    share.
+    """
     counter = replace(plain, privacy=ZCDP(rho=1), horizon=horizon)
     summed = float(counter.variance(np.arange(1, horizon + 1)).sum())
     if neighbours is Replace:

@@ -1,8 +1,9 @@
 """Synthetic people: created once, extended step by step, never rewritten.
 
-Which synthetic person gets which value is a function of released counts and of a seed that is released too: a person draws a place
-among those that its group still has to give away. So the panel need not be stored: the first t columns follow from
-the counts of the first t steps and never change, and reading them again after a restart gives the same people.
+Which synthetic person gets which value is a function of released counts and of a seed that is
+released too: a person draws a place among those that its group still has to give away. So the panel
+need not be stored: the first t columns follow from the counts of the first t steps and never
+change, and reading them again after a restart gives the same people.
 """
 
 from __future__ import annotations
@@ -30,7 +31,9 @@ _SEEDS = 10**9  # the scale of the draw that seeds the people
 
 @dataclass(frozen=True)
 class People:
-    """The rows of a panel's table: a synthetic person's id, counted from 1, and its value; real ids are never seen here."""
+    """The rows of a panel's table: a synthetic person's id, counted from 1, and its value; real ids
+    are never seen here.
+    """
 
     domain: Schema
     id: str
@@ -65,8 +68,11 @@ def seed(noise: Draws) -> np.ndarray:
     return np.asarray(noise.laplace(_SEEDS, 1)[0])
 
 
-def chosen(counts: Sequence[np.ndarray], *, seed: int, values: int, factor: int, modulus: int) -> np.ndarray:
-    """The panel (steps, people) that has `counts[t][g, c]` people of group g take value c at step t, group by group from group 0.
+def chosen(
+    counts: Sequence[np.ndarray], *, seed: int, values: int, factor: int, modulus: int
+) -> np.ndarray:
+    """The panel (steps, people) that has `counts[t][g, c]` people of group g take value c at step
+    t, group by group from group 0.
 
     A person of group g that takes value c comes to group (g * factor + c) % modulus.
     """
@@ -92,18 +98,28 @@ def checked(mechanism: Any, name: str) -> None:
     domain, unit, privacy = mechanism.domain, mechanism.unit, mechanism.privacy
     if not isinstance(domain, Schema) or len(domain.attributes) != 1:
         raise ConfigError(
-            f"domain of {name} must be a Schema of one attribute: what each person reports, e.g. Schema(poor=Integer(0, 1))."
+            f"domain of {name} must be a Schema of one attribute: what each person reports, e.g. "
+            f"Schema(poor=Integer(0, 1))."
         )
-    if not isinstance(domain.attributes[0], Categorical | Integer) or not 2 <= domain.size <= MOST_VALUES:
-        raise ConfigError(f"The attribute of a panel is a Categorical or an Integer of 2 to {MOST_VALUES} values.")
+    if (
+        not isinstance(domain.attributes[0], Categorical | Integer)
+        or not 2 <= domain.size <= MOST_VALUES
+    ):
+        raise ConfigError(
+            f"The attribute of a panel is a Categorical or an Integer of 2 to {MOST_VALUES} values."
+        )
     if not isinstance(unit, User) or unit.events is not None or unit.records is not None:
         raise ConfigError(
-            f"{name} protects whole histories: unit=User(column=...), without a bound on events or records."
+            f"{name} protects whole histories: unit=User(column=...), without a bound on events or "
+            f"records."
         )
     if unit.column in domain.columns:
         raise ConfigError("The column of the person's id cannot be the one that holds the value.")
     if not isinstance(privacy, ZCDP | ApproxDP):
-        raise ConfigError(f"{name} draws Gaussian noise: privacy=ZCDP(rho=...) or ApproxDP(epsilon=..., delta=...).")
+        raise ConfigError(
+            f"{name} draws Gaussian noise: privacy=ZCDP(rho=...) or ApproxDP(epsilon=..., "
+            f"delta=...)."
+        )
     if mechanism.neighbours not in (AddRemove, Replace, Null):
         raise ConfigError("neighbours must be AddRemove, Replace or Null.")
     if not isinstance(mechanism.missing, Missing):
@@ -111,12 +127,15 @@ def checked(mechanism: Any, name: str) -> None:
     if mechanism.people is not None:
         if mechanism.neighbours is AddRemove:
             raise ConfigError(
-                "Under AddRemove nobody may know how many people there are: leave people= out, or use Null or Replace."
+                "Under AddRemove nobody may know how many people there are: leave people= out, or "
+                "use Null or Replace."
             )
         if whole("people", mechanism.people) > MOST_PEOPLE:
             raise ConfigError(f"people must be at most {MOST_PEOPLE:,}.")
 
 
-def stated(loss: Loss, privacy: Loss, *, unit: Unit, neighbours: Neighbours, horizon: int) -> Guarantee:
+def stated(
+    loss: Loss, privacy: Loss, *, unit: Unit, neighbours: Neighbours, horizon: int
+) -> Guarantee:
     """A guarantee in the form that was asked for."""
     return Guarantee(restate(loss, privacy), unit, neighbours, horizon)

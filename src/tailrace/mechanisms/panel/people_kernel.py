@@ -18,16 +18,19 @@ def spread(seed, step, many):
     out = np.empty(many, np.int64)
     start = _mixed(np.uint64(seed) + np.uint64(step) * np.uint64(0x9E3779B97F4A7C15))
     for i in range(many):
-        out[i] = np.int64(_mixed(start + np.uint64(i + 1) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(32))
+        out[i] = np.int64(
+            _mixed(start + np.uint64(i + 1) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(32)
+        )
     return out
 
 
 @njit(cache=True)
 def extend(groups, left, seed, step, factor, modulus, out):
-    """Choose a value for each person: `left[g, c]` of group g get c, each choice of people as likely as any other.
+    """Choose a value for each person: `left[g, c]` of group g get c, each choice of people as
+    likely as any other.
 
-    Person after person takes a place among those that are left of its group, so the counts come out exactly; `left` is used up. A
-    group becomes (group * factor + value) % modulus.
+    Person after person takes a place among those that are left of its group, so the counts come out
+    exactly; `left` is used up. A group becomes (group * factor + value) % modulus.
     """
     start = _mixed(np.uint64(seed) + np.uint64(step) * np.uint64(0x9E3779B97F4A7C15))
     totals = left.sum(axis=1)

@@ -119,7 +119,9 @@ class Pattern:
         return len(self.values)
 
     def weights(self, values: Sequence[Any]) -> np.ndarray:
-        wanted = [None if value is ... else _code(values, value, named=True) for value in self.values]
+        wanted = [
+            None if value is ... else _code(values, value, named=True) for value in self.values
+        ]
 
         def holds(codes: tuple[int, ...]) -> bool:
             return all(want in (None, code) for want, code in zip(wanted, codes, strict=True))
@@ -144,7 +146,9 @@ class Weighted:
     def weights(self, values: Sequence[Any]) -> np.ndarray:
         weights = np.asarray(self.by_window, float)
         if weights.shape != (len(values),) * self.length or not self.length:
-            raise ConfigError(f"Weighted takes an axis per step, each of the {len(values)} values of the domain.")
+            raise ConfigError(
+                f"Weighted takes an axis per step, each of the {len(values)} values of the domain."
+            )
         return weights
 
 
@@ -160,7 +164,8 @@ def _code(values: Sequence[Any], value: Any, *, named: bool = False) -> int:
     if value is None and not named:
         if len([known for known in values if known is not None]) != 2:
             raise ConfigError(
-                f"The domain has more than two values: say with value= which one is counted, of {listed(values)}."
+                f"The domain has more than two values: say with value= which one is counted, of "
+                f"{listed(values)}."
             )
         return 1
     for code, known in enumerate(values):

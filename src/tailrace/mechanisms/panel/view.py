@@ -1,7 +1,9 @@
-"""What a panel shows: the synthetic people with their whole histories, and answers with standard errors.
+"""What a panel shows: the synthetic people with their whole histories, and answers with standard
+errors.
 
-The people are made of counts that were clipped and rounded, which pulls small counts away from 0. Answers are made of the measurements
-themselves, before any clipping: they are unbiased, their errors are known exactly, and now and then one is negative.
+The people are made of counts that were clipped and rounded, which pulls small counts away from 0.
+Answers are made of the measurements themselves, before any clipping: they are unbiased, their
+errors are known exactly, and now and then one is negative.
 """
 
 from __future__ import annotations
@@ -43,7 +45,9 @@ class PanelView(ABC):
 
     @property
     def panel(self) -> Any:
-        """The wide panel so far as a Polars frame: a row per synthetic person, a column t1, t2, ... per step."""
+        """The wide panel so far as a Polars frame: a row per synthetic person, a column t1, t2, ...
+        per step.
+        """
         import polars as pl
 
         values = pl.Series(self.values)
@@ -54,7 +58,9 @@ class PanelView(ABC):
         """The step that is asked for."""
         wanted = self.step if step is None else whole("step", step)
         if not first <= wanted <= self.step:
-            raise ConfigError(f"Ask for a step from {first} to {self.step}: the panel has not come further yet.")
+            raise ConfigError(
+                f"Ask for a step from {first} to {self.step}: the panel has not come further yet."
+            )
         return wanted
 
 
@@ -65,22 +71,33 @@ class WindowView(PanelView):
     window: int
     histograms: np.ndarray  # (releases, windows) how many synthetic people have each window
     estimates: np.ndarray  # (releases, windows) unbiased, of the true people
-    variances: tuple[float, float]  # of a window's count: at the first release, and what a later one adds
+    variances: tuple[
+        float, float
+    ]  # of a window's count: at the first release, and what a later one adds
     people: int | None  # how many there are, where that is public
     padding: int  # people added to each window at the start, in the histograms
 
     @functools.cached_property
     def codes(self) -> np.ndarray:
         size, window = self.domain.size, self.window
-        first = [self.histograms[0].reshape(size**length, -1).sum(axis=1) for length in range(1, window + 1)]
-        # up to the first release a group is all that came before; then it is the window but for its last value
+        first = [
+            self.histograms[0].reshape(size**length, -1).sum(axis=1)
+            for length in range(1, window + 1)
+        ]
+        # up to the first release a group is all that came before; then it is the window but for its
+        # last value
         counts = [part.reshape(-1, size) for part in (*first, *self.histograms[1:])]
-        return chosen(counts, seed=self.seed, values=size, factor=size, modulus=size ** (window - 1))
+        return chosen(
+            counts, seed=self.seed, values=size, factor=size, modulus=size ** (window - 1)
+        )
 
     def estimate(self, query: Query, *, step: int | None = None) -> Estimate:
         """How many people the query holds for, in the window that ends at `step` (default: now)."""
         weights, release = self._weights(query, step)
-        return Estimate(float(weights @ self.estimates[release]), float(np.sqrt(self._variance(weights, release))))
+        return Estimate(
+            float(weights @ self.estimates[release]),
+            float(np.sqrt(self._variance(weights, release))),
+        )
 
     def proportion(self, query: Query, *, step: int | None = None) -> Estimate:
         """The same as a share of all people; where their number is not public, of its estimate."""
@@ -89,29 +106,39 @@ class WindowView(PanelView):
         if total <= 0:
             return Estimate(0.0, float("inf"))
         share = float(weights @ self.estimates[release]) / total
-        moved = (weights if self.people is not None else weights - share) / total  # a ratio, to first order
+        moved = (
+            weights if self.people is not None else weights - share
+        ) / total  # a ratio, to first order
         return Estimate(share, float(np.sqrt(self._variance(moved, release))))
 
     def _weights(self, query: Query, step: int | None) -> tuple[np.ndarray, int]:
         """The query's weights on the windows of a release, and which release it is."""
         if query.length > self.window:
             raise ConfigError(
-                f"This panel keeps windows of {self.window} steps, and a question about {query.length} steps in a row is not one "
-                f"about such windows: what the synthetic people do over a longer time is made up. Use window={query.length}."
+                f"This panel keeps windows of {self.window} steps, and a question about "
+                f"{query.length} steps in a row is not one "
+                f"about such windows: what the synthetic people do over a longer time is made up. "
+                f"Use window={query.length}."
             )
         end = self._at(step, query.length)
         place = min(end, self.window)  # of the query's last step in the window
         size = self.domain.size
-        shape = (1,) * (place - query.length) + (size,) * query.length + (1,) * (self.window - place)
+        shape = (
+            (1,) * (place - query.length) + (size,) * query.length + (1,) * (self.window - place)
+        )
         weights = np.broadcast_to(query.weights(self.values).reshape(shape), (size,) * self.window)
         return weights.reshape(-1), max(0, end - self.window)
 
     def _variance(self, weights: np.ndarray, release: int) -> float:
-        """Of weights @ estimates, exactly: each release shares out what the one before gave each group of people."""
+        """Of weights @ estimates, exactly: each release shares out what the one before gave each
+        group of people.
+        """
         size, variance = self.domain.size, 0.0
         for _ in range(release):
             rows = weights.reshape(-1, size)
-            variance += self.variances[1] * float((rows**2).sum() - (rows.sum(axis=1) ** 2).sum() / size)
+            variance += self.variances[1] * float(
+                (rows**2).sum() - (rows.sum(axis=1) ** 2).sum() / size
+            )
             weights = np.tile(rows.mean(axis=1), size)
         known = 0.0 if self.people is None else float(weights.sum()) ** 2 / len(weights)
         return max(0.0, variance + self.variances[0] * (float((weights**2).sum()) - known))
@@ -119,7 +146,9 @@ class WindowView(PanelView):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class CumulativeView(PanelView):
-    """A panel that keeps how often each person had the second value of the domain: questions "at least b of the first t steps"."""
+    """A panel that keeps how often each person had the second value of the domain: questions "at
+    least b of the first t steps".
+    """
 
     totals: np.ndarray  # (steps, weights) synthetic people with at least 0, 1, ... ones
     estimates: np.ndarray  # (steps, weights) unbiased, of the true people
@@ -148,15 +177,23 @@ class CumulativeView(PanelView):
         if total <= 0:
             return Estimate(0.0, float("inf"))
         share = float(self.estimates[at, times]) / total
-        variance = self.variances[at, times] + (share**2 * self.variances[at, 0] if times else -self.variances[at, 0])
+        variance = self.variances[at, times] + (
+            share**2 * self.variances[at, 0] if times else -self.variances[at, 0]
+        )
         return Estimate(share, float(np.sqrt(variance)) / total)
 
     def _place(self, query: Query, step: int | None) -> tuple[int, int]:
         at = self._at(step, 1)
         second = self.values[1]
-        if not isinstance(query, AtLeast) or query.of != at or (query.value is not None and query.value != second):
+        if (
+            not isinstance(query, AtLeast)
+            or query.of != at
+            or (query.value is not None and query.value != second)
+        ):
             raise ConfigError(
-                "This panel keeps how often people had the second value of the domain since the first step, and nothing else: ask "
-                f"AtLeast(times=b, of={at}) of step {at}, or use PanelWindow for patterns and shorter windows."
+                "This panel keeps how often people had the second value of the domain since the "
+                "first step, and nothing else: ask "
+                f"AtLeast(times=b, of={at}) of step {at}, or use PanelWindow for patterns and "
+                f"shorter windows."
             )
         return at - 1, query.times

@@ -1,30 +1,38 @@
-"""A panel whose windows are kept: synthetic people with histories, and every window of k steps as frequent as it truly is.
+"""A panel whose windows are kept: synthetic people with histories, and every window of k steps as
+frequent as it truly is.
 
-Step k counts all q^k windows (q values, k steps) and creates the people. Each later step measures, for every prefix z of k-1 values,
-the differences D_z^ij = C_zi - C_zj over all pairs of values i < j, and shares out the N_z synthetic people that end in z:
-p_zc = (N_z + sum_j D_z^cj) / q, moved to the nearest shares that are not negative, and rounded. For q = 2 that is one
-number D_z per prefix and p_z1 = clip((N_z + D_z) / 2, 0, N_z).
+Step k counts all q^k windows (q values, k steps) and creates the people. Each later step measures,
+for every prefix z of k-1 values, the differences D_z^ij = C_zi - C_zj over all pairs of values i <
+j, and shares out the N_z synthetic people that end in z: p_zc = (N_z + sum_j D_z^cj) / q, moved to
+the nearest shares that are not negative, and rounded. For q = 2 that is one number D_z per prefix
+and p_z1 = clip((N_z + D_z) / 2, 0, N_z).
 
-Privacy: the declared rho-zCDP (or what it implies) for one person's whole history. R = T-k+1 releases, rho = rho_0 + rho_rest.
-*First release.* A person is in one window: the counts move by 1 in squares (AddRemove, Null), by 2 if replaced. Noise of variance
-s / (2 rho_0) with s = 1 or 2.
-*Later.* A person with prefix z and value c moves the q-1 differences of z that c is in, by 1 each: q-1 in squares per release. A
-person replaced by another moves 2 (q-1) where the prefixes differ, and where they agree and the values differ 4 + 2 (q-2) = 2q: the
-pair of the two values moves by 2. Then the prefixes differ for the next k-1 releases (both windows hold the step at which the values
-differed; while a person is counted its windows follow one another, see `memory.recall`), so that happens once in k releases at most.
-Over all later releases the squares sum to at most d = (q-1)(R-1), or d = 2 (q-1)(R-1) + 2 ceil((R-1)/k) under Replace. Noise of
-variance d / (2 rho_rest) on every difference. The Gaussian mechanism composes; inputs may depend on past releases, each measurement
-uses the past only. Clipping, rounding and the people are made of released numbers. Before step k nothing is drawn, nothing is shown.
-Accuracy: with v = d / (2 rho_rest q), the count of a window has variance V_t = V_{t-1} / q + v (1 - 1/q). The default `first` makes the
-first one v too, so that all releases are equally good. As R grows, v tends to (q-1)/q of the published method's R / (2 rho) under
-AddRemove and Null (1/2 for two values), and to (q - 1 + 1/k)/q of its R / rho under Replace. `estimate` is unbiased; the people are
-biased where counts lie within a few standard deviations of 0 or of N_z and are clipped.
-Source: Bun, Gaboardi, Neunhoeffer, Zhang, "Continual Release of Differentially Private Synthetic Data from Longitudinal Data
-Collections", Algorithm 1.
-Departs: all pairs of differences in place of raw bins (for q values the error of isotropic noise on the centred counts, with exact
-integer noise); no padding, the nearest nonnegative counts instead; a weight for the first release; sensitivity by relation: the
-published noise is right under AddRemove and loses 2 rho where a person is replaced; index sets range over synthetic people (printed
-without their hats they copy real histories). `papers.panel_window` is the published method with these corrections.
+Privacy: the declared rho-zCDP (or what it implies) for one person's whole history. R = T-k+1
+releases, rho = rho_0 + rho_rest. *First release.* A person is in one window: the counts move by 1
+in squares (AddRemove, Null), by 2 if replaced. Noise of variance s / (2 rho_0) with s = 1 or 2.
+*Later.* A person with prefix z and value c moves the q-1 differences of z that c is in, by 1 each:
+q-1 in squares per release. A person replaced by another moves 2 (q-1) where the prefixes differ,
+and where they agree and the values differ 4 + 2 (q-2) = 2q: the pair of the two values moves by 2.
+Then the prefixes differ for the next k-1 releases (both windows hold the step at which the values
+differed; while a person is counted its windows follow one another, see `memory.recall`), so that
+happens once in k releases at most. Over all later releases the squares sum to at most d =
+(q-1)(R-1), or d = 2 (q-1)(R-1) + 2 ceil((R-1)/k) under Replace. Noise of variance d / (2 rho_rest)
+on every difference. The Gaussian mechanism composes; inputs may depend on past releases, each
+measurement uses the past only. Clipping, rounding and the people are made of released numbers.
+Before step k nothing is drawn, nothing is shown.
+Accuracy: with v = d / (2 rho_rest q), the count of a window has variance V_t = V_{t-1} / q + v (1 -
+1/q). The default `first` makes the first one v too, so that all releases are equally good. As R
+grows, v tends to (q-1)/q of the published method's R / (2 rho) under AddRemove and Null (1/2 for
+two values), and to (q - 1 + 1/k)/q of its R / rho under Replace. `estimate` is unbiased; the people
+are biased where counts lie within a few standard deviations of 0 or of N_z and are clipped.
+Source: Bun, Gaboardi, Neunhoeffer, Zhang, "Continual Release of Differentially Private Synthetic
+Data from Longitudinal Data Collections", Algorithm 1.
+Departs: all pairs of differences in place of raw bins (for q values the error of isotropic noise on
+the centred counts, with exact integer noise); no padding, the nearest nonnegative counts instead; a
+weight for the first release; sensitivity by relation: the published noise is right under AddRemove
+and loses 2 rho where a person is replaced; index sets range over synthetic people (printed without
+their hats they copy real histories). `papers.panel_window` is the published method with these
+corrections.
 """
 
 from __future__ import annotations
@@ -60,7 +68,9 @@ class Released:
     step: np.ndarray  # ()
     seed: np.ndarray  # () of the synthetic people
     histograms: np.ndarray  # (releases, windows) how many of them have each window
-    estimates: np.ndarray  # (releases, windows) the measurements, put together without clipping or rounding
+    estimates: (
+        np.ndarray
+    )  # (releases, windows) the measurements, put together without clipping or rounding
 
 
 @told
@@ -68,9 +78,10 @@ class Released:
 class PanelWindow:
     """A panel of people who report a value per step; windows of `window` steps are kept.
 
-    `people` is how many there are, where the relation makes that public (Replace, Null). `first` is the budget of the first release,
-    as a multiple of a later one's (None: all releases get the same error). `raw_bins` measures each window's count in place
-    of differences, and `padding` adds so many people to each window: both are the published method, not better.
+    `people` is how many there are, where the relation makes that public (Replace, Null). `first` is
+    the budget of the first release, as a multiple of a later one's (None: all releases get the same
+    error). `raw_bins` measures each window's count in place of differences, and `padding` adds so
+    many people to each window: both are the published method, not better.
 
     >>> from tailrace import ZCDP, AddRemove, Integer, Schema, User
     >>> PanelWindow(domain=Schema(poor=Integer(0, 1)), unit=User(column="id"), window=3, horizon=12, privacy=ZCDP(rho=0.005),
@@ -95,14 +106,21 @@ class PanelWindow:
         for name, least in (("window", 1), ("horizon", 1), ("padding", 0)):
             object.__setattr__(self, name, whole(name, getattr(self, name), least=least))
         if self.window > self.horizon:
-            raise ConfigError("window must not be longer than the horizon: no window would ever be full.")
+            raise ConfigError(
+                "window must not be longer than the horizon: no window would ever be full."
+            )
         if self.window * math.log2(self.domain.size) > math.log2(LARGEST):
-            raise ConfigError(f"There are more than {LARGEST:,} windows: use a shorter window or fewer values.")
+            raise ConfigError(
+                f"There are more than {LARGEST:,} windows: use a shorter window or fewer values."
+            )
         attribute = self.domain.attributes[0]
         if self.missing is Missing.Category and attribute.outside != "other":
-            kind = "Categorical([...]" if isinstance(attribute, Categorical) else "Integer(low, high"
+            kind = (
+                "Categorical([...]" if isinstance(attribute, Categorical) else "Integer(low, high"
+            )
             raise ConfigError(
-                f"Missing.Category needs a value for missing ones in the domain: {kind}, outside='other')."
+                f"Missing.Category needs a value for missing ones in the domain: {kind}, "
+                f"outside='other')."
             )
         if self.first is not None:
             object.__setattr__(self, "first", exact("first", self.first))
@@ -132,12 +150,18 @@ class PanelWindow:
 
     @property
     def _moves(self) -> tuple[int, int]:
-        """The largest squared move of the measurements by one person: at the first release, and at all later ones together."""
+        """The largest squared move of the measurements by one person: at the first release, and at
+        all later ones together.
+        """
         later, size = self.releases - 1, self.domain.size
         replaced = self.neighbours is Replace
         if self.raw_bins:
             return (2, 2 * later) if replaced else (1, later)
-        return (2, 2 * (size - 1) * later + 2 * -(-later // self.window)) if replaced else (1, (size - 1) * later)
+        return (
+            (2, 2 * (size - 1) * later + 2 * -(-later // self.window))
+            if replaced
+            else (1, (size - 1) * later)
+        )
 
     @functools.cached_property
     def _atoms(self) -> tuple[Atoms, ...]:
@@ -145,7 +169,9 @@ class PanelWindow:
         rho, (start, later) = self.privacy.zcdp_within().rho, self._moves
         if self.releases == 1:
             return (Atoms(ZCDP(rho=rho), start),)
-        even = Fraction(start * (self.releases - 1) * (1 if self.raw_bins else self.domain.size), later)
+        even = Fraction(
+            start * (self.releases - 1) * (1 if self.raw_bins else self.domain.size), later
+        )
         first = even if self.first is None else Fraction(self.first)
         rest = rho * (self.releases - 1) / (first + self.releases - 1)
         return Atoms(ZCDP(rho=rho - rest), start), Atoms(ZCDP(rho=rest), later)
@@ -153,7 +179,9 @@ class PanelWindow:
     @property
     def guarantee(self) -> Guarantee:
         loss = functools.reduce(lambda a, b: a & b, (atoms.loss(1, 0) for atoms in self._atoms))
-        return stated(loss, self.privacy, unit=self.unit, neighbours=self.neighbours, horizon=self.horizon)
+        return stated(
+            loss, self.privacy, unit=self.unit, neighbours=self.neighbours, horizon=self.horizon
+        )
 
     @property
     def variances(self) -> tuple[float, float]:
@@ -163,11 +191,17 @@ class PanelWindow:
 
     def init(self) -> State:
         none = np.zeros((0, self.domain.size**self.window), np.int64)
-        return State(Released(np.zeros((), np.int64), np.zeros((), np.int64), none, none.astype(float)), Nothing())
+        return State(
+            Released(np.zeros((), np.int64), np.zeros((), np.int64), none, none.astype(float)),
+            Nothing(),
+        )
 
     def plan(self, public: Released) -> Plan:
         recall = LastValues(
-            window=self.window, values=self.domain.size, missing=self.missing, first=int(public.step) == 0
+            window=self.window,
+            values=self.domain.size,
+            missing=self.missing,
+            first=int(public.step) == 0,
         )
         return Plan(codes=self.domain, key=self.unit.column, memory=recall)  # type: ignore[union-attr]
 
@@ -175,15 +209,26 @@ class PanelWindow:
         before: Released = state.public
         step, number = int(before.step) + 1, before.seed
         if step < self.window:
-            return Step(State(Released(np.asarray(step), number, before.histograms, before.estimates), state.private))
+            return Step(
+                State(
+                    Released(np.asarray(step), number, before.histograms, before.estimates),
+                    state.private,
+                )
+            )
         if step == self.window:
             number = seed(noise.at("people"))
-            noisy = counts.adds + self.padding + self._atoms[0].draw(noise.at("windows"), len(counts.adds))
+            noisy = (
+                counts.adds
+                + self.padding
+                + self._atoms[0].draw(noise.at("windows"), len(counts.adds))
+            )
             histogram, estimate = self._created(noisy)
         else:
             asked = self.questions(counts.adds)
             noisy = asked + self._atoms[1].draw(noise.at("questions"), asked.shape)
-            histogram = self._shared(before.histograms[-1], noisy, spread(int(number), step, len(noisy)))
+            histogram = self._shared(
+                before.histograms[-1], noisy, spread(int(number), step, len(noisy))
+            )
             estimate = self._together(before.estimates[-1], noisy) / self.domain.size
         public = Released(
             np.asarray(step),
@@ -204,11 +249,17 @@ class PanelWindow:
     def _created(self, noisy: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The first histogram of synthetic people, and the first estimates."""
         people = None if self.people is None else self.people + self.padding * len(noisy)
-        estimate = noisy - self.padding + (0.0 if people is None else (people - noisy.sum()) / len(noisy))
-        return rounded(on_simplex(noisy.astype(float), float(noisy.sum() if people is None else people))), estimate
+        estimate = (
+            noisy - self.padding + (0.0 if people is None else (people - noisy.sum()) / len(noisy))
+        )
+        return rounded(
+            on_simplex(noisy.astype(float), float(noisy.sum() if people is None else people))
+        ), estimate
 
     def _together(self, before: np.ndarray, noisy: np.ndarray) -> np.ndarray:
-        """q times the counts of windows, from those of the release before and the answers of this one."""
+        """q times the counts of windows, from those of the release before and the answers of this
+        one.
+        """
         size = self.domain.size
         ending = before.reshape(size, -1).sum(axis=0)[:, None]  # in each prefix
         if self.raw_bins:
@@ -221,13 +272,17 @@ class PanelWindow:
         return ending + more
 
     def _shared(self, before: np.ndarray, noisy: np.ndarray, start: np.ndarray) -> np.ndarray:
-        """How many people of each prefix take each value: the nearest shares, rounded up or down at random, evenly."""
+        """How many people of each prefix take each value: the nearest shares, rounded up or down at
+        random, evenly.
+        """
         size, shares = self.domain.size, self._together(before, noisy)
         wanted, totals = shares / size, shares.sum(axis=1) // size
         for row in np.flatnonzero((shares < 0).any(axis=1)):
             wanted[row] = on_simplex(wanted[row], float(totals[row]))
         edges = np.cumsum(wanted, axis=1)
-        whole_edges = np.floor(edges + (np.floor(start * size) + 0.5)[:, None] / size).astype(np.int64)
+        whole_edges = np.floor(edges + (np.floor(start * size) + 0.5)[:, None] / size).astype(
+            np.int64
+        )
         whole_edges = np.clip(whole_edges, 0, totals[:, None])
         whole_edges[:, -1] = totals
         return np.diff(whole_edges, axis=1, prepend=0)
@@ -250,4 +305,6 @@ class PanelWindow:
 
     def sample(self, view: WindowView | None, previous: Table, rng: np.random.Generator) -> Sample:
         cells = np.zeros(0, np.int64) if view is None else view.codes[-1].astype(np.int64)
-        return Sample(Table(cells, self.rows.decode(cells, rng)), np.zeros(len(previous.cells), bool))
+        return Sample(
+            Table(cells, self.rows.decode(cells, rng)), np.zeros(len(previous.cells), bool)
+        )

@@ -1,7 +1,9 @@
-"""When an epoch ends: by a noisy clock of what has happened, or by public schedule. Functions of released numbers only.
+"""When an epoch ends: by a noisy clock of what has happened, or by public schedule. Functions of
+released numbers only.
 
-An epoch is a run of steps that are measured together. The clock is a counter with a row for insertions and, where there are any,
-one for deletions, under a budget of its own; it is the only thing that is told about the data before an epoch ends.
+An epoch is a run of steps that are measured together. The clock is a counter with a row for
+insertions and, where there are any, one for deletions, under a budget of its own; it is the only
+thing that is told about the data before an epoch ends.
 """
 
 from __future__ import annotations
@@ -14,7 +16,8 @@ import numpy as np
 
 _SURE = 3  # deviations of the clock by which an epoch must have seen events
 _EPOCHS = 8  # at least so many over the horizon, however few events there are
-_ENDLESS = 8  # without a horizon, an epoch lasts at most max(this many steps, this part of the time so far)
+# without a horizon, an epoch lasts at most max(this many steps, this part of the time so far)
+_ENDLESS = 8
 
 
 @dataclass(frozen=True)
@@ -27,15 +30,21 @@ class Clock:
     origin: int  # the first step that is counted
     churn: float  # an epoch ends when this part of the records has come or gone
 
-    def ends(self, *, step: int, closed: int, pending: float, total: float, longest: int = 1) -> bool:
-        """Whether the epoch that is open since step `closed` ends with `step`: enough has happened, it lasts too long, or all ends.
+    def ends(
+        self, *, step: int, closed: int, pending: float, total: float, longest: int = 1
+    ) -> bool:
+        """Whether the epoch that is open since step `closed` ends with `step`: enough has happened,
+        it lasts too long, or all ends.
 
-        It may last `longest` steps at any rate, and an eighth of the horizon (or of the time so far).
+        It may last `longest` steps at any rate, and an eighth of the horizon (or of the time so
+        far).
         """
         if step == self.horizon:
             return True
         eighth = math.ceil((closed if self.horizon is None else self.horizon) / _EPOCHS)
-        if step - max(closed, self.origin - 1) >= max(longest, eighth, _ENDLESS if self.horizon is None else 1):
+        if step - max(closed, self.origin - 1) >= max(
+            longest, eighth, _ENDLESS if self.horizon is None else 1
+        ):
             return True
         sure = _SURE * math.sqrt(self.variance(step, closed))
         return pending >= max(self.churn * total, sure)

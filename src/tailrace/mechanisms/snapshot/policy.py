@@ -1,8 +1,9 @@
 """When to measure a snapshot, and with how much of the budget: the contract of a policy.
 
-A policy is frozen and public. It divides the budget into *units*: at most `Split.units` of them may be spent on
-releases in any `Series.steps` consecutive steps, counted in integers. Looking at the data in order to decide is a
-query: its loss is `Split.decisions`, and its noise is drawn in `decide`.
+A policy is frozen and public. It divides the budget into *units*: at most `Split.units` of them may
+be spent on releases in any `Series.steps` consecutive steps, counted in integers. Looking at the
+data in order to decide is a query: its loss is `Split.decisions`, and its noise is drawn in
+`decide`.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ Drawn = PureDP | ZCDP  # Laplace noise, or Gaussian
 class Series:
     """What is public about a series of snapshots, and all that a policy may plan with.
 
-    A person is protected in any `steps` consecutive steps (`sliding`: a window of them, else there are no more),
-    None: in all steps, however many.
+    A person is protected in any `steps` consecutive steps (`sliding`: a window of them, else there
+    are no more), None: in all steps, however many.
     """
 
     steps: int | None
@@ -51,12 +52,14 @@ class Pace:
     step: np.ndarray  # ()
     last: np.ndarray  # () the step of the last release, 0 before the first
     paid: np.ndarray  # () its units
-    spent: (
-        np.ndarray
-    )  # (window,) units of recent steps, a place for each step modulo the window; one sum where nothing slides
+    # (window,) units of recent steps, a place for each step modulo the window; one sum where
+    # nothing slides
+    spent: np.ndarray
     releases: np.ndarray  # (window,) releases of recent steps, likewise
     threshold: np.ndarray  # () of the relative distance
-    errors: np.ndarray  # (1 + remembered,) of a controller: at the last release, then the latest ones
+    errors: (
+        np.ndarray
+    )  # (1 + remembered,) of a controller: at the last release, then the latest ones
 
 
 @dataclass(frozen=True)
@@ -68,12 +71,18 @@ class Hidden:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """What a policy may ask about the snapshot at hand. `distance` is private: only noise may meet it."""
+    """What a policy may ask about the snapshot at hand. `distance` is private: only noise may meet
+    it.
+    """
 
     distance: Callable[
         [], int
-    ]  # the 1-norm between the snapshot and the last release, rounded to integers; one person moves it by `records`
-    error: Callable[[int], float]  # public: the mean absolute error of a bin, released with so many units
+        # the 1-norm between the snapshot and the last release, rounded to integers; one person moves it
+        # by `records`
+    ]
+    error: Callable[
+        [int], float
+    ]  # public: the mean absolute error of a bin, released with so many units
     population: int  # public: what distances are relative to
 
 
@@ -87,7 +96,9 @@ class Decision:
 
 
 class Policy(Protocol):
-    """Frozen and public; `tracks` says whether a release is combined with those before or replaces them."""
+    """Frozen and public; `tracks` says whether a release is combined with those before or replaces
+    them.
+    """
 
     @property
     def tracks(self) -> bool: ...
@@ -97,12 +108,16 @@ class Policy(Protocol):
         ...
 
     def proved(self, series: Series) -> Drawn | None:
-        """The loss of the decisions, from the noise that is drawn; None where nothing is looked at."""
+        """The loss of the decisions, from the noise that is drawn; None where nothing is looked
+        at.
+        """
         ...
 
     def begin(self, series: Series) -> Pace: ...
 
-    def decide(self, series: Series, pace: Pace, hidden: Hidden, snapshot: Snapshot, noise: Draws) -> Decision:
+    def decide(
+        self, series: Series, pace: Pace, hidden: Hidden, snapshot: Snapshot, noise: Draws
+    ) -> Decision:
         """Whether to release the next step. `pace` is at that step already: see `advanced`."""
         ...
 
@@ -112,7 +127,9 @@ def beginning(series: Series, *, threshold: float = 0.0, remembered: int = 0) ->
     window = series.steps if series.sliding and series.steps is not None else 1
     zero = np.zeros((), np.int64)
     nothing = np.zeros(window, np.int64)
-    return Pace(zero, zero, zero, nothing, nothing, np.asarray(float(threshold)), np.zeros(1 + remembered))
+    return Pace(
+        zero, zero, zero, nothing, nothing, np.asarray(float(threshold)), np.zeros(1 + remembered)
+    )
 
 
 def advanced(series: Series, pace: Pace) -> Pace:
@@ -127,7 +144,11 @@ def advanced(series: Series, pace: Pace) -> Pace:
 
 def released(pace: Pace, units: int) -> Pace:
     """After a release of this step."""
-    place, spent, releases = int(pace.step) % len(pace.spent), pace.spent.copy(), pace.releases.copy()
+    place, spent, releases = (
+        int(pace.step) % len(pace.spent),
+        pace.spent.copy(),
+        pace.releases.copy(),
+    )
     spent[place] += units
     releases[place] += 1
     return replace(pace, last=pace.step, paid=np.asarray(units), spent=spent, releases=releases)
@@ -136,12 +157,16 @@ def released(pace: Pace, units: int) -> Pace:
 def bounded(series: Series, name: str) -> int:
     """The number of steps, for a policy that needs one."""
     if series.steps is None:
-        raise ConfigError(f"{name} divides a budget over steps: give a horizon, or unit=Window(steps=...).")
+        raise ConfigError(
+            f"{name} divides a budget over steps: give a horizon, or unit=Window(steps=...)."
+        )
     return series.steps
 
 
 def cutoff(series: Series, releases: int | None, name: str) -> int:
-    """How many releases: as asked for, or a hundredth of the steps as in the paper, and at least 5."""
+    """How many releases: as asked for, or a hundredth of the steps as in the paper, and at
+    least 5.
+    """
     if releases is None:
         steps = bounded(series, f"{name} without releases=")
         return min(steps, max(5, -(-steps // 100)))
@@ -159,9 +184,11 @@ def quiet() -> Hidden:
 
 
 def due(series: Series, step: int, releases: int, name: str) -> bool:
-    """Whether a release is due: the first step, then evenly; no more than `releases` in any `steps` consecutive ones.
+    """Whether a release is due: the first step, then evenly; no more than `releases` in any `steps`
+    consecutive ones.
 
-    Where a window slides the distance is a whole number of steps, at least steps / releases, so that no window holds one more.
+    Where a window slides the distance is a whole number of steps, at least steps / releases, so
+    that no window holds one more.
     """
     steps = bounded(series, name)
     if series.sliding:

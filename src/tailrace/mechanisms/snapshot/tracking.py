@@ -1,14 +1,14 @@
 """Releases at steps fixed beforehand, each combined with all before it: the default.
 
-Privacy: as `FixedSampling`: units of an even part of the budget, at steps of a public schedule, at most `units` of them
-in any `steps` consecutive steps; nothing is looked at to decide, and the combination (`tracking_fold.py`) is a function
-of released numbers.
-Accuracy: a release moves the estimate only as far as it is likely to be right, so that noise is averaged out where the
-data stand still and changes are followed where they are large. The first release gets `first` of the budget where
-nothing slides: under pure DP the information in a release grows with the square of its budget, and all later ones are
-measured against the first.
-Source: none of the papers; Kalman 1960 and James-Stein 1961 for the idea. benchmarks/snapshots.py measures it beside
-DSAT.
+Privacy: as `FixedSampling`: units of an even part of the budget, at steps of a public schedule, at
+most `units` of them in any `steps` consecutive steps; nothing is looked at to decide, and the
+combination (`tracking_fold.py`) is a function of released numbers.
+Accuracy: a release moves the estimate only as far as it is likely to be right, so that noise is
+averaged out where the data stand still and changes are followed where they are large. The first
+release gets `first` of the budget where nothing slides: under pure DP the information in a release
+grows with the square of its budget, and all later ones are measured against the first.
+Source: none of the papers; Kalman 1960 and James-Stein 1961 for the idea. benchmarks/snapshots.py
+measures it beside DSAT.
 Departs: from DSAT, in that nothing is spent on decisions.
 """
 
@@ -40,10 +40,11 @@ from tailrace.privacy.loss import Number, PureDP, exact
 @told
 @dataclass(frozen=True, kw_only=True)
 class Tracking:
-    """`releases` releases over the series (or in any window of it), evenly spaced, combined by their variances.
+    """`releases` releases over the series (or in any window of it), evenly spaced, combined by
+    their variances.
 
-    `releases=None`: a hundredth of the steps, at least 5, and three times as many under zCDP, where noise grows with their root
-    only. `first` is the first one's share of the budget.
+    `releases=None`: a hundredth of the steps, at least 5, and three times as many under zCDP, where
+    noise grows with their root only. `first` is the first one's share of the budget.
     """
 
     releases: int | None = None
@@ -69,7 +70,9 @@ class Tracking:
     def begin(self, series: Series) -> Pace:
         return beginning(series)
 
-    def decide(self, series: Series, pace: Pace, hidden: Hidden, snapshot: Snapshot, noise: Draws) -> Decision:  # noqa: ARG002
+    def decide(
+        self, series: Series, pace: Pace, hidden: Hidden, snapshot: Snapshot, noise: Draws
+    ) -> Decision:  # noqa: ARG002
         releases = self._releases(series)
         if not due(series, int(pace.step), releases, "Tracking"):
             return Decision(0, pace, hidden)

@@ -1,4 +1,6 @@
-"""When an epoch of a spatial stream ends, and what is made of all that was released: functions of public numbers only."""
+"""When an epoch of a spatial stream ends, and what is made of all that was released: functions of
+public numbers only.
+"""
 
 from __future__ import annotations
 
@@ -23,12 +25,14 @@ _FAR_AHEAD = 4.0  # times the last epoch's change that the next tree is prepared
 @told
 @dataclass(frozen=True, kw_only=True)
 class AdaTree:
-    """How the tree adapts. It decides from released numbers only, so nothing here but `clock` moves noise, and nothing the guarantee.
+    """How the tree adapts. It decides from released numbers only, so nothing here but `clock` moves
+    noise, and nothing the guarantee.
 
-    An epoch ends when `churn` times the number of points have come or gone. A node is counted in halves where more than
-    `split` deviations of its noise are expected in it, or above `least_depth`. A half that holds less than `unsure` deviations
-    where its parent's share would be `far` deviations more is released empty. With a retention, an epoch is one of `parts`
-    of it. Halves not needed for `keep` epochs are forgotten.
+    An epoch ends when `churn` times the number of points have come or gone. A node is counted in
+    halves where more than `split` deviations of its noise are expected in it, or above
+    `least_depth`. A half that holds less than `unsure` deviations where its parent's share would be
+    `far` deviations more is released empty. With a retention, an epoch is one of `parts` of it.
+    Halves not needed for `keep` epochs are forgotten.
     """
 
     clock: Fraction = Fraction(1, 20)  # share of the budget that goes to the number of events
@@ -62,7 +66,9 @@ class Released:
     events: np.ndarray  # () adds and deletes of the last epoch, by the clock
     total: np.ndarray  # () estimated number of points when the last epoch closed
     recent: np.ndarray  # (steps,) the clock at the last steps, as far back as a retention reaches
-    spans: np.ndarray  # (parts, 2) the steps of each part of the tree: after the first, up to the second
+    spans: (
+        np.ndarray
+    )  # (parts, 2) the steps of each part of the tree: after the first, up to the second
     tree: Tree
 
 
@@ -81,7 +87,9 @@ class Epochs:
 
     @property
     def origin(self) -> int:
-        """The first step at which noise is drawn: that of the first release, or the first of all, since with a retention that is free."""
+        """The first step at which noise is drawn: that of the first release, or the first of all,
+        since with a retention that is free.
+        """
         return self.begin if self.retention is None else 1
 
     @functools.cached_property
@@ -103,14 +111,18 @@ class Epochs:
             return True
         if self.retention is not None:
             return (step - self.begin) % math.ceil(self.retention / self.structure.parts) == 0
-        return self.clock.ends(step=step, closed=closed, pending=self.pending(public), total=float(public.total))
+        return self.clock.ends(
+            step=step, closed=closed, pending=self.pending(public), total=float(public.total)
+        )
 
     def pending(self, public: Released) -> float:
         """Events of the open epoch, by the clock."""
         return float((public.clock - public.at_close).sum())
 
     def close(self, public: Released, noisy: np.ndarray) -> Released:
-        """The leaves' noisy counts become part of the tree, and the next epoch's leaves are chosen."""
+        """The leaves' noisy counts become part of the tree, and the next epoch's leaves are
+        chosen.
+        """
         tree = self.tree(public)
         layout = lay_out(tree.inner, self.domain)
         tree, spans = self._with_part(measured(tree, layout, noisy), public)
@@ -139,11 +151,17 @@ class Epochs:
         return replace(public, tree=grown)
 
     def _with_part(self, tree: Tree, public: Released) -> tuple[Tree, np.ndarray]:
-        """The newest part stands by itself; older ones are added up, or dropped where a retention has run out for them."""
-        spans = np.vstack([public.spans, [[max(int(public.closed), self.origin - 1), int(public.step)]]])
+        """The newest part stands by itself; older ones are added up, or dropped where a retention
+        has run out for them.
+        """
+        spans = np.vstack(
+            [public.spans, [[max(int(public.closed), self.origin - 1), int(public.step)]]]
+        )
         if self.retention is not None:
             fade = (int(public.epoch) + 1) % self.structure.parts == 0
-            return retention.with_part(tree, spans, step=int(public.step), retention=self.retention, fade=fade)
+            return retention.with_part(
+                tree, spans, step=int(public.step), retention=self.retention, fade=fade
+            )
         if len(spans) < 3:
             return tree, spans
         counts, draws = ([values[0] + values[1], values[2]] for values in (tree.counts, tree.draws))
@@ -151,7 +169,9 @@ class Epochs:
         return replace(tree, counts=np.stack(counts), draws=np.stack(draws)), spans
 
     def _expected(self, public: Released, layout: Layout) -> tuple[np.ndarray, float]:
-        """The count of each node now, or at the next epoch's end if what changed goes on, whichever is more; a leaf's deviation."""
+        """The count of each node now, or at the next epoch's end if what changed goes on, whichever
+        is more; a leaf's deviation.
+        """
         now = self.counts(public, layout, whole_tree=True)[0]
         if self.retention is not None:
             full = retention.estimated(public.tree, layout, self.weights(public), self.noise)[2]
@@ -161,13 +181,16 @@ class Epochs:
             return now, deviation
         pace = self.structure.churn * float(public.total) / max(float(public.events), 1.0)
         ahead = np.array([1.0, 1.0 + min(max(pace, 0.0), _FAR_AHEAD)])
-        return np.maximum(now, self.counts(public, layout, whole_tree=True, weights=ahead)[0]), deviation
+        return np.maximum(
+            now, self.counts(public, layout, whole_tree=True, weights=ahead)[0]
+        ), deviation
 
     def weights(self, public: Released) -> np.ndarray:
         """How much each part counts at this step.
 
-        With a retention, as much of it as is still there. Else all of it, and the newest more the longer the open epoch lasts:
-        what changed in the last epoch is taken to go on in this one, event by event.
+        With a retention, as much of it as is still there. Else all of it, and the newest more the
+        longer the open epoch lasts: what changed in the last epoch is taken to go on in this one,
+        event by event.
         """
         if self.retention is not None:
             return retention.weights(public.spans, step=int(public.step), retention=self.retention)
@@ -177,21 +200,38 @@ class Epochs:
         return weights
 
     def counts(
-        self, public: Released, layout: Layout, *, whole_tree: bool = False, weights: np.ndarray | None = None
+        self,
+        public: Released,
+        layout: Layout,
+        *,
+        whole_tree: bool = False,
+        weights: np.ndarray | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Released counts of the nodes down to the leaves (or of the whole tree), and the variance of their estimates."""
+        """Released counts of the nodes down to the leaves (or of the whole tree), and the variance
+        of their estimates.
+        """
         from tailrace.mechanisms.spatial import kernel
 
         tree, weights = public.tree, self.weights(public) if weights is None else weights
         if self.retention is None:
             own, noise = weights @ tree.counts, self.noise * (weights**2 @ tree.draws)
-            estimate, variance = kernel.inherited(own, noise, tree.inner, layout.second, layout.area)
+            estimate, variance = kernel.inherited(
+                own, noise, tree.inner, layout.second, layout.area
+            )
         else:
             estimate, variance = retention.estimated(tree, layout, weights, self.noise)[:2]
         leaf = np.zeros_like(tree.leaf) if whole_tree else tree.leaf
         unsure, far = float(self.structure.unsure), float(self.structure.far)
         counts = kernel.released(
-            self.total(public), estimate, variance, tree.inner, leaf, layout.second, layout.area, unsure, far
+            self.total(public),
+            estimate,
+            variance,
+            tree.inner,
+            leaf,
+            layout.second,
+            layout.area,
+            unsure,
+            far,
         )
         return counts, variance
 
@@ -209,9 +249,13 @@ class Epochs:
         return self._both(at_close)[1] + self.clock.variance(int(public.step), int(public.closed))
 
     def _both(self, public: Released) -> tuple[float, float]:
-        """(estimate, variance) by the clock, and by all leaves with what the clock saw since: two estimates, weighed by their variances."""
+        """(estimate, variance) by the clock, and by all leaves with what the clock saw since: two
+        estimates, weighed by their variances.
+        """
         weights, step, closed = self.weights(public), int(public.step), int(public.closed)
-        leaves = float(weights @ public.tree.counts.sum(axis=1)) + net(public.clock - public.at_close)
+        leaves = float(weights @ public.tree.counts.sum(axis=1)) + net(
+            public.clock - public.at_close
+        )
         leaves_variance = self.noise * float(weights**2 @ public.tree.draws.sum(axis=1))
         leaves_variance += self.clock.variance(step, closed)
         clock, since = net(public.clock), 0
@@ -219,4 +263,6 @@ class Epochs:
             clock, since = clock - float(public.recent[0]), step - self.retention
         clock_variance = self.clock.variance(step, since)
         both = leaves_variance + clock_variance
-        return (clock * leaves_variance + leaves * clock_variance) / both, leaves_variance * clock_variance / both
+        return (
+            clock * leaves_variance + leaves * clock_variance
+        ) / both, leaves_variance * clock_variance / both

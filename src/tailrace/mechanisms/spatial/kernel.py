@@ -1,7 +1,8 @@
 """The tree of a spatial stream as compiled loops over arrays.
 
-Nodes stand in preorder: a node, all of its first child's subtree, all of its second's. So `inner` alone, whether a node has
-children, says the whole shape: the first child of i is i + 1, and `second[i]` is found in one pass.
+Nodes stand in preorder: a node, all of its first child's subtree, all of its second's. So `inner`
+alone, whether a node has children, says the whole shape: the first child of i is i + 1, and
+`second[i]` is found in one pass.
 """
 
 import numpy as np
@@ -22,8 +23,8 @@ def gathered(values, inner, second):
 def inherited(own, noise, inner, second, area):
     """(estimate, variance) of every node, with its share of what was measured above it.
 
-    A child's share grows with what was measured inside it, whatever its sign, against a prior: its part of the area, with a
-    weight that is the deviation of the children's noise.
+    A child's share grows with what was measured inside it, whatever its sign, against a prior: its
+    part of the area, with a weight that is the deviation of the children's noise.
     """
     below, drawn = gathered(own, inner, second), gathered(noise, inner, second)
     above, passed = np.zeros(len(own)), np.zeros(len(own))
@@ -45,8 +46,9 @@ def inherited(own, noise, inner, second, area):
 def released(total, estimate, variance, inner, leaf, second, area, unsure, far):
     """Nonnegative counts that add up, from the root down to the leaves; below them, nothing.
 
-    What the children's estimates leave of their parent's count is divided by their variances. A child that is not clearly
-    there (below `unsure` deviations), where half of the parent would be (`far` deviations above it), is empty.
+    What the children's estimates leave of their parent's count is divided by their variances. A
+    child that is not clearly there (below `unsure` deviations), where half of the parent would be
+    (`far` deviations above it), is empty.
     """
     counts, reached = np.zeros(len(inner)), np.zeros(len(inner), np.bool_)
     counts[0], reached[0] = max(total, 0.0), True
@@ -63,7 +65,10 @@ def released(total, estimate, variance, inner, leaf, second, area, unsure, far):
             counts[a] = min(max(estimate[a] + (mass - estimate[a] - estimate[b]) * part, 0.0), mass)
             smaller = a if estimate[a] <= estimate[b] else b
             deviation = np.sqrt(variance[smaller])
-            if estimate[smaller] < unsure * deviation and mass / 2 - estimate[smaller] > far * deviation:
+            if (
+                estimate[smaller] < unsure * deviation
+                and mass / 2 - estimate[smaller] > far * deviation
+            ):
                 counts[a] = 0.0 if smaller == a else mass
         counts[b] = mass - counts[a]
     return counts
@@ -73,19 +78,33 @@ def released(total, estimate, variance, inner, leaf, second, area, unsure, far):
 def grown(counts, inner, second, needed, epoch, limit, least, keep, deepest, before):
     """The next epoch's tree: (inner, leaf, needed, source, folded).
 
-    A node is divided where its count passes `limit`, or above depth `least`. `source` is the node it was, or -1; a subtree
-    that was not needed for `keep` epochs is `folded` into its root.
+    A node is divided where its count passes `limit`, or above depth `least`. `source` is the node
+    it was, or -1; a subtree that was not needed for `keep` epochs is `folded` into its root.
     """
     capacity = 2 * len(inner) + 64
-    divided, leaf, folded = np.zeros(capacity, np.bool_), np.zeros(capacity, np.bool_), np.zeros(capacity, np.bool_)
+    divided, leaf, folded = (
+        np.zeros(capacity, np.bool_),
+        np.zeros(capacity, np.bool_),
+        np.zeros(capacity, np.bool_),
+    )
     last, source = np.zeros(capacity, np.int64), np.zeros(capacity, np.int64)
     size, height, most = 0, 1, 2 * deepest + 4
-    node, level, start = np.zeros(most, np.int64), np.zeros(most, np.int64), np.zeros(most, np.int64)
+    node, level, start = (
+        np.zeros(most, np.int64),
+        np.zeros(most, np.int64),
+        np.zeros(most, np.int64),
+    )
     count, live = np.zeros(most), np.zeros(most, np.bool_)
     count[0], live[0] = counts[0], True
     while height:
         height -= 1
-        i, d, first, mass, open_here = node[height], level[height], start[height], count[height], live[height]
+        i, d, first, mass, open_here = (
+            node[height],
+            level[height],
+            start[height],
+            count[height],
+            live[height],
+        )
         if size == capacity:
             capacity *= 2
             divided, leaf, folded = _longer(divided), _longer(leaf), _longer(folded)
@@ -104,7 +123,9 @@ def grown(counts, inner, second, needed, epoch, limit, least, keep, deepest, bef
             for child in (1, 0):  # the first child is taken from the stack first
                 node[height] = -1 if not known else second[i] if child else i + 1
                 level[height], start[height], live[height] = d + 1, first + child * half, divide
-                count[height] = counts[node[height]] if known else mass * ((1 - share) if child else share)
+                count[height] = (
+                    counts[node[height]] if known else mass * ((1 - share) if child else share)
+                )
                 height += 1
     return divided[:size], leaf[:size], last[:size], source[:size], folded[:size]
 

@@ -1,9 +1,11 @@
-"""Synthetic points for a released tree, as a compiled loop: every box holds its count to within one, and points stay where they can.
+"""Synthetic points for a released tree, as a compiled loop: every box holds its count to within
+one, and points stay where they can.
 
-From the root down, a box that wants n points for its count x gives its halves k and n - k, both within one of their own
-counts: |n - x| < 1 leaves an interval longer than 1 for k, so there is always a whole number in it, and among those the one
-is taken that keeps most of the points that are there. Below the leaves halves are taken by area, so that points are spread
-evenly inside a leaf: a part of it, too, holds its count to within one.
+From the root down, a box that wants n points for its count x gives its halves k and n - k, both
+within one of their own counts: |n - x| < 1 leaves an interval longer than 1 for k, so there is
+always a whole number in it, and among those the one is taken that keeps most of the points that are
+there. Below the leaves halves are taken by area, so that points are spread evenly inside a leaf: a
+part of it, too, holds its count to within one.
 """
 
 import numpy as np
@@ -12,7 +14,9 @@ from numba import njit
 
 @njit(cache=True)
 def in_order(places, size):
-    """The order of the points by their places, each from 0 to size - 1: a counting sort, in two passes over the points."""
+    """The order of the points by their places, each from 0 to size - 1: a counting sort, in two
+    passes over the points.
+    """
     following, order = np.zeros(size + 1, np.int64), np.empty(len(places), np.int64)
     for place in places:
         following[place + 1] += 1
@@ -26,7 +30,8 @@ def in_order(places, size):
 
 @njit(cache=True)
 def placed(inner, second, counts, have, cumulative, depth_of_cells, rng):
-    """(kept, new): which of the points at the sorted places `have` stay, and the places of new ones.
+    """(kept, new): which of the points at the sorted places `have` stay, and the places of new
+    ones.
 
     `counts` belong to nodes in preorder, and `cumulative` is the area before each place.
     """
@@ -34,7 +39,11 @@ def placed(inner, second, counts, have, cumulative, depth_of_cells, rng):
     wanted = np.int64(np.rint(counts[0]))
     new, made = np.empty(wanted, np.int64), 0
     most = 2 * depth_of_cells + 4
-    node, level, start = np.zeros(most, np.int64), np.zeros(most, np.int64), np.zeros(most, np.int64)
+    node, level, start = (
+        np.zeros(most, np.int64),
+        np.zeros(most, np.int64),
+        np.zeros(most, np.int64),
+    )
     low, high, want = np.zeros(most, np.int64), np.zeros(most, np.int64), np.zeros(most, np.int64)
     exact = np.zeros(most)
     high[0], want[0], exact[0], height = len(have), wanted, counts[0], 1
@@ -84,7 +93,9 @@ def placed(inner, second, counts, have, cumulative, depth_of_cells, rng):
 
 @njit(cache=True)
 def _halved(n, x, part, there, beyond, chance):
-    """How many of n points the first half gets: its exact count is `part` of x, it holds `there`, the other half `beyond`."""
+    """How many of n points the first half gets: its exact count is `part` of x, it holds `there`,
+    the other half `beyond`.
+    """
     missed = n - x
     least = max(np.int64(np.floor(part - 1 + max(missed, 0.0) + 1e-9)) + 1, 0)
     most = min(np.int64(np.ceil(part + 1 + min(missed, 0.0) - 1e-9)) - 1, n)

@@ -1,6 +1,8 @@
-"""Points that leave by the calendar: the parts of the tree are epochs, and one that has run out still says where points tend to be.
+"""Points that leave by the calendar: the parts of the tree are epochs, and one that has run out
+still says where points tend to be.
 
-Row 0 of the parts is the past: epochs that have run out, added up, and halved once in a retention so that old ones fade.
+Row 0 of the parts is the past: epochs that have run out, added up, and halved once in a retention
+so that old ones fade.
 """
 
 from __future__ import annotations
@@ -16,32 +18,51 @@ _TINY = 1e-9
 _FEW = 16  # nodes at a depth: fewer do not say how far the past is off
 
 
-def with_part(tree: Tree, spans: np.ndarray, *, step: int, retention: int, fade: bool) -> tuple[Tree, np.ndarray]:
-    """The newest part stands by itself, as the others that are still there; the rest go to the past, which may fade by half."""
+def with_part(
+    tree: Tree, spans: np.ndarray, *, step: int, retention: int, fade: bool
+) -> tuple[Tree, np.ndarray]:
+    """The newest part stands by itself, as the others that are still there; the rest go to the
+    past, which may fade by half.
+    """
     gone = spans[:, 1] <= step - retention
     if not len(spans) or spans[0, 1]:  # no past yet
         spans, gone = np.vstack([[[0, 0]], spans]), np.append(True, gone)
         none = np.zeros((1, len(tree.inner)), np.int64)
-        tree = replace(tree, counts=np.vstack([none, tree.counts]), draws=np.vstack([none, tree.draws]))
+        tree = replace(
+            tree, counts=np.vstack([none, tree.counts]), draws=np.vstack([none, tree.draws])
+        )
     counts, draws = tree.counts[gone].sum(axis=0), tree.draws[gone].sum(axis=0)
     if fade:
-        counts, draws = counts // 2, -(-draws // 4)  # half the counts have a quarter of the variance
+        counts, draws = (
+            counts // 2,
+            -(-draws // 4),
+        )  # half the counts have a quarter of the variance
     live = ~gone
-    tree = replace(tree, counts=np.vstack([counts, tree.counts[live]]), draws=np.vstack([draws, tree.draws[live]]))
+    tree = replace(
+        tree,
+        counts=np.vstack([counts, tree.counts[live]]),
+        draws=np.vstack([draws, tree.draws[live]]),
+    )
     return tree, np.vstack([[[0, 0]], spans[live]])
 
 
 def weights(spans: np.ndarray, *, step: int, retention: int) -> np.ndarray:
     """How much of each part is still there: none of the past."""
     start, end = spans.T
-    return np.clip((end - np.maximum(start, step - retention)) / np.maximum(end - start, 1), 0.0, 1.0)
+    return np.clip(
+        (end - np.maximum(start, step - retention)) / np.maximum(end - start, 1), 0.0, 1.0
+    )
 
 
-def estimated(tree: Tree, layout: Layout, weights: np.ndarray, noise: float) -> tuple[np.ndarray, np.ndarray, float]:
-    """(estimates, variances) of all nodes, with the help of the past, and the variance that a leaf has had from the start.
+def estimated(
+    tree: Tree, layout: Layout, weights: np.ndarray, noise: float
+) -> tuple[np.ndarray, np.ndarray, float]:
+    """(estimates, variances) of all nodes, with the help of the past, and the variance that a leaf
+    has had from the start.
 
-    At each depth the past, scaled to the present total, gets the weight (noise of the present) / (mean square of the difference):
-    what James and Stein would give it. Where points move, the difference is large and the past says nothing.
+    At each depth the past, scaled to the present total, gets the weight (noise of the present) /
+    (mean square of the difference): what James and Stein would give it. Where points move, the
+    difference is large and the past says nothing.
     """
     from tailrace.mechanisms.spatial import kernel
 

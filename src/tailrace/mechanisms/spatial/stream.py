@@ -1,29 +1,36 @@
 """A spatial stream: points that come and go, counted in the leaves of a tree that follows them.
 
-A clock counts insertions and deletions under a small share of the budget. It ends an epoch when enough has happened; the
-epoch's exact net counts, one for each leaf, then get noise once, under the rest of the budget. Everything else is made of what
-was released: the next epoch's leaves, the counts shown, the synthetic points.
+A clock counts insertions and deletions under a small share of the budget. It ends an epoch when
+enough has happened; the epoch's exact net counts, one for each leaf, then get noise once, under the
+rest of the budget. Everything else is made of what was released: the next epoch's leaves, the
+counts shown, the synthetic points.
 
-Privacy: the declared loss of the declared unit over the horizon, neighbours add/remove. Fix everything released; then the end of
-every epoch and its leaves are fixed: an epoch's leaves are chosen from what was released before it begins, its end by the
-clock and by public schedule (the first release, the longest epoch, the horizon, a retention). One event changes one row of
-the clock, at one step, by one: `clock.loss`. It falls into one epoch and, as leaves are disjoint, into at most one leaf's net
-count, measured once: `atoms.loss`, the full loss of one draw, since no other epoch holds the event. Given the same releases
-the two use independent noise, so the losses add (they are drawn in turn: concurrent composition, which holds for pure and for
-Renyi losses: Vadhan and Wang 2021, Lyu 2022); pure losses stay true though leaves depend on past releases (F1 of the
-selective-counting proof), Gaussian ones since every count depends only on what came before its draw (F2). A user of m insertions
-and d deletions moves the leaves' counts by a - b with nonnegative a, b of 1-norms m and d, wherever they fall:
-`loss(m, d)` of both. A buffer is private until it is measured, and no release looks at it. With `retention`, only insertions
-are counted, each once, and what is older is dropped by the calendar: a record's whole life is one event; a user's, m. (What has run
-out still helps to place the rest: those are numbers already released.)
-Accuracy: a leaf holds one draw for each epoch since it was divided off, and its share of older ones; with a churn of one half the
-number of epochs grows with the logarithm of the number of points, and then by two for each time all points are replaced. The
-error falls as data grow: leaves are divided at a fixed number of deviations of their noise. `view` has the errors.
-Source: PrivStream's stream on a tree (its Algorithms 1 and 5), of which the tree is not taken: a structure from
-released counts needs no PrivTree and no budget. Consistent nonnegative trees as in Hay et al. 2010 and Zhang et al. 2016.
-Departs: epochs end by a noisy clock and use the full budget each; what was measured above a new node is inherited in proportion to what
-is measured in it; the last epoch's change is taken to go on until the next one ends; exact integer noise; points are placed
-so that every box of the partition holds its count to within one, and stay where they are.
+Privacy: the declared loss of the declared unit over the horizon, neighbours add/remove. Fix
+everything released; then the end of every epoch and its leaves are fixed: an epoch's leaves are
+chosen from what was released before it begins, its end by the clock and by public schedule (the
+first release, the longest epoch, the horizon, a retention). One event changes one row of the clock,
+at one step, by one: `clock.loss`. It falls into one epoch and, as leaves are disjoint, into at most
+one leaf's net count, measured once: `atoms.loss`, the full loss of one draw, since no other epoch
+holds the event. Given the same releases the two use independent noise, so the losses add (they are
+drawn in turn: concurrent composition, which holds for pure and for Renyi losses: Vadhan and Wang
+2021, Lyu 2022); pure losses stay true though leaves depend on past releases (F1 of the
+selective-counting proof), Gaussian ones since every count depends only on what came before its draw
+(F2). A user of m insertions and d deletions moves the leaves' counts by a - b with nonnegative a, b
+of 1-norms m and d, wherever they fall: `loss(m, d)` of both. A buffer is private until it is
+measured, and no release looks at it. With `retention`, only insertions are counted, each once, and
+what is older is dropped by the calendar: a record's whole life is one event; a user's, m. (What has
+run out still helps to place the rest: those are numbers already released.)
+Accuracy: a leaf holds one draw for each epoch since it was divided off, and its share of older
+ones; with a churn of one half the number of epochs grows with the logarithm of the number of
+points, and then by two for each time all points are replaced. The error falls as data grow: leaves
+are divided at a fixed number of deviations of their noise. `view` has the errors.
+Source: PrivStream's stream on a tree (its Algorithms 1 and 5), of which the tree is not taken: a
+structure from released counts needs no PrivTree and no budget. Consistent nonnegative trees as in
+Hay et al. 2010 and Zhang et al. 2016.
+Departs: epochs end by a noisy clock and use the full budget each; what was measured above a new
+node is inherited in proportion to what is measured in it; the last epoch's change is taken to go on
+until the next one ends; exact integer noise; points are placed so that every box of the partition
+holds its count to within one, and stay where they are.
 """
 
 from __future__ import annotations
@@ -49,12 +56,24 @@ from tailrace.mechanisms.spatial.view import SpatialView
 from tailrace.noise import Draws
 from tailrace.noise.atoms import Atoms
 from tailrace.privacy.budget import Drawn, part, per_event, quieter, restate
-from tailrace.privacy.guarantee import AddRemove, Guarantee, Neighbours, Unit, User, check_events, events_of, promised
+from tailrace.privacy.guarantee import (
+    AddRemove,
+    Guarantee,
+    Neighbours,
+    Unit,
+    User,
+    check_events,
+    events_of,
+    promised,
+)
 from tailrace.privacy.loss import Loss, whole
 
 _BY_CALENDAR = Fraction(
-    1, 5
-)  # of the clock's share, where a retention ends the epochs and the clock only knows how many there are
+    1,
+    5,
+    # of the clock's share, where a retention ends the epochs and the clock only knows how many there
+    # are
+)
 
 
 @dataclass(frozen=True)
@@ -71,8 +90,9 @@ class Held:
 class SpatialStream:
     """Points in `domain`, kept up to date by insertions and deletions.
 
-    `begin` is the step of the first release: what comes before is counted with it. `retention` says that a point leaves by
-    itself so many steps after it came: no deletions are pushed then, and a record's whole life is one event.
+    `begin` is the step of the first release: what comes before is counted with it. `retention` says
+    that a point leaves by itself so many steps after it came: no deletions are pushed then, and a
+    record's whole life is one event.
 
     >>> from tailrace import Box, Event, PureDP
     >>> city = Box(low=(-74.26, 40.48), high=(-73.70, 40.92), columns=("lon", "lat"))
@@ -96,7 +116,9 @@ class SpatialStream:
             if name == "begin" or getattr(self, name) is not None:
                 object.__setattr__(self, name, whole(name, getattr(self, name)))
         if self.horizon is not None and self.begin > self.horizon:
-            raise ConfigError("begin, the step of the first release, must not lie beyond the horizon.")
+            raise ConfigError(
+                "begin, the step of the first release, must not lie beyond the horizon."
+            )
         if self.deletes is None:
             object.__setattr__(self, "deletes", self.retention is None)
         check_events(self)
@@ -128,8 +150,12 @@ class SpatialStream:
 
     @functools.cached_property
     def _budgets(self) -> tuple[Drawn, Drawn]:
-        """Of a unit: the clock's and the leaves', pure or zCDP, whichever gives the leaves less noise."""
-        share = self.structure.clock if self.retention is None else self.structure.clock * _BY_CALENDAR
+        """Of a unit: the clock's and the leaves', pure or zCDP, whichever gives the leaves less
+        noise.
+        """
+        share = (
+            self.structure.clock if self.retention is None else self.structure.clock * _BY_CALENDAR
+        )
         whole = quieter(self.privacy, events=self._events)
         return part(whole, share), part(whole, 1 - share)
 
@@ -168,7 +194,11 @@ class SpatialStream:
         return restate(loss, self.privacy)
 
     def init(self) -> State:
-        zero, none, rows = np.zeros((), np.int64), np.zeros(0, np.int64), np.zeros(self._rows, np.int64)
+        zero, none, rows = (
+            np.zeros((), np.int64),
+            np.zeros(0, np.int64),
+            np.zeros(self._rows, np.int64),
+        )
         flags, parts = none.astype(np.bool_), np.zeros((0, 0), np.int64)
         public = Released(
             step=zero,
@@ -186,11 +216,20 @@ class SpatialStream:
 
     def plan(self, public: Released) -> Plan:
         groups = groups_of(self._epochs.tree(public), self.domain)
-        return Plan(codes=self.domain, key=self.unit.column if isinstance(self.unit, User) else None, groups=groups)
+        return Plan(
+            codes=self.domain,
+            key=self.unit.column if isinstance(self.unit, User) else None,
+            groups=groups,
+        )
 
     def measure(self, state: State, counts: Counts, noise: Draws) -> Step:
-        public, private = replace(state.public, step=np.asarray(state.public.step + 1)), state.private
-        happened = np.array([counts.adds.sum(), counts.deletes.sum()])[: self._rows] + private.waiting
+        public, private = (
+            replace(state.public, step=np.asarray(state.public.step + 1)),
+            state.private,
+        )
+        happened = (
+            np.array([counts.adds.sum(), counts.deletes.sum()])[: self._rows] + private.waiting
+        )
         buffer = counts.net + private.buffer if len(private.buffer) else counts.net
         if public.step < self._epochs.origin:
             return Step(State(public, replace(private, buffer=buffer, waiting=happened)))
@@ -229,12 +268,23 @@ class SpatialStream:
 
             before = partition.places[previous.cells]
             many = len(before) > self.domain.size // 16
-            order = in_order(before, self.domain.size) if many else np.argsort(before, kind="stable")
+            order = (
+                in_order(before, self.domain.size) if many else np.argsort(before, kind="stable")
+            )
             stayed[order], places = placed(
-                view.inner, view.second, view.counts, before[order], area_before(self.domain), partition.depth, rng
+                view.inner,
+                view.second,
+                view.counts,
+                before[order],
+                area_before(self.domain),
+                partition.depth,
+                rng,
             )
         cells = partition.cells[places]
         values = self.domain.decode(cells, rng)
         rest: Any = slice(None) if stayed.all() else stayed
-        columns = {name: np.concatenate([previous.columns[name][rest], values[name]]) for name in self.domain.columns}
+        columns = {
+            name: np.concatenate([previous.columns[name][rest], values[name]])
+            for name in self.domain.columns
+        }
         return Sample(Table(np.concatenate([previous.cells[rest], cells]), columns), stayed)

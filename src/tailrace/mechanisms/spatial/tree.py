@@ -13,7 +13,9 @@ from tailrace.domain.geometry.partition import Layout, area_before, lay_out, par
 
 @dataclass(frozen=True)
 class Tree:
-    """Nodes in preorder, with what was measured at each: a row for each part of the past that is weighed by itself."""
+    """Nodes in preorder, with what was measured at each: a row for each part of the past that is
+    weighed by itself.
+    """
 
     inner: np.ndarray  # (nodes,) bool: has children
     leaf: np.ndarray  # (nodes,) bool: counted in the open epoch
@@ -32,7 +34,9 @@ def seed(depth: int) -> Tree:
 
 
 def counted(leaf: np.ndarray, layout: Layout) -> np.ndarray:
-    """The nodes that are counted now, in order; a leaf that misses the domain's geometry is a public zero."""
+    """The nodes that are counted now, in order; a leaf that misses the domain's geometry is a
+    public zero.
+    """
     return np.flatnonzero(leaf & (layout.area > 0))
 
 
@@ -57,13 +61,25 @@ def measured(tree: Tree, layout: Layout, noisy: np.ndarray) -> Tree:
     counts, draws = np.zeros((2, len(tree.inner)), np.int64)
     chosen = counted(tree.leaf, layout)
     counts[chosen], draws[chosen] = noisy, 1
-    return replace(tree, counts=np.vstack([tree.counts, counts]), draws=np.vstack([tree.draws, draws]))
+    return replace(
+        tree, counts=np.vstack([tree.counts, counts]), draws=np.vstack([tree.draws, draws])
+    )
 
 
 def regrown(
-    tree: Tree, layout: Layout, domain: Any, expected: np.ndarray, *, epoch: int, limit: float, least: int, keep: int
+    tree: Tree,
+    layout: Layout,
+    domain: Any,
+    expected: np.ndarray,
+    *,
+    epoch: int,
+    limit: float,
+    least: int,
+    keep: int,
 ) -> Tree:
-    """The tree of the next epoch: divided where more than `limit` are expected, and down to depth `least`."""
+    """The tree of the next epoch: divided where more than `limit` are expected, and down to depth
+    `least`.
+    """
     from tailrace.mechanisms.spatial import kernel
 
     deepest, before = partition_of(domain).depth, area_before(domain)

@@ -16,8 +16,12 @@ from tailrace.errors import ConfigError
 from tailrace.mechanisms.base import Estimate
 from tailrace.mechanisms.spatial.tree import Tree
 
-_CLEAR = 4.0  # deviations of the difference of two halves by which a count must stand out to say how uneven they are
-_UNSTATED = 2.0  # times the noise: what inheritance and empty halves add, as measured on generated streams
+# deviations of the difference of two halves by which a count must stand out to say how uneven they
+# are
+_CLEAR = 4.0
+_UNSTATED = (
+    2.0  # times the noise: what inheritance and empty halves add, as measured on generated streams
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,15 +76,25 @@ class SpatialView:
         ends = np.flatnonzero(~self.inner & (layout.area > 0))
         depth, count = layout.depth[ends], self.counts[ends]
         index = layout.first[ends] >> (partition.depth - depth)
-        return Leaves(depth, index, *partition.box(depth, index), count, np.sqrt(_UNSTATED * self.variance[ends]))
+        return Leaves(
+            depth,
+            index,
+            *partition.box(depth, index),
+            count,
+            np.sqrt(_UNSTATED * self.variance[ends]),
+        )
 
     def count(self, *, low: Sequence[float], high: Sequence[float]) -> Estimate:
         """How many points lie between two corners, in the domain's coordinates.
 
-        The error adds up the noise of the leaves inside, less what the known total takes away of it; the total's own error; how
-        unevenly points may lie in the leaves that are cut; and where the events fell that no leaf has counted yet.
+        The error adds up the noise of the leaves inside, less what the known total takes away of
+        it; the total's own error; how unevenly points may lie in the leaves that are cut; and where
+        the events fell that no leaf has counted yet.
         """
-        leaves, (lowest, highest) = self.leaves, (self._corner("low", low), self._corner("high", high))
+        leaves, (lowest, highest) = (
+            self.leaves,
+            (self._corner("low", low), self._corner("high", high)),
+        )
         part = shares(self.domain, leaves.low, leaves.high, lowest, highest)
         value, noise = float(part @ leaves.count), leaves.error**2
         share = min(value / max(float(self.counts[0]), 1.0), 1.0)
@@ -92,9 +106,11 @@ class SpatialView:
 
     @functools.cached_property
     def unevenness(self) -> float:
-        """Mean square of (a - b) / (a + b) over the two halves of nodes with clear counts, less what noise does to it.
+        """Mean square of (a - b) / (a + b) over the two halves of nodes with clear counts, less
+        what noise does to it.
 
-        A leaf is not divided further since its halves are not clear; they are taken to be as uneven as those above.
+        A leaf is not divided further since its halves are not clear; they are taken to be as uneven
+        as those above.
         """
         nodes = np.flatnonzero(self.inner)
         a, b = nodes + 1, self.second[nodes]
@@ -109,5 +125,8 @@ class SpatialView:
     def _corner(self, name: str, corner: Sequence[float]) -> np.ndarray:
         values = np.asarray(corner, float)
         if values.shape != (len(self.domain.columns),) or np.isnan(values).any():
-            raise ConfigError(f"{name} must hold a number for each of the columns {', '.join(self.domain.columns)}.")
+            raise ConfigError(
+                f"{name} must hold a number for each of the columns "
+                f"{', '.join(self.domain.columns)}."
+            )
         return values

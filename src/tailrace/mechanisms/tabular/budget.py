@@ -1,9 +1,12 @@
-"""How a tabular stream divides its budget: the clock, every column by itself, and the workloads of an epoch.
+"""How a tabular stream divides its budget: the clock, every column by itself, and the workloads of
+an epoch.
 
-Privacy: each part proves its own loss. The number of workloads of an epoch may depend on what was released: whatever it is, their
-noise grows with it so that the loss of an event, which lies in one epoch, stays the same; so does that of a unit whose a_e events
-lie in epoch e. Of epsilon, each event costs its part. Of rho, the cells' noise costs a_e^2 (of insertions and of deletions apart)
-and the choice a_e^2 (of both), in parts of what m and d events in one epoch would, and squares add up to no more than that.
+Privacy: each part proves its own loss. The number of workloads of an epoch may depend on what was
+released: whatever it is, their noise grows with it so that the loss of an event, which lies in one
+epoch, stays the same; so does that of a unit whose a_e events lie in epoch e. Of epsilon, each
+event costs its part. Of rho, the cells' noise costs a_e^2 (of insertions and of deletions apart)
+and the choice a_e^2 (of both), in parts of what m and d events in one epoch would, and squares add
+up to no more than that.
 """
 
 from __future__ import annotations
@@ -40,7 +43,9 @@ class Share:
 
 @dataclass(frozen=True)
 class Budget:
-    """The budget of a unit of so many insertions and deletions, for so many columns and workloads of several columns."""
+    """The budget of a unit of so many insertions and deletions, for so many columns and workloads
+    of several columns.
+    """
 
     privacy: Loss
     events: tuple[int, int]
@@ -50,7 +55,9 @@ class Budget:
 
     @functools.cached_property
     def whole(self) -> Drawn:
-        """Pure or zCDP, whichever gives less noise where as many workloads are measured as may be."""
+        """Pure or zCDP, whichever gives less noise where as many workloads are measured as may
+        be.
+        """
         return quieter(self.privacy, events=self.events, weight=max(self.allowed[-1], self.columns))
 
     @property
@@ -76,13 +83,17 @@ class Budget:
         return self._atoms(rest * singles if self.several else rest, self.columns)
 
     def share(self, workloads: int) -> Share:
-        """What an epoch with so many workloads of several columns draws with: one event lies in one cell of each."""
+        """What an epoch with so many workloads of several columns draws with: one event lies in one
+        cell of each.
+        """
         rest = (1 - Fraction(self.selection.clock)) * (1 - Fraction(self.selection.singles))
         if workloads == self.several:
             return Share(workloads, self._atoms(rest, workloads), None)
         choice = rest * Fraction(self.selection.choice)
         return Share(
-            workloads, self._atoms(rest - choice, workloads), Choice(self.part(choice), workloads, self.events)
+            workloads,
+            self._atoms(rest - choice, workloads),
+            Choice(self.part(choice), workloads, self.events),
         )
 
     def _atoms(self, share: Fraction, weight: int) -> Atoms:
@@ -91,8 +102,8 @@ class Budget:
     def workloads(self, events: float, cells: float) -> int:
         """How many workloads of so many cells each to measure in an epoch of so many events.
 
-        As many as keep the noise of one, over all its cells, below a part of the events. All, where that is no louder than
-        choosing among them.
+        As many as keep the noise of one, over all its cells, below a part of the events. All, where
+        that is no louder than choosing among them.
         """
         if len(self.allowed) == 1:
             return self.allowed[0]
@@ -103,10 +114,14 @@ class Budget:
         return min(max(int(many), 1), self.allowed[-1])
 
     def loss(self, clock: Any, inserted: int, deleted: int) -> Loss:
-        """What all that draws proves together, in the form that was asked for; of epochs' shares, the one that loses most."""
+        """What all that draws proves together, in the form that was asked for; of epochs' shares,
+        the one that loses most.
+        """
         parts = [clock.loss(inserted, deleted), self.singles.loss(inserted, deleted)]
         if self.several:
-            parts.append(max((self.share(many).loss(inserted, deleted) for many in self.allowed), key=_order))
+            parts.append(
+                max((self.share(many).loss(inserted, deleted) for many in self.allowed), key=_order)
+            )
         return restate(functools.reduce(operator.and_, parts), self.privacy)
 
 

@@ -1,4 +1,6 @@
-"""What the tabular mechanisms share: the workload that was asked for, who is protected, and the flat marginals of a model."""
+"""What the tabular mechanisms share: the workload that was asked for, who is protected, and the
+flat marginals of a model.
+"""
 
 from __future__ import annotations
 
@@ -29,20 +31,29 @@ def default_fit() -> JunctionTree:
 def asked(domain: Any, workload: Any) -> Workload:
     """The workload as it is kept: all marginals of so many columns, or those of these columns."""
     if not isinstance(domain, Schema):
-        raise ConfigError("domain must be a Schema of attributes, for example Schema(age=Integer(0, 99)).")
+        raise ConfigError(
+            "domain must be a Schema of attributes, for example Schema(age=Integer(0, 99))."
+        )
     if isinstance(workload, int) and not isinstance(workload, bool):
         return whole("workload", workload)
-    if isinstance(workload, list | tuple) and workload and all(isinstance(names, list | tuple) for names in workload):
+    if (
+        isinstance(workload, list | tuple)
+        and workload
+        and all(isinstance(names, list | tuple) for names in workload)
+    ):
         return tuple(tuple(names) for names in workload)
     raise ConfigError(
-        "workload must be the number of columns of each marginal, for example 2, or the columns of each: "
+        "workload must be the number of columns of each marginal, for example 2, or the columns of "
+        "each: "
         'workload=(("age", "sex"), ("age", "city")).'
     )
 
 
 def marginals_of(domain: Schema, workload: Workload) -> Marginals:
     """The marginals that are counted."""
-    return all_ways(domain.shape, workload) if isinstance(workload, int) else chosen(domain, workload)
+    return (
+        all_ways(domain.shape, workload) if isinstance(workload, int) else chosen(domain, workload)
+    )
 
 
 def check(mechanism: Any) -> None:
@@ -50,7 +61,8 @@ def check(mechanism: Any) -> None:
     check_events(mechanism)
     if isinstance(mechanism.unit, User) and mechanism.domain.size >= _LARGEST:
         raise ConfigError(
-            "The domain has 2**62 cells or more, too many to remember whose rows are in which: protect Event(), or "
+            "The domain has 2**62 cells or more, too many to remember whose rows are in which: "
+            "protect Event(), or "
             "use fewer or coarser attributes."
         )
 
@@ -58,16 +70,22 @@ def check(mechanism: Any) -> None:
 def check_fit(fit: Any, marginals: Marginals) -> None:
     """Refuse what cannot fit tables, and a workload for which even alone its model has no room."""
     if isinstance(fit, type) or not hasattr(fit, "unpack"):
-        raise ConfigError("fit must be a way to fit tables, for example JunctionTree() or MultiplicativeWeights().")
+        raise ConfigError(
+            "fit must be a way to fit tables, for example JunctionTree() or "
+            "MultiplicativeWeights()."
+        )
     if any(fit.cells(marginals.shape, [clique]) > fit.limit for clique in marginals.cliques):
         raise ConfigError(
-            f"fit may hold {fit.limit:,} cells, and a workload needs more: use fewer or coarser columns, or a larger limit."
+            f"fit may hold {fit.limit:,} cells, and a workload needs more: use fewer or coarser "
+            f"columns, or a larger limit."
         )
 
 
 def plan_of(domain: Schema, marginals: Marginals, unit: Unit) -> Plan:
     """What is counted at every step."""
-    return Plan(codes=domain, key=unit.column if isinstance(unit, User) else None, marginals=marginals)
+    return Plan(
+        codes=domain, key=unit.column if isinstance(unit, User) else None, marginals=marginals
+    )
 
 
 def rows_in(marginals: Marginals, counts: np.ndarray) -> int:
@@ -82,7 +100,9 @@ def flat(marginals: Marginals, model: Any, total: float | None = None) -> np.nda
 
 
 def followed(codes: Digits, model: Any | None, previous: Table, rng: np.random.Generator) -> Sample:
-    """As many rows as the model holds records, with as few changes to the previous ones as it allows; none without a model."""
+    """As many rows as the model holds records, with as few changes to the previous ones as it
+    allows; none without a model.
+    """
     before = previous.cells
     stayed, new = np.zeros(len(before), np.bool_), before[:0]
     if model is not None:
@@ -90,8 +110,13 @@ def followed(codes: Digits, model: Any | None, previous: Table, rng: np.random.G
     return changed(codes, previous, stayed, new, rng)
 
 
-def changed(codes: Digits, previous: Table, stayed: np.ndarray, new: np.ndarray, rng: np.random.Generator) -> Sample:
+def changed(
+    codes: Digits, previous: Table, stayed: np.ndarray, new: np.ndarray, rng: np.random.Generator
+) -> Sample:
     """The rows that stayed, and the new ones after them."""
     values = codes.decode(new, rng)
-    columns = {name: np.concatenate([previous.columns[name][stayed], values[name]]) for name in codes.columns}
+    columns = {
+        name: np.concatenate([previous.columns[name][stayed], values[name]])
+        for name in codes.columns
+    }
     return Sample(Table(np.concatenate([previous.cells[stayed], new]), columns), stayed)

@@ -1,8 +1,9 @@
-"""Times for synthetic points: when trajectories begin, and how much time lies between one point and the next.
+"""Times for synthetic points: when trajectories begin, and how much time lies between one point and
+the next.
 
-Privacy: a trajectory adds half of its part to the bin of its first time and half to that of the mean time between its points; the bins
-are public, and all get noise. Points of one trajectory are equally far apart in time, as most records are: where it has many points in a
-cell it is slow there.
+Privacy: a trajectory adds half of its part to the bin of its first time and half to that of the
+mean time between its points; the bins are public, and all get noise. Points of one trajectory are
+equally far apart in time, as most records are: where it has many points in a cell it is slow there.
 """
 
 from __future__ import annotations
@@ -20,16 +21,17 @@ from tailrace.counting.journeys.reading import Journeys
 from tailrace.errors import ConfigError
 from tailrace.privacy.loss import Number, exact, real, whole
 
-_GAPS = (
-    64  # bins of the time between points: each twice as wide as two before it, the last ends at the whole of the clock
-)
+# bins of the time between points: each twice as wide as two before it, the last ends at the whole
+# of the clock
+_GAPS = 64
 _MICRO = 10**6
 
 
 @told
 @dataclass(frozen=True, kw_only=True)
 class Clock:
-    """Times from `start` to `end`, both public: numbers, or ISO 8601 texts (UTC where they name no zone), as `order` has them.
+    """Times from `start` to `end`, both public: numbers, or ISO 8601 texts (UTC where they name no
+    zone), as `order` has them.
 
     First times are counted in so many `bins`, in a `share` of the budget relative to other parts.
 
@@ -46,7 +48,9 @@ class Clock:
         object.__setattr__(self, "share", exact("share", self.share))
         object.__setattr__(self, "bins", whole("bins", self.bins))
         if isinstance(self.start, str) != isinstance(self.end, str):
-            raise ConfigError("start and end of a Clock must both be numbers, or both be times as text.")
+            raise ConfigError(
+                "start and end of a Clock must both be numbers, or both be times as text."
+            )
         low, high = self.limits
         if not np.isfinite(high - low) or high <= low:
             raise ConfigError("start of a Clock must lie before its end.")
@@ -67,14 +71,19 @@ class Clock:
     def count(self, journeys: Journeys, whole: int) -> Masses:
         low, high = self.limits
         share, points = whole // journeys.among, np.diff(journeys.offsets)
-        span = np.clip(journeys.span, low - (high - low), high + (high - low))  # also what is infinite
+        span = np.clip(
+            journeys.span, low - (high - low), high + (high - low)
+        )  # also what is infinite
         begin = np.clip((span[0] - low) / (high - low), 0.0, 1.0)
         first = np.minimum((begin * self.bins).astype(np.int64), self.bins - 1)
         several = np.flatnonzero(points > 1)
         gap = np.diff(span, axis=0)[0, several] / (points[several] - 1) / (high - low)
         octave = np.floor(2 * np.log2(np.clip(gap, 2.0**-_GAPS, 1.0)) + _GAPS)
         later = self.bins + np.clip(octave, 0, _GAPS - 1).astype(np.int64)
-        codes, parts = np.concatenate([first, later]), np.concatenate([share // 2, share[several] // 2])
+        codes, parts = (
+            np.concatenate([first, later]),
+            np.concatenate([share // 2, share[several] // 2]),
+        )
         return Masses.of(codes, parts)
 
     def draw(self, counts: np.ndarray, offsets: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -96,7 +105,9 @@ class Clock:
 
 
 def _chosen(counts: np.ndarray, many: int, rng: np.random.Generator) -> np.ndarray:
-    """Bins by noisy counts; those below 0 as 0, and any with the same chance where none is above."""
+    """Bins by noisy counts; those below 0 as 0, and any with the same chance where none is
+    above.
+    """
     weights = np.maximum(counts, 0.0)
     weights = weights if weights.any() else np.ones(len(weights))
     return rng.choice(len(weights), many, p=weights / weights.sum())
@@ -108,5 +119,7 @@ def _number(value: float | str) -> float:
     try:
         moment = datetime.fromisoformat(value)
     except ValueError:
-        raise ConfigError('start and end of a Clock must be numbers or times, for example "2026-01-01".') from None
+        raise ConfigError(
+            'start and end of a Clock must be numbers or times, for example "2026-01-01".'
+        ) from None
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * _MICRO

@@ -1,4 +1,5 @@
-"""What `Trajectories` counts of journeys, each in its own share of the budget, and the noise it gets.
+"""What `Trajectories` counts of journeys, each in its own share of the budget, and the noise it
+gets.
 
 | part       | of one trajectory                                                    | where                                       |
 |------------|----------------------------------------------------------------------|---------------------------------------------|
@@ -14,9 +15,10 @@
 | timing     | its first time, and the mean time between points: 1/2 each           | bins of a public clock                      |
 | number     | itself                                                               | one number                                  |
 
-Privacy: in each level of each part one unit adds at most its whole, by the table (WHOLE parts, fewer where the budget is
-small: a public number). A part divides its budget among its levels, and every cell, pair and bin of every level, which
-are public, gets noise of that sensitivity: it loses the sum, its whole budget.
+Privacy: in each level of each part one unit adds at most its whole, by the table (WHOLE parts,
+fewer where the budget is small: a public number). A part divides its budget among its levels, and
+every cell, pair and bin of every level, which are public, gets noise of that sensitivity: it loses
+the sum, its whole budget.
 """
 
 from __future__ import annotations
@@ -55,10 +57,11 @@ MORE = np.array([0, 1, 2, 3, 5, 9, 17, 33, 65, 129])  # and those of further mov
 @told
 @dataclass(frozen=True, kw_only=True)
 class Grids:
-    """Counts on nested grids of so many cells a side, from coarse to fine, in a `share` of the budget, relative to other parts.
+    """Counts on nested grids of so many cells a side, from coarse to fine, in a `share` of the
+    budget, relative to other parts.
 
-    A trajectory with fewer than `most` points (cells, turns) gives each a part of that many: then short ones do not weigh more. The
-    grids share evenly, or by `weights`.
+    A trajectory with fewer than `most` points (cells, turns) gives each a part of that many: then
+    short ones do not weigh more. The grids share evenly, or by `weights`.
     """
 
     share: Number
@@ -71,11 +74,21 @@ class Grids:
         object.__setattr__(self, "most", whole("most", self.most))
         sides = tuple(self.sides)
         if self.weights is not None:
-            object.__setattr__(self, "weights", tuple(whole("weights", weight) for weight in self.weights))
+            object.__setattr__(
+                self, "weights", tuple(whole("weights", weight) for weight in self.weights)
+            )
             if len(self.weights) != len(sides):
-                raise ConfigError("weights must be as many as sides: how much of the share each of them gets.")
-        if not sides or any(whole("sides", side) & (side - 1) for side in sides) or list(sides) != sorted(set(sides)):
-            raise ConfigError("sides must be powers of two that rise, for example sides=(4, 16, 64).")
+                raise ConfigError(
+                    "weights must be as many as sides: how much of the share each of them gets."
+                )
+        if (
+            not sides
+            or any(whole("sides", side) & (side - 1) for side in sides)
+            or list(sides) != sorted(set(sides))
+        ):
+            raise ConfigError(
+                "sides must be powers of two that rise, for example sides=(4, 16, 64)."
+            )
         object.__setattr__(self, "sides", sides)
 
     def within(self, side: int) -> tuple[int, ...]:
@@ -91,7 +104,8 @@ class Grids:
 @told
 @dataclass(frozen=True, kw_only=True)
 class Bins:
-    """Counts in a few bins, in a `share` of the budget, relative to other parts; `most` as in Grids.
+    """Counts in a few bins, in a `share` of the budget, relative to other parts; `most` as in
+    Grids.
 
     Of `number` under User: how many trajectories of one person are counted at most.
     """
@@ -122,10 +136,20 @@ class Query:
         """How many counts each level has."""
         if isinstance(self.part, Grids):
             cells = [side * side for side in self.part.within(self.domain.side)]
-            return tuple(many * (many + 1) // 2 for many in cells) if self.name == "pairs" else tuple(cells)
+            return (
+                tuple(many * (many + 1) // 2 for many in cells)
+                if self.name == "pairs"
+                else tuple(cells)
+            )
         if isinstance(self.part, Clock):
             return (self.part.size,)
-        bins = {"distances": len(FAR) + 3, "detours": len(FEWEST) * len(MORE), "turns": 8, "sizes": 3, "number": 1}
+        bins = {
+            "distances": len(FAR) + 3,
+            "detours": len(FEWEST) * len(MORE),
+            "turns": 8,
+            "sizes": 3,
+            "number": 1,
+        }
         return (bins[self.name],)
 
     @property
@@ -136,7 +160,9 @@ class Query:
 
     def budgets(self, budget: Drawn) -> tuple[Drawn, ...]:
         """Of each level."""
-        shares = self.part.parts(self.domain.side) if isinstance(self.part, Grids) else (Fraction(1),)
+        shares = (
+            self.part.parts(self.domain.side) if isinstance(self.part, Grids) else (Fraction(1),)
+        )
         return tuple(part(budget, share) for share in shares)
 
     def noise(self, budget: Drawn) -> tuple[Atoms, ...]:
@@ -145,7 +171,9 @@ class Query:
 
     def loss(self, budget: Drawn) -> Loss:
         """Of all levels together."""
-        return functools.reduce(lambda one, other: one & other, (atoms.loss(1, 0) for atoms in self.noise(budget)))
+        return functools.reduce(
+            lambda one, other: one & other, (atoms.loss(1, 0) for atoms in self.noise(budget))
+        )
 
     def count(self, journeys: Journeys, routes: Routes, layout: Layout) -> Masses:
         """Of the finest level."""
@@ -174,7 +202,9 @@ class Query:
         return partition.places[cells] >> (partition.depth - 2 * (side.bit_length() - 1))
 
     def _visits(self, journeys: Journeys, routes: Routes, layout: Layout) -> Masses:  # noqa: ARG002
-        return held(routes, layout.index, most=self.part.most, between=self.between, whole=self.whole)
+        return held(
+            routes, layout.index, most=self.part.most, between=self.between, whole=self.whole
+        )
 
     def _points(self, journeys: Journeys, routes: Routes, layout: Layout) -> Masses:  # noqa: ARG002
         places = self._nodes(np.arange(self.domain.size), self.sides[-1])
@@ -186,7 +216,9 @@ class Query:
         return Masses.of(np.concatenate(nodes), np.concatenate([share // 2, share - share // 2]))
 
     def _pairs(self, journeys: Journeys, routes: Routes, layout: Layout) -> Masses:  # noqa: ARG002
-        one, other = (self._nodes(cells, self.sides[-1]) for cells in (journeys.first, journeys.last))
+        one, other = (
+            self._nodes(cells, self.sides[-1]) for cells in (journeys.first, journeys.last)
+        )
         codes = paired(np.minimum(one, other), np.maximum(one, other), self.sides[-1] ** 2)
         return Masses.of(codes, self.whole // journeys.among)
 
@@ -196,7 +228,10 @@ class Query:
     def _detours(self, journeys: Journeys, routes: Routes, layout: Layout) -> Masses:  # noqa: ARG002
         fewest = layout.apart(routes.first, routes.last)
         more = np.maximum(np.diff(routes.offsets) - 1 - fewest, 0)
-        bins = (np.searchsorted(start, values, side="right") - 1 for start, values in ((FEWEST, fewest), (MORE, more)))
+        bins = (
+            np.searchsorted(start, values, side="right") - 1
+            for start, values in ((FEWEST, fewest), (MORE, more))
+        )
         return Masses.of(next(bins) * len(MORE) + next(bins), routes.share(self.whole))
 
     def _turns(self, journeys: Journeys, routes: Routes, layout: Layout) -> Masses:  # noqa: ARG002
@@ -204,7 +239,10 @@ class Query:
 
     def _sizes(self, journeys: Journeys, routes: Routes, layout: Layout) -> Masses:
         share = routes.share(self.whole)
-        cells, points = distinct(routes, layout.cells, between=self.between), np.diff(journeys.offsets)
+        cells, points = (
+            distinct(routes, layout.cells, between=self.between),
+            np.diff(journeys.offsets),
+        )
         runs = np.diff(routes.offsets)
         passed = np.add.reduceat(routes.points == 0, routes.offsets[:-1]) if len(runs) else runs
         limits = ((cells, CELLS), (points, POINTS), (passed, runs))
@@ -218,10 +256,14 @@ class Query:
     def _number(self, journeys: Journeys, routes: Routes, layout: Layout) -> Masses:  # noqa: ARG002
         """A person's m trajectories give min(m, most) parts of `most` together."""
         among, most = journeys.among, self.part.most
-        return Masses.of(np.zeros(len(among), np.int64), self.whole * np.minimum(among, most) // (most * among))
+        return Masses.of(
+            np.zeros(len(among), np.int64), self.whole * np.minimum(among, most) // (most * among)
+        )
 
     def far(self, first: np.ndarray, last: np.ndarray) -> np.ndarray:
-        """The bin of the distance of cells of the domain: the same cell of a grid four and two times as fine, the same cell, further."""
+        """The bin of the distance of cells of the domain: the same cell of a grid four and two
+        times as fine, the same cell, further.
+        """
         side = min(REACH, self.domain.side)
         step = self.domain.side // side
         ends = [np.stack(np.divmod(cells, self.domain.side)) for cells in (first, last)]

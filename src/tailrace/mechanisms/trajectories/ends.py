@@ -1,9 +1,11 @@
 """From where to where trajectories go: a density of pairs of ends, fitted to what was released.
 
-Pairs of fine cells are far too many to be measured. What is measured: how many ends lie in each cell, how far apart the two ends are,
-and how many trajectories go between coarse cells, in either direction. The pairs are then those of a gravity model, in which the
-chance of a pair is the product of its ends and of a factor for their distance, fitted by turns to the first two; and
-where coarse pairs stand out from that, they are scaled to what was measured. All of it sees released numbers alone.
+Pairs of fine cells are far too many to be measured. What is measured: how many ends lie in each
+cell, how far apart the two ends are, and how many trajectories go between coarse cells, in either
+direction. The pairs are then those of a gravity model, in which the chance of a pair is the product
+of its ends and of a factor for their distance, fitted by turns to the first two; and where coarse
+pairs stand out from that, they are scaled to what was measured. All of it sees released numbers
+alone.
 Source: gravity models and their fit are folklore (Deming and Stephan 1940).
 """
 
@@ -26,14 +28,18 @@ _SMALLEST = 1e-9  # of the largest pair: smaller ones are not drawn
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """A density of pairs of cells, of a grid that distances are measured on; and where the ends lie inside them."""
+    """A density of pairs of cells, of a grid that distances are measured on; and where the ends lie
+    inside them.
+    """
 
     domain: Any
-    cells: np.ndarray  # (cells,) of that grid that hold some of the domain, in the order of the halving
-    density: np.ndarray  # (cells, cells) from, to
-    within: (
+    cells: (
         np.ndarray
-    )  # (3,) chances that two ends in one cell lie in one a fourth as wide, half as wide, or anywhere in it
+    )  # (cells,) of that grid that hold some of the domain, in the order of the halving
+    density: np.ndarray  # (cells, cells) from, to
+    # (3,) chances that two ends in one cell lie in one a fourth as wide, half as wide, or anywhere
+    # in it
+    within: np.ndarray
     before: np.ndarray  # (places + 1,) the density of ends before each place of the domain
 
     def draw(self, many: int, rng: np.random.Generator) -> np.ndarray:
@@ -63,23 +69,34 @@ class Pairs:
         shift = self._shift(side)
         low, high = self.before[nodes << shift], self.before[(nodes + 1) << shift]
         target = low + rng.random(len(nodes)) * (high - low)
-        place = np.searchsorted(self.before, np.minimum(target, np.nextafter(high, 0.0)), side="right") - 1
+        place = (
+            np.searchsorted(self.before, np.minimum(target, np.nextafter(high, 0.0)), side="right")
+            - 1
+        )
         return np.clip(place, nodes << shift, ((nodes + 1) << shift) - 1)
 
 
 def fitted(
-    domain: Any, ends: np.ndarray, distances: np.ndarray, pairs: list[tuple[np.ndarray, float]], number: float
+    domain: Any,
+    ends: np.ndarray,
+    distances: np.ndarray,
+    pairs: list[tuple[np.ndarray, float]],
+    number: float,
 ) -> Pairs:
-    """The density of pairs, of `ends` (a density over the places of the domain), noisy distances, and noisy pairs of coarser grids with
-    the scales of their noise, of so many trajectories."""
+    """The density of pairs, of `ends` (a density over the places of the domain), noisy distances,
+    and noisy pairs of coarser grids with the scales of their noise, of so many trajectories."""
     side = min(REACH, domain.side)
     coarse = summed(ends, side * side)
     cells = np.flatnonzero(coarse > 0)
     shares = np.maximum(distances, 1.0) / np.maximum(distances, 1.0).sum()
-    density = _gravity(coarse[cells] / coarse.sum(), _bins(domain, cells), np.append(shares[:3].sum(), shares[3:]))
+    density = _gravity(
+        coarse[cells] / coarse.sum(), _bins(domain, cells), np.append(shares[:3].sum(), shares[3:])
+    )
     if pairs and number > 0:
         density *= _ratios(density, cells, pairs, number, side)
-    return Pairs(domain, cells, density, shares[:3] / shares[:3].sum(), np.append(0.0, np.cumsum(ends)))
+    return Pairs(
+        domain, cells, density, shares[:3] / shares[:3].sum(), np.append(0.0, np.cumsum(ends))
+    )
 
 
 @functools.lru_cache(maxsize=2)
@@ -87,7 +104,9 @@ def _distance_bins(domain: Any) -> np.ndarray:
     side = min(REACH, domain.side)
     partition = partition_of(domain)
     step = domain.side // side
-    corner = partition.cells[np.arange(side * side) << (partition.depth - 2 * (side.bit_length() - 1))]
+    corner = partition.cells[
+        np.arange(side * side) << (partition.depth - 2 * (side.bit_length() - 1))
+    ]
     x, y = (axis // step for axis in np.divmod(corner, domain.side))
     square = (x[:, None] - x) ** 2 + (y[:, None] - y) ** 2
     return np.searchsorted(FAR, np.sqrt(square), side="right").astype(np.int8)
@@ -99,23 +118,34 @@ def _bins(domain: Any, cells: np.ndarray) -> np.ndarray:
 
 
 def _gravity(ends: np.ndarray, bins: np.ndarray, shares: np.ndarray) -> np.ndarray:
-    """(cells, cells) the product of both ends and of a factor for each bin, such that rows, columns and bins add up as they should."""
+    """(cells, cells) the product of both ends and of a factor for each bin, such that rows, columns
+    and bins add up as they should.
+    """
     ends = ends.astype(np.float32)
     density = np.outer(ends, ends)
     flat = bins.reshape(-1)
     for _ in range(_FITS):
         now = np.bincount(flat, density.reshape(-1), minlength=len(shares))
-        density *= np.divide(shares, now, out=np.zeros(len(shares)), where=now > 0).astype(np.float32)[bins]
+        density *= np.divide(shares, now, out=np.zeros(len(shares)), where=now > 0).astype(
+            np.float32
+        )[bins]
         for axis in (1, 0):
             sums = density.sum(axis=axis, keepdims=True)
-            density *= np.divide(ends.reshape(sums.shape), sums, out=np.zeros_like(sums), where=sums > 0)
+            density *= np.divide(
+                ends.reshape(sums.shape), sums, out=np.zeros_like(sums), where=sums > 0
+            )
     return density / density.sum()
 
 
 def _ratios(
-    density: np.ndarray, cells: np.ndarray, pairs: list[tuple[np.ndarray, float]], number: float, side: int
+    density: np.ndarray,
+    cells: np.ndarray,
+    pairs: list[tuple[np.ndarray, float]],
+    number: float,
+    side: int,
 ) -> np.ndarray:
-    """(cells, cells) how many times as many as the model says, from pairs of cells of coarser and finer grids.
+    """(cells, cells) how many times as many as the model says, from pairs of cells of coarser and
+    finer grids.
 
     A pair is looked into more finely where it holds more than the noise of what is inside.
     """
@@ -139,7 +169,9 @@ def _ratios(
         sums = np.bincount(key, better, minlength=size * size).astype(float)
         better *= np.divide(whole, sums, out=np.ones_like(whole), where=sums > 0)[key]
         finer = np.repeat(np.repeat(ratio, each, axis=0), each, axis=1)
-        scaled = np.divide(better, both[low, high], out=np.zeros_like(better), where=both[low, high] > 0)
+        scaled = np.divide(
+            better, both[low, high], out=np.zeros_like(better), where=both[low, high] > 0
+        )
         finer[low, high] = finer[high, low] = scaled
         more = np.zeros((nodes, nodes), bool)
         more[low, high] = more[high, low] = better > scale
@@ -148,12 +180,20 @@ def _ratios(
     return (ratio / number)[np.ix_(group, group)]
 
 
-def _shrunk(found: np.ndarray, expected: np.ndarray, within: np.ndarray, scale: float) -> np.ndarray:
-    """Noisy counts of pairs that are parts of others (`within`): near what is expected, or, seldom, as large as they seem."""
+def _shrunk(
+    found: np.ndarray, expected: np.ndarray, within: np.ndarray, scale: float
+) -> np.ndarray:
+    """Noisy counts of pairs that are parts of others (`within`): near what is expected, or, seldom,
+    as large as they seem.
+    """
     crowd = (_SPREAD * expected) ** 2 + 0.5 * expected
     among = np.maximum(expected + crowd / (crowd + 2 * scale**2) * (found - expected), 0.0)
     deviation = np.sqrt(scale**2 + crowd)
-    usual = (1 - _SPIKES) / (2 * deviation) * np.exp(-np.minimum(np.abs(found - expected) / deviation, 60.0))
+    usual = (
+        (1 - _SPIKES)
+        / (2 * deviation)
+        * np.exp(-np.minimum(np.abs(found - expected) / deviation, 60.0))
+    )
     tail = np.where(found > 0, 1.0, np.exp(-np.minimum(np.abs(found) / scale, 60.0)))
     special = _SPIKES * tail / np.maximum(within, scale)
     chance = special / (usual + special)

@@ -1,8 +1,11 @@
-"""From noisy counts on nested grids to densities: each count is drawn towards what the coarser grid expects, as far as its noise asks.
+"""From noisy counts on nested grids to densities: each count is drawn towards what the coarser grid
+expects, as far as its noise asks.
 
-Most cells of a fine grid hold next to nothing, a few hold most of all there is, and all have the same noise. So a count is taken to be
-what is expected times a factor, zero for some of the cells and gamma distributed for the others; how many, and how widely, is found
-from the noisy counts of the whole grid (empirical Bayes), and the posterior of each follows. All of it sees released numbers alone.
+Most cells of a fine grid hold next to nothing, a few hold most of all there is, and all have the
+same noise. So a count is taken to be what is expected times a factor, zero for some of the cells
+and gamma distributed for the others; how many, and how widely, is found from the noisy counts of
+the whole grid (empirical Bayes), and the posterior of each follows. All of it sees released numbers
+alone.
 """
 
 from __future__ import annotations
@@ -17,8 +20,14 @@ import numpy as np
 from tailrace.domain.geometry.partition import area_before
 
 _EDGES = np.concatenate([[0.0], np.geomspace(2e-3, 4000.0, 97)])  # of the bins of factors
-_SHAPES, _ZEROS = (0.06, 0.12, 0.25, 0.5, 1.0, 2.0, 5.0, 15.0), (0.0, 0.25, 0.5, 0.75)  # of the priors that are tried
-_USUAL, _GAIN = (0.25, 0.25), 6.0  # the prior unless another is so much more likely (the logarithm of how many times)
+_SHAPES, _ZEROS = (
+    (0.06, 0.12, 0.25, 0.5, 1.0, 2.0, 5.0, 15.0),
+    (0.0, 0.25, 0.5, 0.75),
+)  # of the priors that are tried
+_USUAL, _GAIN = (
+    (0.25, 0.25),
+    6.0,
+)  # the prior unless another is so much more likely (the logarithm of how many times)
 _CLASSES = np.array(
     [0.05, 0.15, 0.4, 1.0, 3.0]
 )  # of counts by what is expected, in scales of the noise: each has a prior of its own
@@ -26,7 +35,9 @@ _SOME = 20_000  # counts of a class of which its prior is found
 
 
 def areas(domain: Any, side: int) -> np.ndarray:
-    """(cells,) the domain's measure in each cell of a grid of so many cells a side, in the order of the halving."""
+    """(cells,) the domain's measure in each cell of a grid of so many cells a side, in the order of
+    the halving.
+    """
     before = area_before(domain)
     return np.diff(before[:: domain.size // side**2])
 
@@ -37,14 +48,20 @@ def summed(values: np.ndarray, size: int) -> np.ndarray:
 
 
 def divided(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Values of a coarse grid divided among the cells of a finer one by weight; none where there is no weight."""
+    """Values of a coarse grid divided among the cells of a finer one by weight; none where there is
+    no weight.
+    """
     each = len(weights) // len(values)
     sums = np.repeat(summed(weights, len(values)), each)
-    return np.repeat(values, each) * np.divide(weights, sums, out=np.zeros(len(weights)), where=sums > 0)
+    return np.repeat(values, each) * np.divide(
+        weights, sums, out=np.zeros(len(weights)), where=sums > 0
+    )
 
 
 def smooth(values: np.ndarray, side: int) -> np.ndarray:
-    """Values of a grid on one with `side` cells a side, without steps between cells: linear in their roots, cell sums kept."""
+    """Values of a grid on one with `side` cells a side, without steps between cells: linear in
+    their roots, cell sums kept.
+    """
     coarse = round(len(values) ** 0.5)
     each = side // coarse
     roots = np.sqrt(values)[order(coarse)].reshape(coarse, coarse)
@@ -74,7 +91,10 @@ def posterior(
     """The mean of each count, and the value whose error relative to max(count, floor) is least."""
     from tailrace.mechanisms.trajectories import kernel
 
-    expected, scale = np.maximum(expected, 1e-9), np.broadcast_to(np.asarray(scale, float), found.shape)
+    expected, scale = (
+        np.maximum(expected, 1e-9),
+        np.broadcast_to(np.asarray(scale, float), found.shape),
+    )
     mean, nearest = np.zeros((2, len(found)))
     kind = np.searchsorted(_CLASSES, expected / scale)
     for one in np.unique(kind):
@@ -83,7 +103,9 @@ def posterior(
         likely = kernel.likelihoods(found[some], expected[some], scale[some], _EDGES, _priors())
         likely[0] += _GAIN
         best = _priors()[np.argmax(likely)]
-        mean[mine], nearest[mine] = kernel.posterior(found[mine], expected[mine], scale[mine], _EDGES, best, floor)
+        mean[mine], nearest[mine] = kernel.posterior(
+            found[mine], expected[mine], scale[mine], _EDGES, best, floor
+        )
     return mean, nearest
 
 
@@ -95,16 +117,22 @@ def refined(
     prior: np.ndarray | None = None,
     floor: float = 1.0,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The density on the finest of nested grids, as `posterior` has it, from noisy counts on all of them.
+    """The density on the finest of nested grids, as `posterior` has it, from noisy counts on all of
+    them.
 
-    `prior`, a density on any finer grid, says what to expect inside a cell of the grid before; without one it is smooth, by area.
+    `prior`, a density on any finer grid, says what to expect inside a cell of the grid before;
+    without one it is smooth, by area.
     """
     mean, nearest = np.array([max(float(levels[0].sum()), 1.0)]), np.zeros(1)
     for found, scale in zip(levels, scales, strict=True):
         side = round(len(found) ** 0.5)
         room = areas(domain, side)
-        inside = smooth(mean, side) * room if prior is None else summed(prior, len(found)) * (room > 0)
-        inside = inside + 1e-9 * inside.sum() * room / room.sum()  # nothing that lies in the domain is ruled out
+        inside = (
+            smooth(mean, side) * room if prior is None else summed(prior, len(found)) * (room > 0)
+        )
+        inside = (
+            inside + 1e-9 * inside.sum() * room / room.sum()
+        )  # nothing that lies in the domain is ruled out
         there = room > 0
         better = np.zeros((2, len(found)))
         better[:, there] = posterior(found[there], divided(mean, inside)[there], scale, floor=floor)
@@ -114,8 +142,8 @@ def refined(
 
 @functools.cache
 def _priors() -> np.ndarray:
-    """(priors, bins) chances: of the factor 0 first, which a share of `zeros` has; the others are gamma distributed, such that the mean of
-    all is 1."""
+    """(priors, bins) chances: of the factor 0 first, which a share of `zeros` has; the others are
+    gamma distributed, such that the mean of all is 1."""
     found = []
     for shape, zeros in (_USUAL, *((shape, zeros) for shape in _SHAPES for zeros in _ZEROS)):
         below = [_gamma_below(shape, shape * edge * (1 - zeros)) for edge in _EDGES]

@@ -1,7 +1,8 @@
 """Posteriors of many noisy counts, as compiled loops.
 
-A count is what is expected of it times a factor. The factor is 0 with some probability, or else lies in one of some bins between `edges`,
-evenly within it; noise is Laplace's. Integrals over a bin are exact, so a large count with little noise is found as it is.
+A count is what is expected of it times a factor. The factor is 0 with some probability, or else
+lies in one of some bins between `edges`, evenly within it; noise is Laplace's. Integrals over a bin
+are exact, so a large count with little noise is found as it is.
 """
 
 import numpy as np
@@ -10,8 +11,12 @@ from numba import njit
 
 @njit(cache=True)
 def _seen(found, expected, scale, edges, mass, first):
-    """How likely each bin makes what was found, and times the count itself; the first entry is the factor 0. Powers are taken out."""
-    far = max(max(found - expected * edges[-1], -found), 0.0) / scale  # the distance to the nearest count that can be
+    """How likely each bin makes what was found, and times the count itself; the first entry is the
+    factor 0. Powers are taken out.
+    """
+    far = (
+        max(max(found - expected * edges[-1], -found), 0.0) / scale
+    )  # the distance to the nearest count that can be
     nearest = min(abs(found) / scale, far) if found > 0 else far
     mass[0], first[0] = np.exp(nearest - abs(found) / scale), 0.0
     for j in range(1, len(edges)):
@@ -19,11 +24,17 @@ def _seen(found, expected, scale, edges, mass, first):
         below, above = min(high, found), max(low, found)
         mass[j] = first[j] = 0.0
         if low < below:
-            a, b = np.exp(nearest - (found - low) / scale), np.exp(nearest - (found - below) / scale)
+            a, b = (
+                np.exp(nearest - (found - low) / scale),
+                np.exp(nearest - (found - below) / scale),
+            )
             mass[j] += scale * (b - a)
             first[j] += scale * ((below - scale) * b - (low - scale) * a)
         if above < high:
-            a, b = np.exp(nearest - (above - found) / scale), np.exp(nearest - (high - found) / scale)
+            a, b = (
+                np.exp(nearest - (above - found) / scale),
+                np.exp(nearest - (high - found) / scale),
+            )
             mass[j] += scale * (a - b)
             first[j] += scale * ((above + scale) * a - (high + scale) * b)
         mass[j] /= high - low
@@ -47,7 +58,9 @@ def likelihoods(found, expected, scale, edges, priors):
 
 @njit(cache=True)
 def posterior(found, expected, scale, edges, prior, floor):
-    """The mean of each count, and the value with the least expected error relative to max(count, floor)."""
+    """The mean of each count, and the value with the least expected error relative to max(count,
+    floor).
+    """
     mean, nearest = np.empty(len(found)), np.zeros(len(found))
     mass, first = np.empty(len(edges)), np.empty(len(edges))
     for i in range(len(found)):
@@ -67,7 +80,9 @@ def posterior(found, expected, scale, edges, prior, floor):
                 inside = low + (high - low) * (relative / 2 - half) / mass[j] if j else 0.0
                 nearest[i] = min(max(inside, low), high)
                 if j and low < found[i] < high and high - low > 2 * scale[i]:
-                    nearest[i] = mean[i]  # a bin much wider than the noise: what was found says where in it
+                    nearest[i] = mean[
+                        i
+                    ]  # a bin much wider than the noise: what was found says where in it
                 break
             half += mass[j]
     return mean, nearest

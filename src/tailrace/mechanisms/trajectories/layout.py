@@ -1,4 +1,6 @@
-"""The cells that trajectories are followed on: where they lie, and which of them touch; all of it public."""
+"""The cells that trajectories are followed on: where they lie, and which of them touch; all of it
+public.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ from tailrace.domain.geometry.partition import area_before, partition_of
 
 @dataclass(frozen=True)
 class Leaves:
-    """Nodes of the halving of a domain that cover all of its geometry, each once, in the order of their places."""
+    """Nodes of the halving of a domain that cover all of its geometry, each once, in the order of
+    their places.
+    """
 
     depth: np.ndarray  # (leaves,) halvings
     index: np.ndarray  # (leaves,) among the nodes of that depth
@@ -49,21 +53,37 @@ class Layout:
 
     @functools.cached_property
     def directions(self) -> np.ndarray:
-        """(edges,) of the compass, in eighths of a circle: the nearest to the line from middle to middle."""
+        """(edges,) of the compass, in eighths of a circle: the nearest to the line from middle to
+        middle.
+        """
         across, up = (self.middle[self.graph.targets] - self.middle[self.graph.sources]).T
         return np.rint(np.arctan2(up, across) * 4 / np.pi).astype(np.int64) & 7
 
     def apart(self, first: np.ndarray, last: np.ndarray) -> np.ndarray:
-        """The fewest moves between cells of one size, if all cells between them are there: those of a king on a board."""
-        width = (self.high - self.low)[0] / (np.array(self.domain.high) - np.array(self.domain.low)) * self.domain.side
-        return np.rint(np.abs(self.middle[first] - self.middle[last]) / width).max(axis=1, initial=0).astype(np.int64)
+        """The fewest moves between cells of one size, if all cells between them are there: those of
+        a king on a board.
+        """
+        width = (
+            (self.high - self.low)[0]
+            / (np.array(self.domain.high) - np.array(self.domain.low))
+            * self.domain.side
+        )
+        return (
+            np.rint(np.abs(self.middle[first] - self.middle[last]) / width)
+            .max(axis=1, initial=0)
+            .astype(np.int64)
+        )
 
     def draw(self, cells: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """A cell of the domain inside each leaf, by the measure of what it holds of the geometry."""
+        """A cell of the domain inside each leaf, by the measure of what it holds of the
+        geometry.
+        """
         before = area_before(self.domain)
         start, stop = before[self.first], before[self.last]
         target = start[cells] + rng.random(len(cells)) * (stop - start)[cells]
-        target = np.minimum(target, np.nextafter(stop[cells], 0.0))  # the end of a leaf belongs to the next one
+        target = np.minimum(
+            target, np.nextafter(stop[cells], 0.0)
+        )  # the end of a leaf belongs to the next one
         return partition_of(self.domain).cells[np.searchsorted(before, target, side="right") - 1]
 
 

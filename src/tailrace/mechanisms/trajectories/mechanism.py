@@ -1,22 +1,25 @@
 """Trajectories: journeys of any length, released once as synthetic journeys over the same map.
 
-Everything is counted in one pass, on public grids: where trajectories begin and end and how far apart, which cells they pass, where
-their points lie, how they turn, how much longer than need be they are. Each of these is small enough to be seen through its noise;
-journeys are then put together: ends from a gravity model that agrees with all that was measured of them, walks between them
-that pass the cells and turn as was measured, points along the walks.
+Everything is counted in one pass, on public grids: where trajectories begin and end and how far
+apart, which cells they pass, where their points lie, how they turn, how much longer than need be
+they are. Each of these is small enough to be seen through its noise; journeys are then put
+together: ends from a gravity model that agrees with all that was measured of them, walks between
+them that pass the cells and turn as was measured, points along the walks.
 
-Privacy: the declared loss of the declared unit, neighbours add/remove. A unit is one trajectory, whole, or one person with all of
-theirs. In each level of each part one unit adds nonnegative parts of at most its whole in all (`trajectories_counts`), in whole numbers
-that are never rounded up beyond it; every count of a public set gets noise of that sensitivity; the losses of parts and levels
-add up to the declared one. All that is made of them is post-processing. How many trajectories, people and points there are is
-measured too, never known.
-Under ApproxDP the parts share epsilon (pure) or the rho within it, whichever makes less noise.
-Accuracy: noise is that of `view`'s counts. Long trajectories weigh no more than short ones, so what only they do is seen through more.
-Source: none as a whole. Contributions of 1 / t: DPT (He et al. 2015) and after it AdaTrace (Gursoy et al. 2018) and Kumar's
-dissertation, chapter 5, which also has walks conditioned on both ends; ours are second-order, and exact. `papers.trajectories` is
-the latter's.
-Departs: from all of these: no transition is measured. A walk of given ends and length is nearly determined by the cells it should pass, and
-these are a ninth as many as the edges between them.
+Privacy: the declared loss of the declared unit, neighbours add/remove. A unit is one trajectory,
+whole, or one person with all of theirs. In each level of each part one unit adds nonnegative parts
+of at most its whole in all (`trajectories_counts`), in whole numbers that are never rounded up
+beyond it; every count of a public set gets noise of that sensitivity; the losses of parts and
+levels add up to the declared one. All that is made of them is post-processing. How many
+trajectories, people and points there are is measured too, never known. Under ApproxDP the parts
+share epsilon (pure) or the rho within it, whichever makes less noise.
+Accuracy: noise is that of `view`'s counts. Long trajectories weigh no more than short ones, so what
+only they do is seen through more.
+Source: none as a whole. Contributions of 1 / t: DPT (He et al. 2015) and after it AdaTrace (Gursoy
+et al. 2018) and Kumar's dissertation, chapter 5, which also has walks conditioned on both ends;
+ours are second-order, and exact. `papers.trajectories` is the latter's.
+Departs: from all of these: no transition is measured. A walk of given ends and length is nearly
+determined by the cells it should pass, and these are a ninth as many as the edges between them.
 """
 
 from __future__ import annotations
@@ -46,7 +49,18 @@ from tailrace.privacy.budget import split
 from tailrace.privacy.guarantee import AddRemove, Guarantee, Neighbours, Unit, User
 from tailrace.privacy.loss import Loss
 
-_PARTS = ("visits", "points", "ends", "pairs", "distances", "detours", "turns", "sizes", "timing", "number")
+_PARTS = (
+    "visits",
+    "points",
+    "ends",
+    "pairs",
+    "distances",
+    "detours",
+    "turns",
+    "sizes",
+    "timing",
+    "number",
+)
 
 
 @dataclass(frozen=True)
@@ -60,12 +74,14 @@ class Released:
 @told
 @dataclass(frozen=True, kw_only=True)
 class Trajectories:
-    """Journeys in `domain`: rows with the id of a `trajectory`, its `order` (a number or a time), and a place.
+    """Journeys in `domain`: rows with the id of a `trajectory`, its `order` (a number or a time),
+    and a place.
 
-    `unit=Event()` protects one trajectory, `User(column=...)` one person with all of theirs. The other parameters say what is counted, each
-    with a share of the budget relative to the others', and how `walks` are drawn; `pairs` may be None. With `timing`, a Clock, synthetic
-    points have times; without one they are numbered. `between` also counts cells that lie between two points as visited: for records
-    with gaps of many cells (of a 64th of the map).
+    `unit=Event()` protects one trajectory, `User(column=...)` one person with all of theirs. The
+    other parameters say what is counted, each with a share of the budget relative to the others',
+    and how `walks` are drawn; `pairs` may be None. With `timing`, a Clock, synthetic points have
+    times; without one they are numbered. `between` also counts cells that lie between two points as
+    visited: for records with gaps of many cells (of a 64th of the map).
 
     >>> from tailrace import Box, Event, PureDP
     >>> city = Box(low=(116.15, 39.75), high=(116.60, 40.10), columns=("lon", "lat"))
@@ -78,7 +94,9 @@ class Trajectories:
     unit: Unit
     trajectory: str
     order: str
-    visits: Grids = field(default_factory=lambda: Grids(share="0.49", sides=(16, 64), most=6, weights=(1, 2)))
+    visits: Grids = field(
+        default_factory=lambda: Grids(share="0.49", sides=(16, 64), most=6, weights=(1, 2))
+    )
     points: Grids = field(default_factory=lambda: Grids(share="0.08", sides=(64,), most=50))
     ends: Grids = field(default_factory=lambda: Grids(share="0.12", sides=(4, 16, 64, 256)))
     pairs: Grids | None = field(default_factory=lambda: Grids(share="0.17", sides=(4, 8, 16, 32)))
@@ -95,7 +113,13 @@ class Trajectories:
         check(self.domain, self.privacy, self.unit, self.trajectory, self.order)
         for name in _PARTS:
             part = getattr(self, name)
-            kind = Clock if name == "timing" else Grids if name in ("visits", "points", "ends", "pairs") else Bins
+            kind = (
+                Clock
+                if name == "timing"
+                else Grids
+                if name in ("visits", "points", "ends", "pairs")
+                else Bins
+            )
             if not isinstance(part, kind) and not (name in ("pairs", "timing") and part is None):
                 raise ConfigError(f"{name} must be {kind.__name__}(...).")
         if not isinstance(self.walks, TurningWalks):
@@ -179,11 +203,15 @@ class Trajectories:
                 start += size
             atoms = query.noise(self.budgets[query.name])
             noisy[query.name] = Noisy(
-                query, tuple(levels), tuple((one.variance() / 2) ** 0.5 / query.whole for one in atoms)
+                query,
+                tuple(levels),
+                tuple((one.variance() / 2) ** 0.5 / query.whole for one in atoms),
             )
         return TrajectoriesView(self.layout, noisy)
 
-    def sample(self, view: TrajectoriesView | None, previous: Table, rng: np.random.Generator) -> Sample:
+    def sample(
+        self, view: TrajectoriesView | None, previous: Table, rng: np.random.Generator
+    ) -> Sample:
         stayed, none = np.zeros(len(previous.cells), np.bool_), np.zeros(0, np.int64)
         many = 0 if view is None else round(view.total.value)
         if view is None or many < 1:
@@ -192,7 +220,9 @@ class Trajectories:
         ends = view.pairs.draw(many, rng)
         homes = layout.homes[ends].astype(np.int64)
         moves = moves_of(detours.levels[0], detours.scales[0], layout.apart(*homes), rng)
-        more = many / max(float(view.noisy["ends"].levels[0].sum()), 1.0)  # synthetic trajectories for each unit
+        more = many / max(
+            float(view.noisy["ends"].levels[0].sum()), 1.0
+        )  # synthetic trajectories for each unit
         most, passed = self.visits.most, float(view.sizes[2])
         model = Model(layout, view.visits * more, view.turns, most, passed, self.between)
         walks = _both_ends(self.walks.draw(model, homes, moves, rng), ends)

@@ -1,4 +1,6 @@
-"""What is counted of trajectories: first where their points lie, then how they go, on the cells that were drawn from that."""
+"""What is counted of trajectories: first where their points lie, then how they go, on the cells
+that were drawn from that.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,9 @@ class Counted(Protocol):
 
 @dataclass(frozen=True)
 class JourneyPlan:
-    """Round one: the parts of points at the finest places. Round two, on a `layout`: what each of the `parts` counts."""
+    """Round one: the parts of points at the finest places. Round two, on a `layout`: what each of
+    the `parts` counts.
+    """
 
     reading: Reading
     layout: Layout | None = None
@@ -70,7 +74,9 @@ class JourneyPlan:
 
 @dataclass(frozen=True)
 class Points:
-    """The rows of a table of synthetic trajectories: whose point, which in its order, and where; real ids are never seen here."""
+    """The rows of a table of synthetic trajectories: whose point, which in its order, and where;
+    real ids are never seen here.
+    """
 
     domain: Any
     trajectory: str
@@ -108,10 +114,18 @@ class Points:
         return self.rows(np.array([0, len(cells)]), cells, rng, times)
 
     def rows(
-        self, offsets: np.ndarray, cells: np.ndarray, rng: np.random.Generator, times: np.ndarray | None = None
+        self,
+        offsets: np.ndarray,
+        cells: np.ndarray,
+        rng: np.random.Generator,
+        times: np.ndarray | None = None,
     ) -> dict[str, np.ndarray]:
-        """Trajectories one after another, counted from 1, and so are their points, or with times; a point lies anywhere in its cell."""
+        """Trajectories one after another, counted from 1, and so are their points, or with times; a
+        point lies anywhere in its cell.
+        """
         many = np.diff(offsets)
-        place = np.arange(1, len(cells) + 1) - np.repeat(offsets[:-1], many) if times is None else times
+        place = (
+            np.arange(1, len(cells) + 1) - np.repeat(offsets[:-1], many) if times is None else times
+        )
         own = {self.trajectory: np.repeat(np.arange(1, len(many) + 1), many), self.order: place}
         return {**own, **self.domain.decode(cells, rng)}

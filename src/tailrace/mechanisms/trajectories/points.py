@@ -1,8 +1,9 @@
 """Points along a walk: how many of them lie in each cell that it passes, and where.
 
-The points of one visit stay together: a visit has one place, drawn from the density of points inside its cell, and then moved again and
-again towards the middle of the places before and after it, inside the cell. In the open that ends near a string pulled tight through the
-cells; on roads, where the density knows the way better, it is only begun.
+The points of one visit stay together: a visit has one place, drawn from the density of points
+inside its cell, and then moved again and again towards the middle of the places before and after
+it, inside the cell. In the open that ends near a string pulled tight through the cells; on roads,
+where the density knows the way better, it is only begun.
 """
 
 from __future__ import annotations
@@ -20,13 +21,19 @@ from tailrace.mechanisms.trajectories.layout import Layout
 from tailrace.mechanisms.trajectories.walks import Walks
 
 _MANY = 300.0  # points of a visit on average, at most
-_PULL, _PASSES, _ON_ROADS = 0.7, 80, 4  # how much of the way a visit moves, and how often; less often on roads
+_PULL, _PASSES, _ON_ROADS = (
+    0.7,
+    80,
+    4,
+)  # how much of the way a visit moves, and how often; less often on roads
 
 
 def stays(walks: Walks, points: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """(visits,) the number of points of each visit: those of a cell shared out among its visits by chance; none where it is only passed.
+    """(visits,) the number of points of each visit: those of a cell shared out among its visits by
+    chance; none where it is only passed.
 
-    Both ends of a walk have a point at least. Where a cell has fewer points than visits, some of the others are passes too.
+    Both ends of a walk have a point at least. Where a cell has fewer points than visits, some of
+    the others are passes too.
     """
     stops = np.bincount(walks.cells[walks.stops], minlength=len(points))
     mean = points / np.maximum(stops, 1)
@@ -35,13 +42,20 @@ def stays(walks: Walks, points: np.ndarray, rng: np.random.Generator) -> np.ndar
     return np.where(held, rng.geometric(1 / np.clip(mean, 1.0, _MANY)[walks.cells]), 0)
 
 
-def placed(layout: Layout, walks: Walks, ends: np.ndarray, before: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """(visits,) a cell of the domain for each visit; `ends` (2, walks) are given, `before` is the density of points before each place."""
+def placed(
+    layout: Layout, walks: Walks, ends: np.ndarray, before: np.ndarray, rng: np.random.Generator
+) -> np.ndarray:
+    """(visits,) a cell of the domain for each visit; `ends` (2, walks) are given, `before` is the
+    density of points before each place.
+    """
     partition, side = partition_of(layout.domain), layout.domain.side
     offsets, cells = walks.offsets, walks.cells
     low, high = before[layout.first], before[layout.last]
     target = low[cells] + rng.random(len(cells)) * (high - low)[cells]
-    place = np.searchsorted(before, np.minimum(target, np.nextafter(high[cells], 0.0)), side="right") - 1
+    place = (
+        np.searchsorted(before, np.minimum(target, np.nextafter(high[cells], 0.0)), side="right")
+        - 1
+    )
     chosen = partition.cells[np.clip(place, layout.first[cells], layout.last[cells] - 1)]
     chosen[offsets[:-1]] = ends[0]
     alone = np.diff(offsets) == 1
@@ -49,7 +63,9 @@ def placed(layout: Layout, walks: Walks, ends: np.ndarray, before: np.ndarray, r
     inner = np.ones(len(cells), np.bool_)
     inner[offsets[:-1]] = inner[offsets[1:] - 1] = False
     inner = np.flatnonzero(inner)
-    corner = np.stack(np.divmod(partition.cells[layout.first], side))  # of each cell of the layout, the lowest
+    corner = np.stack(
+        np.divmod(partition.cells[layout.first], side)
+    )  # of each cell of the layout, the lowest
     width = round((layout.last[0] - layout.first[0]) ** 0.5)
     axes = []
     for axis, lowest in zip(np.divmod(chosen, side), corner[:, cells], strict=True):

@@ -1,11 +1,14 @@
-"""The ways between two ends: walks over a grid that pass its cells as often as was released, and turn as often.
+"""The ways between two ends: walks over a grid that pass its cells as often as was released, and
+turn as often.
 
-A walk goes on along an edge in proportion to the edge's attraction times a factor for the turn that it makes there. Attractions
-begin as the visits of the cell that the edge leads to; then a part of the walks is drawn, and the attraction of every cell is moved
-towards what would make its visits right, a few times over. Visits are counted as they were in the data, where a trajectory of many
-cells gives each of them less. The turn factors are fitted so that turns have the released shares, but for turns back: most of
-these are points to and fro across a border, anywhere along the way, so they are put into the walks afterwards.
-Walks have exactly the law of that chain, given both ends and the number of moves (`journeys.second_order`).
+A walk goes on along an edge in proportion to the edge's attraction times a factor for the turn that
+it makes there. Attractions begin as the visits of the cell that the edge leads to; then a part of
+the walks is drawn, and the attraction of every cell is moved towards what would make its visits
+right, a few times over. Visits are counted as they were in the data, where a trajectory of many
+cells gives each of them less. The turn factors are fitted so that turns have the released shares,
+but for turns back: most of these are points to and fro across a border, anywhere along the way, so
+they are put into the walks afterwards. Walks have exactly the law of that chain, given both ends
+and the number of moves (`journeys.second_order`).
 """
 
 from __future__ import annotations
@@ -26,7 +29,8 @@ _LAST = 400  # further moves, at most
 _FITS = 15  # rounds of the turns' fit
 _REFITS = (1, 3)  # rounds of calibration after which they are fitted again
 _BACK = 4  # the turn by half a circle
-_SELDOM = 0.005  # the share of turns back that walks make by themselves, at most: some numbers of moves need one
+# the share of turns back that walks make by themselves, at most: some numbers of moves need one
+_SELDOM = 0.005
 
 
 @told
@@ -34,9 +38,10 @@ _SELDOM = 0.005  # the share of turns back that walks make by themselves, at mos
 class TurningWalks:
     """How walks are drawn; nothing here costs any privacy.
 
-    A step to a cell that touches at a corner is `diagonal` times as attractive; cells with fewer than `least` visits are
-    passed only where nothing else leads on; `rounds` of calibration each draw a `part` of the walks and take a `step` of the way (1: all
-    of it). No walk has more than `longest` moves, unless its ends need them.
+    A step to a cell that touches at a corner is `diagonal` times as attractive; cells with fewer
+    than `least` visits are passed only where nothing else leads on; `rounds` of calibration each
+    draw a `part` of the walks and take a `step` of the way (1: all of it). No walk has more than
+    `longest` moves, unless its ends need them.
     """
 
     diagonal: float = 0.25
@@ -51,9 +56,13 @@ class TurningWalks:
         object.__setattr__(self, "longest", whole("longest", self.longest))
         for name, most in (("diagonal", np.inf), ("part", 1.0), ("step", 1.0)):
             if not 0 < getattr(self, name) <= most:
-                raise ConfigError(f"{name} of TurningWalks must lie above 0, and not above {most:g}.")
+                raise ConfigError(
+                    f"{name} of TurningWalks must lie above 0, and not above {most:g}."
+                )
 
-    def draw(self, model: Model, ends: np.ndarray, moves: np.ndarray, rng: np.random.Generator) -> Walks:
+    def draw(
+        self, model: Model, ends: np.ndarray, moves: np.ndarray, rng: np.random.Generator
+    ) -> Walks:
         """Walks between the cells ends[0] and ends[1], of about so many moves."""
         layout = model.layout
         steps, fewest = _steps(layout), layout.apart(ends[0], ends[1])
@@ -72,7 +81,9 @@ class TurningWalks:
             found = _drawn(model, steps, attraction, factors, ends[:, some], now[some], rng)
             visits = found.visits(layout.cells, most=model.most, between=model.between)
             visits *= len(moves) / max(len(some), 1)
-            if turn < self.rounds - 1:  # walks are longer or shorter where all visits are too few or too many
+            if (
+                turn < self.rounds - 1
+            ):  # walks are longer or shorter where all visits are too few or too many
                 longer = np.clip(longer * (wanted.sum() / max(visits.sum(), 1.0)) ** 1.3, 0.2, 1.5)
                 more = np.floor((moves - fewest) * longer + rng.random(len(moves))).astype(np.int64)
                 now = np.minimum(fewest + more, np.maximum(self.longest, fewest))
@@ -105,14 +116,16 @@ class Walks:
     stops: np.ndarray  # (cells,) bool
 
     @classmethod
-    def kept(cls, offsets: np.ndarray, cells: np.ndarray, passed: float, rng: np.random.Generator) -> Walks:
+    def kept(
+        cls, offsets: np.ndarray, cells: np.ndarray, passed: float, rng: np.random.Generator
+    ) -> Walks:
         stops = rng.random(len(cells)) >= passed
         stops[offsets[:-1]] = stops[offsets[1:] - 1] = True
         return cls(offsets, cells, stops)
 
     def visits(self, cells: int, *, most: int, between: bool = False) -> np.ndarray:
-        """(cells,) how many walks have points in each, or pass it, where those of more than `most` cells weigh less and all
-        together as many as there are."""
+        """(cells,) how many walks have points in each, or pass it, where those of more than `most`
+        cells weigh less and all together as many as there are."""
         stops = self.stops | between
         walk = np.repeat(np.arange(len(self.offsets) - 1), np.diff(self.offsets))[stops]
         walk, cell = np.divmod(np.unique(walk * cells + self.cells[stops]), cells)
@@ -140,18 +153,26 @@ def _drawn(
 def hopped(
     offsets: np.ndarray, cells: np.ndarray, hops: np.ndarray, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Walks with so many hops each, at random: a move from a to b becomes a, b, a, b. Walks without a move stay as they are."""
+    """Walks with so many hops each, at random: a move from a to b becomes a, b, a, b. Walks without
+    a move stay as they are.
+    """
     moves = np.diff(offsets) - 1
     walk = np.repeat(np.arange(len(moves)), np.where(moves > 0, hops, 0))
     start = offsets[walk] + (rng.random(len(walk)) * moves[walk]).astype(np.int64)
-    each = 1 + 2 * np.bincount(start, minlength=len(cells))  # a cell, and the next one and it again for each hop
+    each = 1 + 2 * np.bincount(
+        start, minlength=len(cells)
+    )  # a cell, and the next one and it again for each hop
     sums = np.append(0, np.cumsum(each))
     origin = np.repeat(np.arange(len(cells)), each)
     return sums[offsets], cells[origin + (np.arange(sums[-1]) - sums[origin]) % 2]
 
 
-def _hops(moves: np.ndarray, fewest: np.ndarray, back: float, rng: np.random.Generator) -> np.ndarray:
-    """(walks,) how often each hops, as far as its moves allow: `back` is the share of turns back among all turns, and a hop has two."""
+def _hops(
+    moves: np.ndarray, fewest: np.ndarray, back: float, rng: np.random.Generator
+) -> np.ndarray:
+    """(walks,) how often each hops, as far as its moves allow: `back` is the share of turns back
+    among all turns, and a hop has two.
+    """
     room = np.maximum(moves - fewest, 0) // 2
     wanted = back * np.maximum(moves - 1, 0).sum() / 2
     return rng.binomial(room, min(1.0, wanted / max(int(room.sum()), 1)))
@@ -171,31 +192,47 @@ class _Steps:
     directions: np.ndarray  # (edges,)
 
     def factors(self, attraction: np.ndarray, turns: np.ndarray) -> np.ndarray:
-        """(8,) how much a turn multiplies an attraction, such that turns have their shares where edges are used as they attract."""
+        """(8,) how much a turn multiplies an attraction, such that turns have their shares where
+        edges are used as they attract.
+        """
         graph, factors, eighths = self.graph, np.ones(8), np.arange(8)
         leaving, arriving = (
-            by_direction(cells, self.directions, attraction, graph.cells) for cells in (graph.sources, graph.targets)
+            by_direction(cells, self.directions, attraction, graph.cells)
+            for cells in (graph.sources, graph.targets)
         )
         for _ in range(_FITS):
             sums = leaving @ mixing_of(factors)
             used = np.divide(arriving, sums, out=np.zeros_like(sums), where=sums > 0)
-            found = factors * (leaving.T @ used)[(eighths + eighths[:, None]) % 8, eighths].sum(axis=1)
+            found = factors * (leaving.T @ used)[(eighths + eighths[:, None]) % 8, eighths].sum(
+                axis=1
+            )
             factors *= turns / np.maximum(found / max(found.sum(), 1e-300), 1e-9)
             factors /= factors.max()
         return factors
 
     def walks(
-        self, attraction: np.ndarray, factors: np.ndarray, ends: np.ndarray, moves: np.ndarray, rng: np.random.Generator
+        self,
+        attraction: np.ndarray,
+        factors: np.ndarray,
+        ends: np.ndarray,
+        moves: np.ndarray,
+        rng: np.random.Generator,
     ) -> tuple[np.ndarray, np.ndarray]:
-        return turning_walks(self.graph, self.directions, attraction, factors, ends[0], ends[1], moves, rng)
+        return turning_walks(
+            self.graph, self.directions, attraction, factors, ends[0], ends[1], moves, rng
+        )
 
 
 def _steps(layout: Layout) -> _Steps:
     return _Steps(layout.graph, layout.directions)
 
 
-def moves_of(detours: np.ndarray, scale: float, fewest: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """A number of moves for each walk that needs at least `fewest`, by noisy counts (bins of the fewest, bins of further ones)."""
+def moves_of(
+    detours: np.ndarray, scale: float, fewest: np.ndarray, rng: np.random.Generator
+) -> np.ndarray:
+    """A number of moves for each walk that needs at least `fewest`, by noisy counts (bins of the
+    fewest, bins of further ones).
+    """
     counts = np.maximum(detours.reshape(len(FEWEST), len(MORE)), 0.0)
     usual = counts.sum(axis=0) / max(counts.sum(), 1e-300)
     if not counts.any():

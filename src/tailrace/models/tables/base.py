@@ -32,19 +32,33 @@ class Measured:
 def checked(shape: Shape, measured: Sequence[Measured], start: Model | None) -> None:
     """Refuse measurements that do not have this shape."""
     if start is not None and tuple(start.shape) != tuple(shape):
-        raise ConfigError("The model to start from has attributes of other sizes: start from one of the same schema.")
+        raise ConfigError(
+            "The model to start from has attributes of other sizes: start from one of the same "
+            "schema."
+        )
     for one in measured:
-        if len(set(one.clique)) != len(one.clique) or not all(0 <= attribute < len(shape) for attribute in one.clique):
-            raise ConfigError(f"A clique names each of its attributes once, by numbers from 0 to {len(shape) - 1}.")
+        if len(set(one.clique)) != len(one.clique) or not all(
+            0 <= attribute < len(shape) for attribute in one.clique
+        ):
+            raise ConfigError(
+                f"A clique names each of its attributes once, by numbers from 0 to "
+                f"{len(shape) - 1}."
+            )
         if np.shape(one.counts) != tuple(shape[attribute] for attribute in one.clique):
-            raise DataError("Measured counts are an array with an axis for each attribute of their clique.")
+            raise DataError(
+                "Measured counts are an array with an axis for each attribute of their clique."
+            )
         if not np.all(np.asarray(one.variance) > 0) or not np.all(np.isfinite(one.variance)):
-            raise ConfigError("The variance of measured counts is a positive number, or one for each cell.")
+            raise ConfigError(
+                "The variance of measured counts is a positive number, or one for each cell."
+            )
 
 
 def mismatch() -> Mismatch:
     """The error of unpacking a model of another schema."""
-    return Mismatch("The saved model does not fit the schema: open it with the one it was made with.")
+    return Mismatch(
+        "The saved model does not fit the schema: open it with the one it was made with."
+    )
 
 
 @told
@@ -108,6 +122,8 @@ class Fit(Protocol):
         """
         ...
 
-    def unpack(self, shape: Shape, structure: np.ndarray, values: np.ndarray, total: float) -> Model:
+    def unpack(
+        self, shape: Shape, structure: np.ndarray, values: np.ndarray, total: float
+    ) -> Model:
         """The model that `pack` took apart."""
         ...

@@ -41,7 +41,9 @@ class Target:
     weights: np.ndarray
     smoothing: float
     total: float
-    origin: np.ndarray | float = 0.0  # the potentials that smoothing pulls towards: 0 is an even table
+    origin: np.ndarray | float = (
+        0.0  # the potentials that smoothing pulls towards: 0 is an even table
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +57,9 @@ class Point:
     gradient: np.ndarray
 
 
-def descend(tree: Tree, target: Target, potentials: np.ndarray, rounds: int, tolerance: float) -> np.ndarray:
+def descend(
+    tree: Tree, target: Target, potentials: np.ndarray, rounds: int, tolerance: float
+) -> np.ndarray:
     """Descend from `potentials`; the loss never grows.
 
     It ends after `rounds`, or when a round promises less than `tolerance` for each measured cell.
@@ -85,7 +89,9 @@ def descend(tree: Tree, target: Target, potentials: np.ndarray, rounds: int, tol
     return point.potentials
 
 
-def calibrated(tree: Tree, potentials: np.ndarray, total: float) -> tuple[np.ndarray, np.ndarray, float]:
+def calibrated(
+    tree: Tree, potentials: np.ndarray, total: float
+) -> tuple[np.ndarray, np.ndarray, float]:
     """(tables, marginals, log partition function) of potentials.
 
     Tables hold the expected counts of the tree's cliques, marginals those of their parts.
@@ -102,8 +108,12 @@ def point_at(tree: Tree, target: Target, potentials: np.ndarray) -> Point:
 
     tables, marginals, partition = calibrated(tree, potentials, target.total)
     away = potentials - target.origin
-    loss, gradient = loss_and_gradient(away, marginals, target.counts, target.weights, target.smoothing)
-    return Point(potentials, tables, marginals, loss - target.smoothing * target.total * partition, gradient)
+    loss, gradient = loss_and_gradient(
+        away, marginals, target.counts, target.weights, target.smoothing
+    )
+    return Point(
+        potentials, tables, marginals, loss - target.smoothing * target.total * partition, gradient
+    )
 
 
 # All four were chosen by trial while building; no committed result.
@@ -145,7 +155,9 @@ def absorbed(tree: Tree, earlier: Iterable[tuple[Clique, np.ndarray]]) -> np.nda
             for axis, one in enumerate(clique):
                 add(
                     (one,),
-                    potential.mean(axis=tuple(other for other in range(len(clique)) if other != axis)),
+                    potential.mean(
+                        axis=tuple(other for other in range(len(clique)) if other != axis)
+                    ),
                 )
     return values
 
@@ -178,6 +190,8 @@ def lifted(tree: Tree, target: Target, values: np.ndarray) -> np.ndarray:
         floor = np.minimum(FLOOR / np.sqrt(weights), RARE * target.total / len(weights))
         low = marginals[part] < VANISHED * floor
         if low.any():
-            values[part][low] += np.log(floor[low] / np.maximum(marginals[part][low], np.finfo(float).tiny))
+            values[part][low] += np.log(
+                floor[low] / np.maximum(marginals[part][low], np.finfo(float).tiny)
+            )
             marginals = calibrated(tree, values, target.total)[1]
     return values

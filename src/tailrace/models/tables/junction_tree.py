@@ -49,7 +49,9 @@ class TreeModel:
         Each is given its clique's separator, and the attributes before it.
         """
         result = []
-        for place, (clique, given) in enumerate(zip(self.tree.cliques, self.tree.separators, strict=True)):
+        for place, (clique, given) in enumerate(
+            zip(self.tree.cliques, self.tree.separators, strict=True)
+        ):
             for one in clique:
                 if one not in given:
                     result.append(Conditional(one, given, self.answers.shares(place, one, given)))
@@ -100,7 +102,9 @@ class JunctionTree:
         if self.limit < 1 or self.rounds < 1:
             raise ConfigError("A junction tree has a `limit` and `rounds` of at least 1.")
         if not (self.smoothing > 0 and self.tolerance > 0):
-            raise ConfigError("The `smoothing` and the `tolerance` of a junction tree are positive.")
+            raise ConfigError(
+                "The `smoothing` and the `tolerance` of a junction tree are positive."
+            )
 
     def cells(self, shape: Shape, cliques: Sequence[Clique]) -> int:
         """The number of cells in these cliques' junction tree."""
@@ -125,7 +129,9 @@ class JunctionTree:
             values = descend(tree, target, values, self.rounds, self.tolerance)
         return TreeModel(tree, values, total)
 
-    def unpack(self, shape: Shape, structure: np.ndarray, values: np.ndarray, total: float) -> TreeModel:
+    def unpack(
+        self, shape: Shape, structure: np.ndarray, values: np.ndarray, total: float
+    ) -> TreeModel:
         """The model that `pack` took apart."""
         cliques, potentials = _read(structure, len(shape))
         tree = tree_of(shape, cliques, potentials)
@@ -148,14 +154,17 @@ def warm_tree(
     cliques = tuple(dict.fromkeys(stored(shape, one.clique) for one in measured))
     if tree_cells(shape, cliques) > limit:
         raise ConfigError(
-            f"The junction tree would have over {limit} cells: measure fewer marginals, or raise `limit`."
+            f"The junction tree would have over {limit} cells: measure fewer marginals, or raise "
+            f"`limit`."
         )
     held = _with_start(shape, cliques, start, limit) if keep else cliques
     tree = tree_of(shape, tree_cliques(shape, held), held)
     return tree, absorbed(tree, start.potentials if isinstance(start, TreeModel) else [])
 
 
-def _with_start(shape: Shape, cliques: tuple[Clique, ...], start: Model | None, limit: int) -> tuple[Clique, ...]:
+def _with_start(
+    shape: Shape, cliques: tuple[Clique, ...], start: Model | None, limit: int
+) -> tuple[Clique, ...]:
     """The cliques, and those of the start: the strongest ties first, while there is room."""
     if not isinstance(start, TreeModel):
         return cliques
@@ -163,7 +172,9 @@ def _with_start(shape: Shape, cliques: tuple[Clique, ...], start: Model | None, 
     if tree_cells(shape, [*cliques, *earlier]) <= limit:
         return (*cliques, *earlier)
     shares = start.marginals(list(earlier))
-    ties = {clique: tie(earlier[clique], share) for clique, share in zip(earlier, shares, strict=True)}
+    ties = {
+        clique: tie(earlier[clique], share) for clique, share in zip(earlier, shares, strict=True)
+    }
     held = list(cliques)
     for clique in sorted(ties, key=lambda clique: -ties[clique]):
         if tree_cells(shape, [*held, clique]) <= limit:
@@ -196,7 +207,9 @@ def _read(structure: np.ndarray, attributes: int) -> tuple[list[Clique], list[Cl
         cliques = [tuple(next(numbers) for _ in range(next(numbers))) for _ in range(count + more)]
     except (StopIteration, RuntimeError):
         raise mismatch() from None
-    if next(numbers, None) is not None or not all(0 <= one < attributes for clique in cliques for one in clique):
+    if next(numbers, None) is not None or not all(
+        0 <= one < attributes for clique in cliques for one in clique
+    ):
         raise mismatch()
     held, potentials = cliques[:count], cliques[count:]
     if not held or not all(any(set(one) <= set(clique) for clique in held) for one in potentials):

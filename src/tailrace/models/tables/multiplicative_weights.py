@@ -91,7 +91,9 @@ class MultiplicativeWeights:
         """The updated table, from `start` or an even one."""
         checked(shape, measured, start)
         if prod(shape) > self.limit:
-            raise ConfigError(f"The full table has over {self.limit} cells: use JunctionTree, or raise `limit`.")
+            raise ConfigError(
+                f"The full table has over {self.limit} cells: use JunctionTree, or raise `limit`."
+            )
         total = max(float(total), 0.0)
         table = np.full(shape, 1 / prod(shape))
         if isinstance(start, TableModel):
@@ -102,12 +104,16 @@ class MultiplicativeWeights:
         for _ in range(self.rounds):
             for one in measured:
                 missing = one.counts - total * _marginal(table, one.clique)
-                change = np.clip(missing / (2 * total) * (surest / np.asarray(one.variance)), -LARGEST, LARGEST)
+                change = np.clip(
+                    missing / (2 * total) * (surest / np.asarray(one.variance)), -LARGEST, LARGEST
+                )
                 table *= _spread(np.exp(change), one.clique, len(shape))
                 table /= table.sum()
         return TableModel(table, total)
 
-    def unpack(self, shape: Shape, structure: np.ndarray, values: np.ndarray, total: float) -> TableModel:
+    def unpack(
+        self, shape: Shape, structure: np.ndarray, values: np.ndarray, total: float
+    ) -> TableModel:
         """The model that `pack` took apart."""
         if tuple(structure.tolist()) != tuple(shape) or values.size != prod(shape):
             raise mismatch()

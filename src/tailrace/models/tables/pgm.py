@@ -51,7 +51,9 @@ class PGM:
         start: Model | None = None,
         keep: bool = False,
     ) -> TreeModel:
-        """The model of this total nearest to the measurements; with `keep`, moved on from `start`."""
+        """The model of this total nearest to the measurements; with `keep`, moved on from
+        `start`.
+        """
         mbi, precise = _imported()
         tree, values = warm_tree(shape, measured, start, self.limit, keep=keep)
         total = max(float(total), 0.0)
@@ -74,11 +76,14 @@ class PGM:
                 warm_start=mbi.CliqueVector(domain, list(factors), factors),
             )
             fitted = [
-                (tuple(clique), np.asarray(found.potentials[clique].values)) for clique in found.potentials.cliques
+                (tuple(clique), np.asarray(found.potentials[clique].values))
+                for clique in found.potentials.cliques
             ]
         return TreeModel(tree, absorbed(tree, fitted), total)
 
-    def unpack(self, shape: Shape, structure: np.ndarray, values: np.ndarray, total: float) -> TreeModel:
+    def unpack(
+        self, shape: Shape, structure: np.ndarray, values: np.ndarray, total: float
+    ) -> TreeModel:
         """The model that `pack` took apart."""
         return JunctionTree().unpack(shape, structure, values, total)
 
@@ -87,7 +92,9 @@ def _measurement(mbi: Any, one: Measured) -> Any:
     deviation = np.sqrt(np.broadcast_to(one.variance, one.counts.shape).ravel())
     if np.all(deviation == deviation[0]):
         return mbi.LinearMeasurement(one.counts.ravel(), one.clique, stddev=float(deviation[0]))
-    return mbi.LinearMeasurement(one.counts.ravel() / deviation, one.clique, query=mbi.WeightedQuery(1 / deviation))
+    return mbi.LinearMeasurement(
+        one.counts.ravel() / deviation, one.clique, query=mbi.WeightedQuery(1 / deviation)
+    )
 
 
 def _imported() -> tuple[Any, Any]:
@@ -98,6 +105,8 @@ def _imported() -> tuple[Any, Any]:
         try:
             import mbi
         except ImportError:
-            raise ConfigError("PGM needs the package mbi: install tailrace[pgm], or use JunctionTree.") from None
+            raise ConfigError(
+                "PGM needs the package mbi: install tailrace[pgm], or use JunctionTree."
+            ) from None
         import jax
     return mbi, lambda: jax.enable_x64(True)

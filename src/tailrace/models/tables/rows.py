@@ -17,13 +17,17 @@ from tailrace.errors import ConfigError, DataError
 from tailrace.models.tables.base import Model
 
 
-def resampled(model: Model, previous: np.ndarray, rows: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+def resampled(
+    model: Model, previous: np.ndarray, rows: int, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
     """(stayed, new): which previous rows stay, and new rows."""
     from tailrace.models.tables.rows_kernel import deal
 
     shape = model.shape
     if previous.ndim != 2 or previous.shape[1] != len(shape):
-        raise DataError(f"Synthetic rows have {len(shape)} columns, one for each attribute of the model.")
+        raise DataError(
+            f"Synthetic rows have {len(shape)} columns, one for each attribute of the model."
+        )
     if rows < 0:
         raise ConfigError("The number of synthetic rows cannot be negative.")
     added = max(rows - len(previous), 0)
@@ -38,7 +42,9 @@ def resampled(model: Model, previous: np.ndarray, rows: int, rng: np.random.Gene
         values = np.where(kept, digits[:, conditional.attribute], -1).astype(np.int32)
         chosen = np.ascontiguousarray(digits[:, given])
         wanted = rows if step == 0 else -1
-        kept &= deal(groups, conditional.table, chosen, np.array(sizes, np.int64), values, wanted, rng)
+        kept &= deal(
+            groups, conditional.table, chosen, np.array(sizes, np.int64), values, wanted, rng
+        )
         digits[:, conditional.attribute] = values
         # The first column decides which rows are too many.
         if step == 0:

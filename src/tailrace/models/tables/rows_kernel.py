@@ -93,7 +93,9 @@ def _round(target, shares, count, have, low, high, keep, final, rng):
     while left < 0:
         worst = -1
         for v in range(len(target)):
-            if final[v] > low[v] and (worst < 0 or final[v] - target[v] > final[worst] - target[worst]):
+            if final[v] > low[v] and (
+                worst < 0 or final[v] - target[v] > final[worst] - target[worst]
+            ):
                 worst = v
         if worst < 0:
             worst = np.argmax(final)

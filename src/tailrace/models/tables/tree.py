@@ -53,7 +53,10 @@ class Tree:
 
     @cached_property
     def _places(self) -> list[set[int]]:
-        return [{place for place, clique in enumerate(self.cliques) if one in clique} for one in range(len(self.shape))]
+        return [
+            {place for place, clique in enumerate(self.cliques) if one in clique}
+            for one in range(len(self.shape))
+        ]
 
     @cached_property
     def _cells(self) -> list[int]:
@@ -89,7 +92,9 @@ def tree_of(shape: Sequence[int], cliques: Sequence[Clique], potentials: Sequenc
     child, axes, part_first = [], [], [0]
     for place, clique in enumerate(held):
         for number in owned[place]:
-            slices[number] = slice(part_first[-1], part_first[-1] + _cells(shape, potentials[number]))
+            slices[number] = slice(
+                part_first[-1], part_first[-1] + _cells(shape, potentials[number])
+            )
             part_first.append(slices[number].stop)
             axes.append(axes_of(shape, clique, potentials[number]))
         for below in children[place]:
@@ -97,7 +102,10 @@ def tree_of(shape: Sequence[int], cliques: Sequence[Clique], potentials: Sequenc
             part_first.append(part_first[-1] + _cells(shape, separators[below]))
             axes.append(axes_of(shape, clique, separators[below]))
         child += [-1] * len(owned[place]) + children[place]
-    axes += [axes_of(shape, clique, separator) for clique, separator in zip(held, separators, strict=True)]
+    axes += [
+        axes_of(shape, clique, separator)
+        for clique, separator in zip(held, separators, strict=True)
+    ]
     starts = _starts([len(lengths) for lengths, _ in axes])
     arrays = Arrays(
         first=_starts([_cells(shape, clique) for clique in held]),
@@ -199,7 +207,9 @@ class Paths:
             return self.pair(other, one).T
         route = self._route(one)
         place = route.nearest[other]
-        return self._carry(one, place) @ self._answers.conditional(place, (other,), route.entry[place][1])
+        return self._carry(one, place) @ self._answers.conditional(
+            place, (other,), route.entry[place][1]
+        )
 
     def _route(self, one: int) -> _Route:
         if one not in self._routes:
@@ -244,7 +254,9 @@ class Paths:
         table = held.reshape(len(held), *self._tree.sizes(entered)).transpose(turn.order)
         result = table.reshape(stays, len(held), -1) @ turn.shares
         kept = [self._tree.shape[one] for one in entered if one in left]
-        result = result.reshape(*kept, len(held), *(self._tree.shape[one] for one in left if one not in entered))
+        result = result.reshape(
+            *kept, len(held), *(self._tree.shape[one] for one in left if one not in entered)
+        )
         return result.transpose(turn.back).reshape(len(held), stays * new)
 
     def _turn(self, place: int, entered: Clique, left: Clique) -> _Turn:
@@ -274,7 +286,9 @@ class Answers:
     def __init__(self, tree: Tree, tables: np.ndarray):
         self.tree = tree
         first = tree.arrays.first
-        self._tables = [tables[first[place] : first[place + 1]] for place in range(len(tree.cliques))]
+        self._tables = [
+            tables[first[place] : first[place + 1]] for place in range(len(tree.cliques))
+        ]
         self._parts: dict[tuple[int, Clique], np.ndarray] = {}
         self._conditionals: dict[tuple[int, Clique, Clique], np.ndarray] = {}
 
@@ -312,7 +326,9 @@ class Answers:
                 np.array(strides, np.int64),
                 prod(sizes),
             )
-            self._parts[key] = table.reshape(sizes).transpose([kept.index(one) for one in part]).ravel()
+            self._parts[key] = (
+                table.reshape(sizes).transpose([kept.index(one) for one in part]).ravel()
+            )
         return self._parts[key]
 
     def conditional(self, place: int, rest: Clique, given: Clique) -> np.ndarray:
@@ -321,7 +337,9 @@ class Answers:
         if key not in self._conditionals:
             joint = self.part(place, given + rest).reshape(prod(self.tree.sizes(given)), -1)
             mass = joint.sum(axis=1, keepdims=True)
-            self._conditionals[key] = np.divide(joint, mass, out=np.zeros_like(joint), where=mass > 0)
+            self._conditionals[key] = np.divide(
+                joint, mass, out=np.zeros_like(joint), where=mass > 0
+            )
         return self._conditionals[key]
 
     @cached_property
@@ -345,11 +363,15 @@ class Answers:
         """
         wanted = set(clique)
         cliques = self.tree.cliques
-        root = max(range(len(cliques)), key=lambda place: (len(wanted & set(cliques[place])), -place))
+        root = max(
+            range(len(cliques)), key=lambda place: (len(wanted & set(cliques[place])), -place)
+        )
         attributes, table = self._branch(root, -1, (), wanted)
         return table.transpose([attributes.index(one) for one in clique])
 
-    def _branch(self, place: int, above: int, shared: Clique, wanted: set[int]) -> tuple[Clique, np.ndarray]:
+    def _branch(
+        self, place: int, above: int, shared: Clique, wanted: set[int]
+    ) -> tuple[Clique, np.ndarray]:
         """(attributes, table): the `wanted` attributes of one branch.
 
         The table is conditional on `shared`; at the root it holds counts.

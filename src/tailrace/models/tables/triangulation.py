@@ -33,7 +33,9 @@ def tree_cliques(shape: Sequence[int], cliques: Iterable[Clique]) -> tuple[Cliqu
     return tuple(sorted(tuple(np.flatnonzero(row).tolist()) for row in members[maximal]))
 
 
-def in_tree_order(shape: Sequence[int], cliques: Sequence[Clique]) -> tuple[list[Clique], list[int]]:
+def in_tree_order(
+    shape: Sequence[int], cliques: Sequence[Clique]
+) -> tuple[list[Clique], list[int]]:
     """(cliques, parents) from the root down, largest table first.
 
     Whatever a clique shares with all before it, it shares with its parent, given by its place.
@@ -69,7 +71,10 @@ def _best(shape: Sequence[int], cliques: Iterable[Clique]) -> tuple[float, np.nd
     graph, sizes = np.zeros((count, count), np.bool_), np.asarray(shape, np.float64)
     for clique in cliques:
         if not all(0 <= attribute < count for attribute in clique):
-            raise ConfigError(f"A clique names an attribute outside of 0 to {count - 1}: use the schema's own numbers.")
+            raise ConfigError(
+                f"A clique names an attribute outside of 0 to {count - 1}: use the schema's own "
+                f"numbers."
+            )
         for one in clique:
             for other in clique:
                 graph[one, other] = one != other

@@ -57,7 +57,9 @@ class Ways:
 
         groups, members = by_end(last)
         found = np.empty((len(first), 2), np.int64)
-        in_parallel(lambda part: kernel.fewest(self.back, part, members, first, last, found), groups)
+        in_parallel(
+            lambda part: kernel.fewest(self.back, part, members, first, last, found), groups
+        )
         return found
 
 
@@ -75,7 +77,9 @@ def hops(graph: Graph, first: np.ndarray, last: np.ndarray) -> np.ndarray:
     return np.where((found < 0).any(axis=1), found.max(axis=1), found.min(axis=1))
 
 
-def most_probable(graph: Graph, probability: np.ndarray, first: np.ndarray, last: np.ndarray) -> np.ndarray:
+def most_probable(
+    graph: Graph, probability: np.ndarray, first: np.ndarray, last: np.ndarray
+) -> np.ndarray:
     """The number of moves on each most probable path.
 
     It is -1 where there is no way from the first cell to the last.
@@ -92,7 +96,9 @@ def most_probable(graph: Graph, probability: np.ndarray, first: np.ndarray, last
     costs = -np.log(np.clip(np.nan_to_num(probability), _NEVER, 1.0))[ways.edges]
     groups, members = by_end(last)
     found = np.empty(len(first), np.int64)
-    in_parallel(lambda part: kernel.cheapest(ways.back, costs, part, members, first, last, found), groups)
+    in_parallel(
+        lambda part: kernel.cheapest(ways.back, costs, part, members, first, last, found), groups
+    )
     return found
 
 
@@ -101,8 +107,12 @@ def cells_of(graph: Graph, first: np.ndarray, last: np.ndarray) -> tuple[np.ndar
     first, last = np.asarray(first, np.int64), np.asarray(last, np.int64)
     if len(first) != len(last):
         raise DataError("Walks need as many last cells as first ones.")
-    if len(first) and (min(first.min(), last.min()) < 0 or max(first.max(), last.max()) >= graph.cells):
-        raise DataError("First and last cells of walks must be numbers of the graph's cells, from 0 on.")
+    if len(first) and (
+        min(first.min(), last.min()) < 0 or max(first.max(), last.max()) >= graph.cells
+    ):
+        raise DataError(
+            "First and last cells of walks must be numbers of the graph's cells, from 0 on."
+        )
     return first, last
 
 

@@ -93,14 +93,18 @@ def turning_walks(
     directions, attraction = np.asarray(directions, np.int64), _finite(attraction)
     as_many = len(attraction) == len(directions) == len(graph.targets)
     if not as_many or np.shape(factors) != (DIRECTIONS,):
-        raise DataError("Walks that turn need a direction and an attraction for each edge, and eight factors.")
+        raise DataError(
+            "Walks that turn need a direction and an attraction for each edge, and eight factors."
+        )
     if len(directions) and not 0 <= directions.min() <= directions.max() < DIRECTIONS:
         raise DataError("Directions are eighths of a circle: 0 to 7.")
     chain = TurningChain.of(graph, directions, attraction, _finite(factors))
     return conditioned(chain, first, last, moves, rng)
 
 
-def by_direction(cells: np.ndarray, directions: np.ndarray, values: np.ndarray, many: int) -> np.ndarray:
+def by_direction(
+    cells: np.ndarray, directions: np.ndarray, values: np.ndarray, many: int
+) -> np.ndarray:
     """(many, 8) sums of edges' values, by cell and direction."""
     sums = np.bincount(cells * DIRECTIONS + directions, values, minlength=many * DIRECTIONS)
     return sums.reshape(many, DIRECTIONS)
@@ -126,7 +130,9 @@ class TurningChain(Chain):
     sums: np.ndarray
 
     @classmethod
-    def of(cls, graph: Graph, directions: np.ndarray, attraction: np.ndarray, factors: np.ndarray) -> TurningChain:
+    def of(
+        cls, graph: Graph, directions: np.ndarray, attraction: np.ndarray, factors: np.ndarray
+    ) -> TurningChain:
         attraction = attraction / attraction.max(initial=_SMALLEST)
         leaving = np.bincount(graph.sources, attraction, minlength=graph.cells)[graph.sources]
         share = np.divide(attraction, leaving, out=np.zeros_like(attraction), where=leaving > 0)
@@ -171,7 +177,9 @@ class TurningChain(Chain):
         weights[sources, slots] = self.probability[edges] / self.sums[to, directions]
         return targets, weights
 
-    def edges(self, logs: bool) -> tuple[None, tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, float]]:
+    def edges(
+        self, logs: bool
+    ) -> tuple[None, tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, float]]:
         """For the kernel: None, and all about turns.
 
         That is slots, messages of ends, factors, and the most that a message loses.
@@ -198,7 +206,9 @@ class TurningChain(Chain):
         turns = np.where(before < edges, self.mixing[directions[after], directions[before]], 1.0)
         possible[inner] = (self.probability[after] > 0) & (turns > 0)
         ways = Ways.of(over, possible)
-        found = paths_kernel.feasible(ways.forward, ways.back, edges + first, edges + cells + last, moves + 1)
+        found = paths_kernel.feasible(
+            ways.forward, ways.back, edges + first, edges + cells + last, moves + 1
+        )
         return np.maximum(found - 1, -1)
 
 

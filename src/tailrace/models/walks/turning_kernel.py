@@ -143,10 +143,14 @@ def drawn(edges, place, begins, before, uniform, logs):
     for s in range(len(parts)):
         message = before[places[cell, s]]
         if logs:
-            parts[s] = weights[cell, s] + message + (0.0 if begins else mixing[s % DIRECTIONS, arrived])
+            parts[s] = (
+                weights[cell, s] + message + (0.0 if begins else mixing[s % DIRECTIONS, arrived])
+            )
             highest = max(highest, parts[s])
         else:
-            parts[s] = weights[cell, s] * message * (1.0 if begins else mixing[s % DIRECTIONS, arrived])
+            parts[s] = (
+                weights[cell, s] * message * (1.0 if begins else mixing[s % DIRECTIONS, arrived])
+            )
     for s in range(len(parts)):
         if logs:
             parts[s] = np.exp(parts[s] - highest)

@@ -143,7 +143,9 @@ def conditioned(
     apart = np.setdiff1d(np.arange(len(first)), drawn)
     if len(apart):
         if chain.whole:
-            raise DataError("Edges must lead from every first cell to its last, as those of adjacency() do.")
+            raise DataError(
+                "Edges must lead from every first cell to its last, as those of adjacency() do."
+            )
         walked = conditioned(chain.rarer(), first[apart], last[apart], moves[apart], rng)
         pieces.append((apart, *walked))
     return _joined(pieces, len(first))
@@ -180,7 +182,9 @@ def _drawn(
     pieces = []
     for logs in (False, True):
         if len(numbers):
-            cells, done = _attempted(chain, first[numbers], last[numbers], moves[numbers], rng, logs)
+            cells, done = _attempted(
+                chain, first[numbers], last[numbers], moves[numbers], rng, logs
+            )
             lengths = moves[numbers] + 1
             pieces.append((numbers[done], _offsets(lengths[done]), cells[np.repeat(done, lengths)]))
             numbers = numbers[~done]

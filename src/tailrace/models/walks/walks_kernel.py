@@ -162,7 +162,9 @@ def _layers(plain, turning, need, upto, base, top, layers, places, state, logs):
         if plain is not None:
             state[j, 0] = _advance(plain, need, j, upto[j], before, after, scale, logs)
         if turning is not None:
-            state[j, 0] = turning_kernel.advance(turning, need, j, upto[j], before, after, scale, logs)
+            state[j, 0] = turning_kernel.advance(
+                turning, need, j, upto[j], before, after, scale, logs
+            )
         state[j, 1] = (state[j - 1, 1] + state[0, 1]) * scale
 
 

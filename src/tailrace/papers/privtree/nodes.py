@@ -1,10 +1,11 @@
 """A tree in arrays, grown from the root at every step, with the counts that keep it consistent.
 
-For every node that was ever visited, in rows that never move: `own` is what was measured at the node while it was a leaf (the
-last estimate of its counter), `below` the sum of `own` over its descendants, `above` its share of what was measured at its
-ancestors (C_n, C_d and C_a of PrivStream, Algorithm 7). Then above + own + below is the consistent extension of all
-measurements, and a step touches the nodes of its own tree and no others: below a leaf nothing changes, and a node that was
-never visited has only its share of what is above.
+For every node that was ever visited, in rows that never move: `own` is what was measured at the
+node while it was a leaf (the last estimate of its counter), `below` the sum of `own` over its
+descendants, `above` its share of what was measured at its ancestors (C_n, C_d and C_a of
+PrivStream, Algorithm 7). Then above + own + below is the consistent extension of all measurements,
+and a step touches the nodes of its own tree and no others: below a leaf nothing changes, and a node
+that was never visited has only its share of what is above.
 """
 
 from __future__ import annotations
@@ -44,7 +45,9 @@ class Nodes:
 
 @dataclass(frozen=True)
 class Grid:
-    """The public frame of a tree: halvings in all, halvings of a split, splits at most, and the weight before each place."""
+    """The public frame of a tree: halvings in all, halvings of a split, splits at most, and the
+    weight before each place.
+    """
 
     halvings: int
     halvings_each: int
@@ -80,7 +83,9 @@ class Batch:
 
 
 class Growth:
-    """The tree of one step while it is made: rows with room to spare, and the splits level by level."""
+    """The tree of one step while it is made: rows with room to spare, and the splits level by
+    level.
+    """
 
     def __init__(self, nodes: Nodes, grid: Grid) -> None:
         self.grid = grid
@@ -107,23 +112,31 @@ class Growth:
     above_variance: np.ndarray
 
     def grow(self, batch: Batch, coin: SplitCoin, noise: Draws) -> None:
-        """From the root down: a level of nodes, a coin for each, the children of those that split."""
+        """From the root down: a level of nodes, a coin for each, the children of those that
+        split.
+        """
         level = np.zeros(1, np.int64)
         public = np.maximum(self._total(level), 0.0)
         for depth in range(self.grid.deepest + 1):
             self.levels.append(level)
-            if depth == self.grid.deepest:  # whether one would split is not observed, so nothing is drawn
+            if (
+                depth == self.grid.deepest
+            ):  # whether one would split is not observed, so nothing is drawn
                 self.splits.append(np.zeros(len(level), np.bool_))
                 return
             start, stop = self.grid.span(self.depth[level], self.index[level])
-            split = coin.draw(noise.at("split", depth), public, batch.among(batch.adds, start, stop), depth)
+            split = coin.draw(
+                noise.at("split", depth), public, batch.among(batch.adds, start, stop), depth
+            )
             self.splits.append(split)
             if not split.any():
                 return
             level, public = self._descend(level[split], public[split])
 
     def _descend(self, parents: np.ndarray, public: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The children of nodes that have any weight, with the nonnegative, consistent counts that decide about them."""
+        """The children of nodes that have any weight, with the nonnegative, consistent counts that
+        decide about them.
+        """
         self._visit(parents[self.first[parents] < 0])
         children = self.first[parents][:, None] + np.arange(self.grid.fan_out)
         weight = self.grid.weight(self.depth[children], self.index[children])
@@ -136,7 +149,9 @@ class Growth:
         return level[there], shares.reshape(-1)[there]
 
     def _shares(self, children: np.ndarray, even: np.ndarray) -> np.ndarray:
-        """Each child's part of its parent's public count: by its own where that is positive; evenly where none is."""
+        """Each child's part of its parent's public count: by its own where that is positive; evenly
+        where none is.
+        """
         positive = np.maximum(self._total(children), 0.0)
         sums = positive.sum(axis=1, keepdims=True)
         return np.where(sums > 0, positive / np.where(sums > 0, sums, 1.0), even)
@@ -160,12 +175,16 @@ class Growth:
 
     def leaves(self) -> np.ndarray:
         """The rows of the leaves in the order of the places they cover."""
-        rows = np.concatenate([level[~split] for level, split in zip(self.levels, self.splits, strict=True)])
+        rows = np.concatenate(
+            [level[~split] for level, split in zip(self.levels, self.splits, strict=True)]
+        )
         return rows[np.argsort(self.grid.span(self.depth[rows], self.index[rows])[0])]
 
     def inner(self) -> np.ndarray:
         """The rows of all nodes above the leaves, from the root down."""
-        return np.concatenate([level[split] for level, split in zip(self.levels, self.splits, strict=True)])
+        return np.concatenate(
+            [level[split] for level, split in zip(self.levels, self.splits, strict=True)]
+        )
 
     def gather(self) -> None:
         """From the leaves up: what was measured below each node that split."""

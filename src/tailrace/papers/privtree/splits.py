@@ -1,22 +1,28 @@
-"""Which nodes of a tree split, by exact coins; the object that draws them, and the loss that it proves.
+"""Which nodes of a tree split, by exact coins; the object that draws them, and the loss that it
+proves.
 
-A node of depth k with the public count G and I insertions in the batch splits with probability P(b + Lap(lambda) > theta), where
-b = max(G + I - k delta, theta - delta) and delta >= lambda ln(beta), beta the fan-out. Where G falls from parent to child (I
-always does), one insertion changes the log-probability of any tree by no less than -1 / lambda and no more than kappa / lambda,
+A node of depth k with the public count G and I insertions in the batch splits with probability P(b
++ Lap(lambda) > theta), where b = max(G + I - k delta, theta - delta) and delta >= lambda ln(beta),
+beta the fan-out. Where G falls from parent to child (I always does), one insertion changes the
+log-probability of any tree by no less than -1 / lambda and no more than kappa / lambda,
 
     kappa = 2 + sum over j >= 1 of 1 / (2 beta^j - 1)        (2.6067 for 2, 2.1856 for 4):
 
-the values y = G + I - k delta of the nodes above the insertion fall by at least delta from level to level. The derivative of the
-log-probability of a split is 0 below theta - delta, 1 / lambda up to theta, where at most one node lies, and above it
-1 / (lambda (2 exp(u) - 1)), u = (y - theta) / lambda, where the j-th node has u >= j ln(beta). The leaf's term falls by at most
-1 / lambda, and other nodes cancel. So m insertions lose m kappa / lambda, or, since a log-ratio within an interval of length eta
-is eta^2 / 8-zCDP, (m (kappa + 1) / lambda)^2 / 8: insertion by insertion within a step, and over steps by composition.
+the values y = G + I - k delta of the nodes above the insertion fall by at least delta from level to
+level. The derivative of the log-probability of a split is 0 below theta - delta, 1 / lambda up to
+theta, where at most one node lies, and above it 1 / (lambda (2 exp(u) - 1)), u = (y - theta) /
+lambda, where the j-th node has u >= j ln(beta). The leaf's term falls by at most 1 / lambda, and
+other nodes cancel. So m insertions lose m kappa / lambda, or, since a log-ratio within an interval
+of length eta is eta^2 / 8-zCDP, (m (kappa + 1) / lambda)^2 / 8: insertion by insertion within a
+step, and over steps by composition.
 
-The slopes add up to at most kappa / lambda for whatever is added along one path, so nothing here needs whole counts: a mass c that a
-unit spreads over any paths is added path by path, and moves the log-probability by no less than -c / lambda and no more than
-c kappa / lambda. A unit of mass 1 loses what one insertion does.
+The slopes add up to at most kappa / lambda for whatever is added along one path, so nothing here
+needs whole counts: a mass c that a unit spreads over any paths is added path by path, and moves the
+log-probability by no less than -c / lambda and no more than c kappa / lambda. A unit of mass 1
+loses what one insertion does.
 
-Everything that meets a count here is a multiple of 1 / `grid`: public counts are rounded down, delta up.
+Everything that meets a count here is a multiple of 1 / `grid`: public counts are rounded down,
+delta up.
 """
 
 from __future__ import annotations
@@ -43,8 +49,9 @@ _LOG_2 = Fraction(6931471805599454, 10**16)  # above ln 2
 class PrivTree:
     """A structure that is drawn at every step: `share` of the budget decides which nodes split.
 
-    A node splits where its count less a penalty for its depth exceeds `threshold`, by a coin; `fan_out` is 2, or two to the
-    number of dimensions; no node is deeper than `max_depth` splits (None: the finest cells).
+    A node splits where its count less a penalty for its depth exceeds `threshold`, by a coin;
+    `fan_out` is 2, or two to the number of dimensions; no node is deeper than `max_depth` splits
+    (None: the finest cells).
 
     >>> PrivTree(share=0.25)
     PrivTree(share=Fraction(1, 4), threshold=0, fan_out=2, max_depth=None)
@@ -61,14 +68,18 @@ class PrivTree:
         if self.threshold > 10**12:
             raise ConfigError("threshold must be a count of at most 10**12.")
         if self.fan_out not in (2, 4, 8, 16):
-            raise ConfigError("fan_out must be 2, or two to the number of dimensions of the domain.")
+            raise ConfigError(
+                "fan_out must be 2, or two to the number of dimensions of the domain."
+            )
         if self.max_depth is not None:
             object.__setattr__(self, "max_depth", whole("max_depth", self.max_depth))
 
 
 @dataclass(frozen=True)
 class SplitCoin:
-    """The coins of a tree with a fan-out, within a loss for so many insertions of one unit, on a grid of parts of a count."""
+    """The coins of a tree with a fan-out, within a loss for so many insertions of one unit, on a
+    grid of parts of a count.
+    """
 
     fan_out: int
     threshold: int
@@ -84,7 +95,9 @@ class SplitCoin:
         """lambda, in counts."""
         if isinstance(self.budget, PureDP):
             return self.inserts * kappa(self.fan_out) / self.budget.epsilon
-        return self.inserts * (kappa(self.fan_out) + 1) / (2 * self.budget.pure_within().epsilon)  # sqrt(8 rho), down
+        return (
+            self.inserts * (kappa(self.fan_out) + 1) / (2 * self.budget.pure_within().epsilon)
+        )  # sqrt(8 rho), down
 
     @functools.cached_property
     def penalty(self) -> int:
@@ -97,8 +110,12 @@ class SplitCoin:
             return PureDP(epsilon=inserts * kappa(self.fan_out) / self.scale)
         return ZCDP(rho=(inserts * (kappa(self.fan_out) + 1) / self.scale) ** 2 / 8)
 
-    def draw(self, noise: Draws, public: np.ndarray, inserted: np.ndarray, depth: int) -> np.ndarray:
-        """Whether each node of a depth splits; `public` counts (in counts, not negative) must fall from parent to child."""
+    def draw(
+        self, noise: Draws, public: np.ndarray, inserted: np.ndarray, depth: int
+    ) -> np.ndarray:
+        """Whether each node of a depth splits; `public` counts (in counts, not negative) must fall
+        from parent to child.
+        """
         known = np.floor(np.minimum(public, _MOST) * self.grid).astype(np.int64)
         return self.draw_parts(noise, known + inserted * self.grid, depth)
 
@@ -106,7 +123,8 @@ class SplitCoin:
         """The same for counts in parts, which must fall from parent to child."""
         theta = self.threshold * self.grid
         return noise.coin(
-            np.maximum(parts - depth * self.penalty, theta - self.penalty) - theta, self.scale * self.grid
+            np.maximum(parts - depth * self.penalty, theta - self.penalty) - theta,
+            self.scale * self.grid,
         )
 
 

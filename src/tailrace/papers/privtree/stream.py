@@ -1,19 +1,26 @@
-"""PrivStream, corrected: a private tree of places is drawn anew at every step, and counters run at its leaves.
+"""PrivStream, corrected: a private tree of places is drawn anew at every step, and counters run at
+its leaves.
 
-Privacy: the declared loss of the declared unit over the horizon, neighbours add/remove. Given all that was released before, a step's
-tree is drawn by coins (`privtree_splits`) that see the insertions of this batch and public counts that fall from parent to child:
-an insertion loses what `SplitCoin.loss` proves, and a deletion nothing. Then every event is fed to the counter of the one leaf
-it lies in, once: it loses `counter.loss`, also where what is fed depends on what was released (selective counting: fix an
-output, and it fixes which counter is fed when, so the streams of one counter differ in one entry). So an insertion loses
-both, a deletion the counter's part; a user of m insertions and d deletions the coins' `loss(m)` and the counter's `loss(m, d)`.
-Under ZCDP and ApproxDP both parts are measured in rho and added up. Until step `begin`, which is public, nothing is released: all that
-came until then is the first batch. New counters start at zero: no history is filled in.
-Accuracy: the noise of a leaf grows with the number of steps at which it, its ancestors or its descendants were leaves: `view` says it.
-Source: PrivStream (Kumar, Strohmer, Vershynin), Algorithms 3, 6 and 7; Kumar's dissertation, chapter 3; PrivTree (Zhang, Xiao, Xie 2016).
-Departs: the tree is drawn on nonnegative consistent counts and insertions, not on the released counts and net changes, where a
-child can exceed its parent and the published proof fails; the constant is kappa, smaller than (2 beta - 1) / (beta - 1), in one
-version for all; coins are exact; counters add their increments; at the greatest depth nothing is drawn. Nodes that miss the
-domain's geometry are left out, and counts are spread by its measure.
+Privacy: the declared loss of the declared unit over the horizon, neighbours add/remove. Given all
+that was released before, a step's tree is drawn by coins (`privtree_splits`) that see the
+insertions of this batch and public counts that fall from parent to child: an insertion loses what
+`SplitCoin.loss` proves, and a deletion nothing. Then every event is fed to the counter of the one
+leaf it lies in, once: it loses `counter.loss`, also where what is fed depends on what was released
+(selective counting: fix an output, and it fixes which counter is fed when, so the streams of one
+counter differ in one entry). So an insertion loses both, a deletion the counter's part; a user of m
+insertions and d deletions the coins' `loss(m)` and the counter's `loss(m, d)`. Under ZCDP and
+ApproxDP both parts are measured in rho and added up. Until step `begin`, which is public, nothing
+is released: all that came until then is the first batch. New counters start at zero: no history is
+filled in.
+Accuracy: the noise of a leaf grows with the number of steps at which it, its ancestors or its
+descendants were leaves: `view` says it.
+Source: PrivStream (Kumar, Strohmer, Vershynin), Algorithms 3, 6 and 7; Kumar's dissertation,
+chapter 3; PrivTree (Zhang, Xiao, Xie 2016).
+Departs: the tree is drawn on nonnegative consistent counts and insertions, not on the released
+counts and net changes, where a child can exceed its parent and the published proof fails; the
+constant is kappa, smaller than (2 beta - 1) / (beta - 1), in one version for all; coins are exact;
+counters add their increments; at the greatest depth nothing is drawn. Nodes that miss the domain's
+geometry are left out, and counts are spread by its measure.
 """
 
 from __future__ import annotations
@@ -36,7 +43,16 @@ from tailrace.papers.privtree.nodes import Batch, Grid, Growth, Nodes
 from tailrace.papers.privtree.splits import GRID, PrivTree, SplitCoin
 from tailrace.papers.privtree.view import Leaves, PrivTreeView
 from tailrace.privacy.budget import Drawn, drawable, part, restate
-from tailrace.privacy.guarantee import AddRemove, Guarantee, Neighbours, Unit, User, check_events, events_of, promised
+from tailrace.privacy.guarantee import (
+    AddRemove,
+    Guarantee,
+    Neighbours,
+    Unit,
+    User,
+    check_events,
+    events_of,
+    promised,
+)
 from tailrace.privacy.loss import Loss, whole
 
 
@@ -49,7 +65,9 @@ class Released:
     nodes: Nodes
     inner: np.ndarray  # rows of the nodes that split at the last step, from the root down
     leaves: np.ndarray  # rows of its leaves, in the order of their places
-    nonnegative: np.ndarray  # (leaves,) consistent counts; without entries where points are rounded up
+    nonnegative: (
+        np.ndarray
+    )  # (leaves,) consistent counts; without entries where points are rounded up
 
 
 @dataclass(frozen=True)
@@ -67,8 +85,8 @@ class Held:
 class PrivTreeStream:
     """Places by a tree that is drawn at every step, with a counter at each leaf.
 
-    `rounding="up"` gives a leaf its count rounded up, as published, which is too many where leaves hold little; "unbiased" rounds
-    nonnegative consistent counts so that sums are kept.
+    `rounding="up"` gives a leaf its count rounded up, as published, which is too many where leaves
+    hold little; "unbiased" rounds nonnegative consistent counts so that sums are kept.
 
     >>> from tailrace import Box, Event, PureDP
     >>> city = Box(low=(0, 0), high=(1, 1), columns=("x", "y"))
@@ -92,12 +110,16 @@ class PrivTreeStream:
         if not isinstance(self.structure, PrivTree):
             raise ConfigError("structure must be PrivTree(...), for example PrivTree(share=0.25).")
         if self.structure.fan_out not in (2, 1 << len(self.domain.columns)):
-            raise ConfigError("fan_out must be 2, or two to the number of dimensions of the domain.")
+            raise ConfigError(
+                "fan_out must be 2, or two to the number of dimensions of the domain."
+            )
         if self.horizon is not None:
             object.__setattr__(self, "horizon", whole("horizon", self.horizon))
         object.__setattr__(self, "begin", whole("begin", self.begin))
         if self.horizon is not None and self.begin > self.horizon:
-            raise ConfigError("begin is the step of the first release: it must not lie beyond the horizon.")
+            raise ConfigError(
+                "begin is the step of the first release: it must not lie beyond the horizon."
+            )
         if self.rounding not in ("up", "unbiased"):
             raise ConfigError('rounding must be "up" or "unbiased".')
         check_counter(self.counter)
@@ -132,7 +154,9 @@ class PrivTreeStream:
 
     @functools.cached_property
     def counting(self) -> Any:
-        """The counter of a leaf, with its budget per event; it may run from the first release to the last."""
+        """The counter of a leaf, with its budget per event; it may run from the first release to
+        the last.
+        """
         steps = None if self.horizon is None else self.horizon - self.begin + 1
         budget = self._budget(1 - self.structure.share)  # pyright: ignore[reportOperatorIssue] - a Fraction by now
         return allot(self.counter, privacy=budget, horizon=steps, events=self._events)
@@ -159,26 +183,42 @@ class PrivTreeStream:
     def grid(self) -> Grid:
         """The frame of every tree: places no finer than the greatest depth."""
         each = self.structure.fan_out.bit_length() - 1
-        deepest = min(self.partition.depth // each, self.structure.max_depth or self.partition.depth)
-        return Grid(deepest * each, each, deepest, self._before[:: 1 << self.partition.depth - deepest * each])
+        deepest = min(
+            self.partition.depth // each, self.structure.max_depth or self.partition.depth
+        )
+        return Grid(
+            deepest * each,
+            each,
+            deepest,
+            self._before[:: 1 << self.partition.depth - deepest * each],
+        )
 
     @functools.cached_property
     def _plan(self) -> Plan:
         places = self.partition.places >> (self.partition.depth - self.grid.halvings)
         groups = np.where(np.diff(self._before)[self.partition.places] > 0, places, -1)
-        return Plan(codes=self.domain, key=self.unit.column if isinstance(self.unit, User) else None, groups=groups)
+        return Plan(
+            codes=self.domain,
+            key=self.unit.column if isinstance(self.unit, User) else None,
+            groups=groups,
+        )
 
     def init(self) -> State:
         none, zero = np.zeros(0, np.int64), np.zeros((), np.int64)
         return State(
-            Released(zero, zero, Nodes.none(), none, none, np.zeros(0)), Held(self.counting.init(0), none, none, none)
+            Released(zero, zero, Nodes.none(), none, none, np.zeros(0)),
+            Held(self.counting.init(0), none, none, none),
         )
 
     def plan(self, public: Released | None) -> Plan:  # noqa: ARG002
         return self._plan
 
     def measure(self, state: State, counts: Counts, noise: Draws) -> Step:
-        public, held, step = state.public, _joined(state.private, counts), np.asarray(state.public.step + 1)
+        public, held, step = (
+            state.public,
+            _joined(state.private, counts),
+            np.asarray(state.public.step + 1),
+        )
         if step < self.begin:
             return Step(State(replace(public, step=step), held))
         batch = Batch(held.places, _sums(held.adds), _sums(held.adds - held.deletes))
@@ -191,7 +231,9 @@ class PrivTreeStream:
         if self.rounding == "unbiased":
             nonnegative = tree.nonnegative(leaves)
             if step == self.begin:
-                offset = np.asarray(noise.at("offset").choose(np.zeros(GRID, np.int64), 1), np.int64)
+                offset = np.asarray(
+                    noise.at("offset").choose(np.zeros(GRID, np.int64), 1), np.int64
+                )
         none = np.zeros(0, np.int64)
         released = Released(step, offset, tree.nodes(), tree.inner(), leaves, nonnegative)
         return Step(State(released, Held(counters, none, none, none)))
@@ -226,7 +268,14 @@ class PrivTreeStream:
         leaves = Leaves(depth, index, low[many:], high[many:], count, error)
         start, _ = self.grid.span(depth, index)
         return PrivTreeView(
-            self.domain.columns, leaves, self._points(public, count), start, low, high, amount, variance
+            self.domain.columns,
+            leaves,
+            self._points(public, count),
+            start,
+            low,
+            high,
+            amount,
+            variance,
         )
 
     def _points(self, public: Released, count: np.ndarray) -> np.ndarray:
@@ -236,12 +285,20 @@ class PrivTreeStream:
         ends = np.floor(np.cumsum(public.nonnegative) + int(public.offset) / GRID).astype(np.int64)
         return np.diff(ends, prepend=0)
 
-    def sample(self, view: PrivTreeView | None, previous: Table, rng: np.random.Generator) -> Sample:
-        start = np.zeros(1, np.int64) if view is None else view.start << self.partition.depth - self.grid.halvings
+    def sample(
+        self, view: PrivTreeView | None, previous: Table, rng: np.random.Generator
+    ) -> Sample:
+        start = (
+            np.zeros(1, np.int64)
+            if view is None
+            else view.start << self.partition.depth - self.grid.halvings
+        )
         points = np.zeros(1, np.int64) if view is None else view.points
         leaf = np.searchsorted(start, self.partition.places[previous.cells], side="right") - 1
         held = np.bincount(leaf, minlength=len(points))
-        order = rng.permutation(len(leaf))  # which of a leaf's points go is decided by chance, not by age
+        order = rng.permutation(
+            len(leaf)
+        )  # which of a leaf's points go is decided by chance, not by age
         rank = np.empty(len(leaf), np.int64)
         rank[order[np.argsort(leaf[order], kind="stable")]] = np.arange(len(leaf)) - np.repeat(
             np.cumsum(held) - held, held
@@ -250,15 +307,22 @@ class PrivTreeStream:
         new = np.repeat(np.arange(len(points)), np.maximum(points - held, 0))
         ends = self._before[np.append(start, len(self._before) - 1)]
         weight = ends[new] + rng.random(len(new)) * (ends[new + 1] - ends[new])
-        weight = np.minimum(weight, np.nextafter(ends[new + 1], 0.0))  # the end of a leaf belongs to the next one
+        weight = np.minimum(
+            weight, np.nextafter(ends[new + 1], 0.0)
+        )  # the end of a leaf belongs to the next one
         cells = self.partition.cells[np.searchsorted(self._before, weight, side="right") - 1]
         values = self.domain.decode(cells, rng)
-        columns = {name: np.concatenate([previous.columns[name][stayed], values[name]]) for name in self.domain.columns}
+        columns = {
+            name: np.concatenate([previous.columns[name][stayed], values[name]])
+            for name in self.domain.columns
+        }
         return Sample(Table(np.concatenate([previous.cells[stayed], cells]), columns), stayed)
 
 
 def weights_of(domain: Any) -> np.ndarray:
-    """The public measure of each of the finest cells, 0 where a cell misses the geometry; all the same in a box."""
+    """The public measure of each of the finest cells, 0 where a cell misses the geometry; all the
+    same in a box.
+    """
     if isinstance(domain, Box):
         return np.ones(domain.size)  # not its area: sums of ones are exact
     return domain.measure_of_cells().reshape(-1)

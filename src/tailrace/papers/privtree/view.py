@@ -1,4 +1,6 @@
-"""What a released tree shows: its leaves with counts and standard errors, and counts of rectangles."""
+"""What a released tree shows: its leaves with counts and standard errors, and counts of
+rectangles.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ from tailrace.mechanisms.base import Estimate
 
 @dataclass(frozen=True, eq=False)
 class Leaves:
-    """The leaves of a tree in the order of the places they cover; counts are unbiased, negative ones too."""
+    """The leaves of a tree in the order of the places they cover; counts are unbiased, negative
+    ones too.
+    """
 
     depth: np.ndarray  # (leaves,) halvings
     index: np.ndarray  # (leaves,) among the nodes of that depth
@@ -36,18 +40,25 @@ class PrivTreeView:
     start: np.ndarray  # (leaves,) first place
     low: np.ndarray  # (nodes, dimensions) corners of all nodes, leaves last
     high: np.ndarray  # (nodes, dimensions)
-    amount: np.ndarray  # (nodes,) measured at the node, spread evenly over it; at leaves also what was measured below
+    # (nodes,) measured at the node, spread evenly over it; at leaves also what was measured below
+    amount: np.ndarray
     variance: np.ndarray  # (nodes,) of the amounts, which are independent
 
     def count(self, *, low: Sequence[float], high: Sequence[float]) -> Estimate:
-        """How many points lie between two corners, with the standard error of the noise; inside a leaf they are taken to lie evenly.
+        """How many points lie between two corners, with the standard error of the noise; inside a
+        leaf they are taken to lie evenly.
 
-        What a leaf hides is no noise: where points crowd in a part of a leaf, a rectangle that cuts it is off by more.
+        What a leaf hides is no noise: where points crowd in a part of a leaf, a rectangle that cuts
+        it is off by more.
         """
         corners = [np.asarray(corner, float) for corner in (low, high)]
-        if any(corner.shape != (len(self.columns),) for corner in corners) or not (corners[0] <= corners[1]).all():
+        if (
+            any(corner.shape != (len(self.columns),) for corner in corners)
+            or not (corners[0] <= corners[1]).all()
+        ):
             raise ConfigError(
-                f"Ask for low=(...) and high=(...), low not above high, with a number for each of {', '.join(self.columns)}."
+                f"Ask for low=(...) and high=(...), low not above high, with a number for each of "
+                f"{', '.join(self.columns)}."
             )
         sides = np.clip(corners[1], self.low, self.high) - np.clip(corners[0], self.low, self.high)
         part = (sides / (self.high - self.low)).prod(axis=1)

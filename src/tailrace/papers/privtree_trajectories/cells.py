@@ -1,11 +1,14 @@
-"""The cells that trajectories are followed on: the leaves of a tree of places, drawn from where their points lie.
+"""The cells that trajectories are followed on: the leaves of a tree of places, drawn from where
+their points lie.
 
-Privacy: one unit adds at most its whole, WHOLE parts, to the finest places, and so to the nodes above them; a node holds what its
-children hold, and nothing negative, so the coins of `privtree_splits` lose what they prove for a mass of 1, however the
-unit's points are spread. Which leaves there are is all that is released: no count of this round is.
-Source: Kumar's dissertation, Algorithm 16 (PrivTree, Zhang, Xiao, Xie 2016, on points that count 1 / t each).
-Departs: run once (Algorithm 21 as printed runs it twice and pays once); the constant kappa; exact coins on whole parts; nodes without any
-of the domain's geometry are left out.
+Privacy: one unit adds at most its whole, WHOLE parts, to the finest places, and so to the nodes
+above them; a node holds what its children hold, and nothing negative, so the coins of
+`privtree_splits` lose what they prove for a mass of 1, however the unit's points are spread. Which
+leaves there are is all that is released: no count of this round is.
+Source: Kumar's dissertation, Algorithm 16 (PrivTree, Zhang, Xiao, Xie 2016, on points that count 1
+/ t each).
+Departs: run once (Algorithm 21 as printed runs it twice and pays once); the constant kappa; exact
+coins on whole parts; nodes without any of the domain's geometry are left out.
 """
 
 from __future__ import annotations
@@ -29,10 +32,12 @@ from tailrace.privacy.loss import ZCDP, Loss, Number, PureDP, exact, whole
 @told
 @dataclass(frozen=True, kw_only=True)
 class PrivTreeCells:
-    """Cells by PrivTree: `share` of the budget, relative to those of the other parts, decides which nodes are halved.
+    """Cells by PrivTree: `share` of the budget, relative to those of the other parts, decides which
+    nodes are halved.
 
-    A node splits, by a coin, where its count of trajectories less a penalty for its depth exceeds `threshold`; no cell is made of
-    more than `max_depth` halvings (None: the finest cells of the domain).
+    A node splits, by a coin, where its count of trajectories less a penalty for its depth exceeds
+    `threshold`; no cell is made of more than `max_depth` halvings (None: the finest cells of the
+    domain).
 
     >>> PrivTreeCells(share=0.3)
     PrivTreeCells(share=Fraction(3, 10), threshold=0, max_depth=None)
@@ -55,8 +60,12 @@ class PrivTreeCells:
     def loss(self, budget: PureDP | ZCDP) -> Loss:
         return self.coin(budget).loss(1)
 
-    def measured(self, masses: Masses, *, domain: Any, budget: PureDP | ZCDP, noise: Draws) -> Leaves:
-        """From the root down: a level of nodes, a coin for each, the halves of those that split and hold some of the domain."""
+    def measured(
+        self, masses: Masses, *, domain: Any, budget: PureDP | ZCDP, noise: Draws
+    ) -> Leaves:
+        """From the root down: a level of nodes, a coin for each, the halves of those that split and
+        hold some of the domain.
+        """
         deepest, before, coin = partition_of(domain).depth, area_before(domain), self.coin(budget)
         limit = deepest if self.max_depth is None else min(self.max_depth, deepest)
         sums, nodes = np.concatenate([[0], np.cumsum(masses.parts)]), np.zeros(1, np.int64)
@@ -68,11 +77,15 @@ class PrivTreeCells:
                 len(nodes), np.bool_
             )  # at the greatest depth nothing is drawn, since nothing would be seen
             if depth < limit and len(nodes):
-                split = coin.draw_parts(noise.at("split", depth), sums[ends[1]] - sums[ends[0]], depth)
+                split = coin.draw_parts(
+                    noise.at("split", depth), sums[ends[1]] - sums[ends[0]], depth
+                )
             leaves.append(nodes[~split])
             depths.append(np.full(len(leaves[-1]), depth))
             nodes = (2 * nodes[split][:, None] + np.arange(2)).reshape(-1)
-            nodes = nodes[before[(nodes + 1) << max(shift - 1, 0)] > before[nodes << max(shift - 1, 0)]]
+            nodes = nodes[
+                before[(nodes + 1) << max(shift - 1, 0)] > before[nodes << max(shift - 1, 0)]
+            ]
         depth, index = np.concatenate(depths), np.concatenate(leaves)
         order = np.argsort(index << (deepest - depth))
         return Leaves(depth[order], index[order])

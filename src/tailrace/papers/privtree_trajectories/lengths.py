@@ -1,8 +1,10 @@
-"""How long trajectories are: the number of cells that each visits, drawn from what is known already, without any budget.
+"""How long trajectories are: the number of cells that each visits, drawn from what is known
+already, without any budget.
 
 Source: Kumar's dissertation, section 5.5.5 and Algorithm 20.
-Departs: an exponential distribution with the median m has the rate ln 2 / m, which as printed is its scale; m is that of the most
-probable path by the noisy chances, not by the true ones; a length is a whole number, and no less than the way needs.
+Departs: an exponential distribution with the median m has the rate ln 2 / m, which as printed is
+its scale; m is that of the most probable path by the noisy chances, not by the true ones; a length
+is a whole number, and no less than the way needs.
 """
 
 from __future__ import annotations
@@ -22,17 +24,27 @@ from tailrace.privacy.loss import whole
 @told
 @dataclass(frozen=True, kw_only=True)
 class ProbableLengths:
-    """Exponential lengths whose median is the length of the most probable path between the ends; `longest` cells at most, or the fewest."""
+    """Exponential lengths whose median is the length of the most probable path between the ends;
+    `longest` cells at most, or the fewest.
+    """
 
     longest: int = 1000
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "longest", whole("longest", self.longest))
 
-    def draw(self, chances: Chances, layout: Layout, ends: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """The number of moves of each trajectory, between the cells ends[0] and ends[1] of the layout."""
+    def draw(
+        self, chances: Chances, layout: Layout, ends: np.ndarray, rng: np.random.Generator
+    ) -> np.ndarray:
+        """The number of moves of each trajectory, between the cells ends[0] and ends[1] of the
+        layout.
+        """
         pairs, which = np.unique(ends, axis=1, return_inverse=True)
-        probable = most_probable(layout.graph, chances.moving, *pairs) + 1  # cells, both ends included
+        probable = (
+            most_probable(layout.graph, chances.moving, *pairs) + 1
+        )  # cells, both ends included
         fewest = hops(layout.graph, *pairs) + 1
-        drawn = np.ceil(rng.exponential(1.0, ends.shape[1]) * probable[which] / math.log(2)).astype(np.int64)
+        drawn = np.ceil(rng.exponential(1.0, ends.shape[1]) * probable[which] / math.log(2)).astype(
+            np.int64
+        )
         return np.maximum(np.minimum(drawn, self.longest), fewest[which]) - 1

@@ -1,19 +1,26 @@
-"""Trajectories by PrivTree, corrected: cells of a map that follow the data, a chain on them, and walks between given ends.
+"""Trajectories by PrivTree, corrected: cells of a map that follow the data, a chain on them, and
+walks between given ends.
 
-The first round of counting finds where the points of all trajectories lie, and draws the cells of a map from that, small ones where
-there are many. The second one follows the trajectories from cell to cell: from where to where they go, and along which edges of
-the public graph of cells that touch. Synthetic trajectories are walks over that graph, drawn for given ends.
+The first round of counting finds where the points of all trajectories lie, and draws the cells of a
+map from that, small ones where there are many. The second one follows the trajectories from cell to
+cell: from where to where they go, and along which edges of the public graph of cells that touch.
+Synthetic trajectories are walks over that graph, drawn for given ends.
 
-Privacy: the declared loss of the declared unit, neighbours add/remove. A unit is one trajectory, whole, or one person with all of
-theirs. Whatever is counted, one unit adds nonnegative parts of at most WHOLE in all: its points, its transitions, its trips share
-one whole (`journeys.moves`), in whole numbers that are never rounded up beyond it. So every vector of counts moves by at most WHOLE in the
-1-norm, and in the 2-norm; each part of the mechanism says in its own file what its noise proves for that, and the losses add up:
-the second round's counts depend on the first round's release, which adaptive composition of pure and of zCDP losses allows.
-Nothing else is released. Which edges and pairs of cells there are follows from the cells; no count that is zero is left without noise.
-Under ApproxDP the parts share epsilon (pure) or the rho within it, whichever makes less noise.
-Accuracy: a trajectory of t transitions shows each with 1 / t of its weight, so long ones are seen through more noise. `view` has errors.
+Privacy: the declared loss of the declared unit, neighbours add/remove. A unit is one trajectory,
+whole, or one person with all of theirs. Whatever is counted, one unit adds nonnegative parts of at
+most WHOLE in all: its points, its transitions, its trips share one whole (`journeys.moves`), in
+whole numbers that are never rounded up beyond it. So every vector of counts moves by at most WHOLE
+in the 1-norm, and in the 2-norm; each part of the mechanism says in its own file what its noise
+proves for that, and the losses add up: the second round's counts depend on the first round's
+release, which adaptive composition of pure and of zCDP losses allows. Nothing else is released.
+Which edges and pairs of cells there are follows from the cells; no count that is zero is left
+without noise. Under ApproxDP the parts share epsilon (pure) or the rho within it, whichever makes
+less noise.
+Accuracy: a trajectory of t transitions shows each with 1 / t of its weight, so long ones are seen
+through more noise. `view` has errors.
 Source: Kumar's dissertation, chapter 5, Algorithm 21; PrivTree (Zhang, Xiao, Xie 2016).
-Departs: the parts say where; sampled walks have exactly the law of the chain given both ends and the length (`journeys.walks`).
+Departs: the parts say where; sampled walks have exactly the law of the chain given both ends and
+the length (`journeys.walks`).
 """
 
 from __future__ import annotations
@@ -58,7 +65,8 @@ class Released:
 @told
 @dataclass(frozen=True, kw_only=True)
 class PrivTreeTrajectories:
-    """Journeys in `domain`: rows with the id of a `trajectory`, its `order` (a number or a time), and a place.
+    """Journeys in `domain`: rows with the id of a `trajectory`, its `order` (a number or a time),
+    and a place.
 
     `unit=Event()` protects one trajectory, `User(column=...)` one person with all of theirs.
 
@@ -81,7 +89,12 @@ class PrivTreeTrajectories:
 
     def __post_init__(self) -> None:
         check(self.domain, self.privacy, self.unit, self.trajectory, self.order)
-        kinds = {"cells": PrivTreeCells, "moves": Transitions, "trips": PrivTreeTrips, "lengths": ProbableLengths}
+        kinds = {
+            "cells": PrivTreeCells,
+            "moves": Transitions,
+            "trips": PrivTreeTrips,
+            "lengths": ProbableLengths,
+        }
         for name, kind in kinds.items():
             if not isinstance(getattr(self, name), kind):
                 raise ConfigError(f"{name} must be {kind.__name__}(...).")
@@ -128,7 +141,10 @@ class PrivTreeTrajectories:
         return promise(losses, self.privacy, self.unit)
 
     def init(self) -> State:
-        return State(Released(np.zeros((), np.int64), Leaves.none(), self.moves.none(), self.trips.none()), Nothing())
+        return State(
+            Released(np.zeros((), np.int64), Leaves.none(), self.moves.none(), self.trips.none()),
+            Nothing(),
+        )
 
     def plan(self, public: Released) -> JourneyPlan:
         user = self.unit.column if isinstance(self.unit, User) else None
@@ -141,7 +157,10 @@ class PrivTreeTrajectories:
         public = state.public
         if not public.round:
             leaves = self.cells.measured(
-                counts.parts[0], domain=self.domain, budget=self.budgets["cells"], noise=noise.at("cells")
+                counts.parts[0],
+                domain=self.domain,
+                budget=self.budgets["cells"],
+                noise=noise.at("cells"),
             )
             released = Released(np.asarray(public.round + 1), leaves, public.moves, public.trips)
             return Step(State(released, state.private), again=True)
@@ -149,8 +168,12 @@ class PrivTreeTrajectories:
         released = Released(
             np.asarray(public.round + 1),
             public.leaves,
-            self.moves.measured(moves, layout=layout, budget=self.budgets["moves"], noise=noise.at("moves")),
-            self.trips.measured(trips, layout=layout, budget=self.budgets["trips"], noise=noise.at("trips")),
+            self.moves.measured(
+                moves, layout=layout, budget=self.budgets["moves"], noise=noise.at("moves")
+            ),
+            self.trips.measured(
+                trips, layout=layout, budget=self.budgets["trips"], noise=noise.at("trips")
+            ),
         )
         return Step(State(released, state.private))
 
@@ -159,16 +182,26 @@ class PrivTreeTrajectories:
             return None
         layout = layout_of(self.domain, public.leaves)
         chances = self.moves.chances(public.moves, layout)
-        return PrivTreeTrajectoriesView(layout, chances, public.trips, self.trips.error(self.budgets["trips"]))
+        return PrivTreeTrajectoriesView(
+            layout, chances, public.trips, self.trips.error(self.budgets["trips"])
+        )
 
-    def sample(self, view: PrivTreeTrajectoriesView | None, previous: Table, rng: np.random.Generator) -> Sample:
+    def sample(
+        self, view: PrivTreeTrajectoriesView | None, previous: Table, rng: np.random.Generator
+    ) -> Sample:
         stayed, none = np.zeros(len(previous.cells), np.bool_), np.zeros(0, np.int64)
-        places = np.zeros((2, 0), np.int64) if view is None else self.trips.draw(view.trips, view.layout, rng)
+        places = (
+            np.zeros((2, 0), np.int64)
+            if view is None
+            else self.trips.draw(view.trips, view.layout, rng)
+        )
         if view is None or not places.size:
             return Sample(Table(none, self.rows.decode(none, rng)), stayed)
         ends = view.layout.homes[places]
         moves = self.lengths.draw(view.chances, view.layout, ends, rng)
-        offsets, visited = walks(view.layout.graph, view.chances.moving, ends[0], ends[1], moves, rng)
+        offsets, visited = walks(
+            view.layout.graph, view.chances.moving, ends[0], ends[1], moves, rng
+        )
         offsets, visited = repeated(offsets, visited, view.chances, rng)
         cells = view.layout.draw(visited, rng)
         cells[offsets[:-1]] = places[0]

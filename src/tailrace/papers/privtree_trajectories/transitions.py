@@ -1,12 +1,15 @@
-"""How trajectories go on: noisy counts of the transitions along every edge of the public graph, and what is made of them.
+"""How trajectories go on: noisy counts of the transitions along every edge of the public graph, and
+what is made of them.
 
-Privacy: the transitions of a unit share its whole, so it adds at most WHOLE parts to the counts in the 1-norm, and in the 2-norm; every
-edge of the public graph gets noise, whether anybody went along it or not: scale WHOLE / epsilon, or variance WHOLE^2 / (2 rho).
-All that follows sees the noisy counts alone.
+Privacy: the transitions of a unit share its whole, so it adds at most WHOLE parts to the counts in
+the 1-norm, and in the 2-norm; every edge of the public graph gets noise, whether anybody went along
+it or not: scale WHOLE / epsilon, or variance WHOLE^2 / (2 rho). All that follows sees the noisy
+counts alone.
 Source: Kumar's dissertation, Algorithm 17 and equation 5.10.
-Departs: as printed the algorithm forgets the noise and releases exact shares; the noisy counts are normalised here, evenly where none
-is positive. As printed (5.10) weighs the middle most; `Ends` weighs the ends, as its text says. A trajectory's jumps between cells
-that do not touch are filled in before its transitions are weighed.
+Departs: as printed the algorithm forgets the noise and releases exact shares; the noisy counts are
+normalised here, evenly where none is positive. As printed (5.10) weighs the middle most; `Ends`
+weighs the ends, as its text says. A trajectory's jumps between cells that do not touch are filled
+in before its transitions are weighed.
 """
 
 from __future__ import annotations
@@ -28,7 +31,9 @@ from tailrace.privacy.budget import Drawn
 from tailrace.privacy.loss import Loss, Number, exact
 
 MOST_POINTS = 10_000  # of one visit of a cell
-_MOST_STAYS = 1 - 2.0**-10  # the chance to stay once more: a thousand points in one cell on average, at most
+_MOST_STAYS = (
+    1 - 2.0**-10
+)  # the chance to stay once more: a thousand points in one cell on average, at most
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +54,8 @@ class Moves:
 @told
 @dataclass(frozen=True, kw_only=True)
 class Transitions:
-    """Transitions by `weighting`, Even() or Ends(), within `share` of the budget, relative to those of the other parts.
+    """Transitions by `weighting`, Even() or Ends(), within `share` of the budget, relative to those
+    of the other parts.
 
     >>> Transitions(share=0.4)
     Transitions(share=Fraction(2, 5), weighting=Even())
@@ -93,7 +99,9 @@ class Transitions:
 def repeated(
     offsets: np.ndarray, cells: np.ndarray, chances: Chances, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Walks with another point in the same cell, and another, as often as the chance of staying says."""
+    """Walks with another point in the same cell, and another, as often as the chance of staying
+    says.
+    """
     points = np.minimum(rng.geometric(1 - chances.staying[cells]), MOST_POINTS)
     sums = np.concatenate([[0], np.cumsum(points)])
     return sums[offsets], np.repeat(cells, points)

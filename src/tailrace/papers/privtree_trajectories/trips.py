@@ -1,15 +1,18 @@
 """From where to where: how many trajectories begin in one part of the map and end in another.
 
-Pairs of cells are too many to count each, and nearly all are empty; so they are counted in groups, the leaves of a tree whose nodes are
-pairs of places: the halves of the one times the halves of the other.
+Pairs of cells are too many to count each, and nearly all are empty; so they are counted in groups,
+the leaves of a tree whose nodes are pairs of places: the halves of the one times the halves of the
+other.
 
-Privacy: a trajectory lies in one pair of cells, with all of its part of its unit, so one unit adds at most its whole to the pairs;
-node by node the tree's counts are nonnegative and add up, and its coins (`privtree_splits`, with the penalty of fan-out 4, which
-nodes of 2 children only exceed) lose what they prove for a mass of 1. Then each leaf's count gets noise once: the leaves are
-disjoint, so a unit moves them by at most WHOLE parts in the 1-norm, and in the 2-norm: scale WHOLE / epsilon, or variance
-WHOLE^2 / (2 rho). The two add up.
-Source: Kumar's dissertation, Algorithms 18 and 19. Departs: the count of the node itself is measured (J(w), not J(v)), on whole parts;
-counts are rounded by chance, not down, which would lose those who share one whole among several trips.
+Privacy: a trajectory lies in one pair of cells, with all of its part of its unit, so one unit adds
+at most its whole to the pairs; node by node the tree's counts are nonnegative and add up, and its
+coins (`privtree_splits`, with the penalty of fan-out 4, which nodes of 2 children only exceed) lose
+what they prove for a mass of 1. Then each leaf's count gets noise once: the leaves are disjoint, so
+a unit moves them by at most WHOLE parts in the 1-norm, and in the 2-norm: scale WHOLE / epsilon, or
+variance WHOLE^2 / (2 rho). The two add up.
+Source: Kumar's dissertation, Algorithms 18 and 19. Departs: the count of the node itself is
+measured (J(w), not J(v)), on whole parts; counts are rounded by chance, not down, which would lose
+those who share one whole among several trips.
 """
 
 from __future__ import annotations
@@ -38,7 +41,9 @@ _FAN_OUT = 4
 
 @dataclass(frozen=True)
 class Trips:
-    """Groups of pairs of cells, each pair in one of them: from cells a[0] up to a[1], to cells b[0] up to b[1]; and noisy counts."""
+    """Groups of pairs of cells, each pair in one of them: from cells a[0] up to a[1], to cells b[0]
+    up to b[1]; and noisy counts.
+    """
 
     a: np.ndarray  # (groups, 2)
     b: np.ndarray  # (groups, 2)
@@ -58,7 +63,8 @@ class Trips:
 @told
 @dataclass(frozen=True, kw_only=True)
 class PrivTreeTrips:
-    """Pairs by PrivTree: of its `share` of the budget, relative to those of the other parts, `structure` draws the groups.
+    """Pairs by PrivTree: of its `share` of the budget, relative to those of the other parts,
+    `structure` draws the groups.
 
     >>> PrivTreeTrips(share=0.3)
     PrivTreeTrips(share=Fraction(3, 10), structure=Fraction(1, 2), threshold=0)
@@ -108,13 +114,19 @@ class PrivTreeTrips:
                 break
             level = level.halved(split, layout.first)
         true = np.concatenate(parts)
-        return Trips(np.concatenate(a), np.concatenate(b), true + atoms.draw(noise.at("counts"), len(true)))
+        return Trips(
+            np.concatenate(a), np.concatenate(b), true + atoms.draw(noise.at("counts"), len(true))
+        )
 
     def draw(self, trips: Trips, layout: Layout, rng: np.random.Generator) -> np.ndarray:
-        """(2, trajectories) cells of the domain: as many as each group has, rounded by chance, of its pairs any with the same chance."""
+        """(2, trajectories) cells of the domain: as many as each group has, rounded by chance, of
+        its pairs any with the same chance.
+        """
         many = np.floor(np.maximum(trips.counts, 0) + rng.random(len(trips.parts))).astype(np.int64)
         group = np.repeat(np.arange(len(trips.parts)), many)
-        return np.stack([layout.draw(rng.integers(*ends[group].T), rng) for ends in (trips.a, trips.b)])
+        return np.stack(
+            [layout.draw(rng.integers(*ends[group].T), rng) for ends in (trips.a, trips.b)]
+        )
 
 
 @dataclass(frozen=True)
@@ -142,7 +154,9 @@ class _Level:
         return (np.diff(self.a)[:, 0] > 1) | (np.diff(self.b)[:, 0] > 1)
 
     def halved(self, split: np.ndarray, first: np.ndarray) -> _Level:
-        """The children of those that split: halves of the one times halves of the other, where it has two."""
+        """The children of those that split: halves of the one times halves of the other, where it
+        has two.
+        """
         a, b = self.a[split], self.b[split]
         middles = [_middle(ends, first) for ends in (a, b)]
         halves = [
@@ -150,7 +164,10 @@ class _Level:
             for own, middle in zip((a, b), middles, strict=True)
         ]
         children = [(one, other) for one in halves[0] for other in halves[1]]
-        there = np.stack([(np.diff(one) > 0)[:, 0] & (np.diff(other) > 0)[:, 0] for one, other in children], axis=1)
+        there = np.stack(
+            [(np.diff(one) > 0)[:, 0] & (np.diff(other) > 0)[:, 0] for one, other in children],
+            axis=1,
+        )
         numbers = np.cumsum(there).reshape(there.shape) - 1
         parent = np.cumsum(split) - 1
         inside = split[self.node]
@@ -161,7 +178,9 @@ class _Level:
 
 
 def _middle(ends: np.ndarray, first: np.ndarray) -> np.ndarray:
-    """The first cell of the second half: where the first halving of places that parts them does; the end where there is one cell."""
+    """The first cell of the second half: where the first halving of places that parts them does;
+    the end where there is one cell.
+    """
     start, stop = first[ends[:, 0]], first[ends[:, 1] - 1]
     bit = np.frexp((start ^ stop).astype(float))[1] - 1  # the highest in which they differ
     edge = (stop >> np.maximum(bit, 0)) << np.maximum(bit, 0)

@@ -1,4 +1,6 @@
-"""What is shown of trajectories: the cells, how many go from where to where, and the chances of the next cell."""
+"""What is shown of trajectories: the cells, how many go from where to where, and the chances of the
+next cell.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ Corners = tuple[Sequence[float], Sequence[float]]
 
 @dataclass(frozen=True, eq=False)
 class PrivTreeTrajectoriesView:
-    """Estimates are unbiased but for what a cell hides: inside a group of cells trajectories are taken to begin and end evenly."""
+    """Estimates are unbiased but for what a cell hides: inside a group of cells trajectories are
+    taken to begin and end evenly.
+    """
 
     layout: Layout
     chances: Chances
@@ -41,7 +45,9 @@ class PrivTreeTrajectoriesView:
         return self.count()
 
     def count(self, *, start: Corners | None = None, end: Corners | None = None) -> Estimate:
-        """How many begin between the two corners of `start` and end between those of `end`; None: anywhere."""
+        """How many begin between the two corners of `start` and end between those of `end`; None:
+        anywhere.
+        """
         part = self._inside(self.trips.a, start) * self._inside(self.trips.b, end)
         return Estimate(float(part @ self.trips.counts), float(np.sqrt(part @ part)) * self.error)
 
@@ -50,8 +56,15 @@ class PrivTreeTrajectoriesView:
         if corners is None:
             return np.ones(len(groups))
         box = [np.asarray(corner, float) for corner in corners]
-        if len(box) != 2 or any(corner.shape != (2,) for corner in box) or not (box[0] <= box[1]).all():
-            raise ConfigError("start and end are pairs of corners, ((lowest x, lowest y), (highest x, highest y)).")
+        if (
+            len(box) != 2
+            or any(corner.shape != (2,) for corner in box)
+            or not (box[0] <= box[1]).all()
+        ):
+            raise ConfigError(
+                "start and end are pairs of corners, ((lowest x, lowest y), (highest x, highest "
+                "y))."
+            )
         inside = shares(self.layout.domain, self.layout.low, self.layout.high, *box)
         sums = np.concatenate([[0.0], np.cumsum(inside)])
         return (sums[groups[:, 1]] - sums[groups[:, 0]]) / (groups[:, 1] - groups[:, 0])

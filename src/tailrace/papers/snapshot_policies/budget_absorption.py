@@ -1,9 +1,10 @@
-"""Budget absorption: a release takes the even parts of the steps skipped before it, and later steps pay for it.
+"""Budget absorption: a release takes the even parts of the steps skipped before it, and later steps
+pay for it.
 
 Privacy: `dissimilarity.py`.
 Accuracy: releases after long quiet are good.
-Source: BA of Kellaris et al. 2014. Departs: the units of a window are counted, so that a release never takes more than
-are left, whatever was absorbed.
+Source: BA of Kellaris et al. 2014. Departs: the units of a window are counted, so that a release
+never takes more than are left, whatever was absorbed.
 Departs: nothing but exact integer noise.
 """
 
@@ -32,14 +33,19 @@ from tailrace.privacy.budget import Drawn, part
 @told
 @dataclass(frozen=True, kw_only=True)
 class BudgetAbsorption:
-    """A release where the noisy distance exceeds the error of one made with the parts of all steps skipped since the last."""
+    """A release where the noisy distance exceeds the error of one made with the parts of all steps
+    skipped since the last.
+    """
 
     @property
     def tracks(self) -> bool:
         return False
 
     def split(self, series: Series) -> Split:
-        looks, steps = Dissimilarity(series, "BudgetAbsorption"), bounded(series, "BudgetAbsorption")
+        looks, steps = (
+            Dissimilarity(series, "BudgetAbsorption"),
+            bounded(series, "BudgetAbsorption"),
+        )
         looks.check()
         return Split(part(series.privacy, HALF * Fraction(1, steps)), steps, looks.loss)
 
@@ -49,8 +55,13 @@ class BudgetAbsorption:
     def begin(self, series: Series) -> Pace:
         return beginning(series)
 
-    def decide(self, series: Series, pace: Pace, hidden: Hidden, snapshot: Snapshot, noise: Draws) -> Decision:
-        steps, looks = bounded(series, "BudgetAbsorption"), Dissimilarity(series, "BudgetAbsorption")
+    def decide(
+        self, series: Series, pace: Pace, hidden: Hidden, snapshot: Snapshot, noise: Draws
+    ) -> Decision:
+        steps, looks = (
+            bounded(series, "BudgetAbsorption"),
+            Dissimilarity(series, "BudgetAbsorption"),
+        )
         nullified = max(0, int(pace.paid) - 1)  # steps that pay for the last release
         absorbed = int(pace.step) - int(pace.last) - nullified
         units = min(absorbed, steps, steps - int(pace.spent.sum()))

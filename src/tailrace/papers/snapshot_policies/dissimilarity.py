@@ -1,9 +1,10 @@
-"""What budget distribution and budget absorption share: a noisy distance at every step, held against the error of a release.
+"""What budget distribution and budget absorption share: a noisy distance at every step, held
+against the error of a release.
 
-Privacy: half of the budget is for distances, an even part of it for each step: a person moves a distance by at most
-`records`, so Laplace noise of scale records / (that part), or Gaussian noise of the same rule. The other half is for
-releases and counted in integer units: no more than all of them are spent in any `steps` consecutive steps, whatever is
-decided.
+Privacy: half of the budget is for distances, an even part of it for each step: a person moves a
+distance by at most `records`, so Laplace noise of scale records / (that part), or Gaussian noise of
+the same rule. The other half is for releases and counted in integer units: no more than all of them
+are spent in any `steps` consecutive steps, whatever is decided.
 Source: Kellaris et al. 2014.
 Departs: the distance is an integer, the first step is always released, columns are not grouped.
 """
@@ -54,8 +55,16 @@ class Dissimilarity:
     def noise(self, noise: Draws) -> np.ndarray:
         """The noise of this step's distance."""
         at = noise.at("distance")
-        return at.laplace(self.scale, ()) if isinstance(self.loss, PureDP) else at.gaussian(self.scale, ())
+        return (
+            at.laplace(self.scale, ())
+            if isinstance(self.loss, PureDP)
+            else at.gaussian(self.scale, ())
+        )
 
     def exceeds(self, snapshot: Snapshot, units: int, drawn: np.ndarray) -> bool:
-        """Whether the snapshot is further from the last release than a release of so many units would be from the snapshot."""
-        return units > 0 and bool(snapshot.distance() + drawn > self.series.bins * snapshot.error(units))
+        """Whether the snapshot is further from the last release than a release of so many units
+        would be from the snapshot.
+        """
+        return units > 0 and bool(
+            snapshot.distance() + drawn > self.series.bins * snapshot.error(units)
+        )

@@ -1,13 +1,14 @@
 """DSAT: the same with a threshold that a controller moves, so that the releases last to the end.
 
-Privacy: `sampling.py` and `comparing.py`. The controller sees the step and how many releases there were, both public;
-it clamps the public part of the threshold only.
+Privacy: `sampling.py` and `comparing.py`. The controller sees the step and how many releases there
+were, both public; it clamps the public part of the threshold only.
 Accuracy: as DSFT with a threshold that it finds itself.
 Source: Algorithms 2 and 3 of Li et al. 2015, with all three terms of its PID controller.
-Departs: what is said of DSFT; the noise on the threshold is never clamped (clamped noise is public noise); with a
-window, releases are counted in integers over the last w - 1 steps, and the rate is releases / min(step, w). The
-feedback error is relative to the wanted rate, |rate / wanted - 1|, and counts beyond the tolerance only: an error of 5
-% of all steps, as printed, is never met where a hundredth of the steps is released.
+Departs: what is said of DSFT; the noise on the threshold is never clamped (clamped noise is public
+noise); with a window, releases are counted in integers over the last w - 1 steps, and the rate is
+releases / min(step, w). The feedback error is relative to the wanted rate, |rate / wanted - 1|, and
+counts beyond the tolerance only: an error of 5 % of all steps, as printed, is never met where a
+hundredth of the steps is released.
 """
 
 from __future__ import annotations
@@ -41,11 +42,11 @@ _REMEMBERED = 5  # errors that the integral term adds up
 @told
 @dataclass(frozen=True, kw_only=True)
 class DSAT:
-    """Distance-based sampling with an adaptive threshold: at most `releases` releases, meant to be spread over all
-    steps.
+    """Distance-based sampling with an adaptive threshold: at most `releases` releases, meant to be
+    spread over all steps.
 
-    `gains` are those of the proportional, integral and derivative terms; `threshold` is where it starts; `burn_in`
-    steps are not compared.
+    `gains` are those of the proportional, integral and derivative terms; `threshold` is where it
+    starts; `burn_in` steps are not compared.
     """
 
     releases: int | None = None
@@ -64,7 +65,9 @@ class DSAT:
             or not all(isinstance(x, int | float) and 0 <= x < 1e6 for x in numbers)
             or self.tolerance <= 0
         ):
-            raise ConfigError("gains of DSAT are three numbers of at least 0, and its tolerance is one above 0.")
+            raise ConfigError(
+                "gains of DSAT are three numbers of at least 0, and its tolerance is one above 0."
+            )
         object.__setattr__(self, "gains", tuple(map(float, self.gains)))
         object.__setattr__(self, "threshold", checked_threshold(self.threshold))
         object.__setattr__(self, "share", checked_share(self.share))
@@ -86,7 +89,9 @@ class DSAT:
     def begin(self, series: Series) -> Pace:
         return beginning(series, threshold=self.threshold, remembered=_REMEMBERED)
 
-    def decide(self, series: Series, pace: Pace, hidden: Hidden, snapshot: Snapshot, noise: Draws) -> Decision:
+    def decide(
+        self, series: Series, pace: Pace, hidden: Hidden, snapshot: Snapshot, noise: Draws
+    ) -> Decision:
         sampling = self._sampling(series)
         if int(pace.step) == 1:
             return sampling.first(pace, hidden, noise)
@@ -100,7 +105,9 @@ class DSAT:
         return replace(made, pace=replace(made.pace, errors=errors))
 
     def controlled(self, series: Series, pace: Pace, releases: int) -> Pace:
-        """The threshold after one turn of the controller: up where there were too many releases so far, down where too few."""
+        """The threshold after one turn of the controller: up where there were too many releases so
+        far, down where too few.
+        """
         steps, step = bounded(series, "DSAT"), int(pace.step)
         ahead = int(pace.releases.sum()) / min(step, steps) * steps / releases - 1
         error = max(0.0, abs(ahead) - self.tolerance) / self.tolerance

@@ -1,10 +1,11 @@
 """DSFT: a release where the snapshot differs from the last release by more than a fixed threshold.
 
 Privacy: `sampling.py` and `comparing.py`.
-Accuracy: noise as for `releases` releases; in between the distance to the snapshot stays near the threshold.
+Accuracy: noise as for `releases` releases; in between the distance to the snapshot stays near the
+threshold.
 Source: Algorithm 1 of Li et al. 2015.
-Departs: scales and their division as in `comparing.py`; distances are integers, relative to a public number of people;
-the share of the decisions is made of public numbers.
+Departs: scales and their division as in `comparing.py`; distances are integers, relative to a
+public number of people; the share of the decisions is made of public numbers.
 """
 
 from __future__ import annotations
@@ -32,8 +33,8 @@ from tailrace.privacy.loss import Number
 @told
 @dataclass(frozen=True, kw_only=True)
 class DSFT:
-    """Distance-based sampling with a fixed threshold: at most `releases` releases; `threshold` is a share of all people,
-    from 0 to 2.
+    """Distance-based sampling with a fixed threshold: at most `releases` releases; `threshold` is a
+    share of all people, from 0 to 2.
 
     `share` of the budget goes to decisions; None: theorem 5.4 of the paper, from public numbers.
     """
@@ -63,7 +64,9 @@ class DSFT:
     def begin(self, series: Series) -> Pace:
         return beginning(series, threshold=self.threshold)
 
-    def decide(self, series: Series, pace: Pace, hidden: Hidden, snapshot: Snapshot, noise: Draws) -> Decision:
+    def decide(
+        self, series: Series, pace: Pace, hidden: Hidden, snapshot: Snapshot, noise: Draws
+    ) -> Decision:
         sampling = self._sampling(series)
         if int(pace.step) == 1:
             return sampling.first(pace, hidden, noise)

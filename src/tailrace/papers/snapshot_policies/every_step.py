@@ -1,8 +1,9 @@
 """The baseline: every snapshot, with an even part of the budget.
 
-Privacy: releases of one part each, as many as there are steps, or steps in a window; nothing is looked at to decide.
-Accuracy: the noise of one release grows with the number of steps (pure), or with its square root (zCDP). Source:
-section 3.4 of Li et al. 2015.
+Privacy: releases of one part each, as many as there are steps, or steps in a window; nothing is
+looked at to decide.
+Accuracy: the noise of one release grows with the number of steps (pure), or with its square root
+(zCDP). Source: section 3.4 of Li et al. 2015.
 """
 
 from __future__ import annotations
@@ -45,5 +46,7 @@ class EveryStep:
     def begin(self, series: Series) -> Pace:
         return beginning(series)
 
-    def decide(self, series: Series, pace: Pace, hidden: Hidden, snapshot: Snapshot, noise: Draws) -> Decision:  # noqa: ARG002
+    def decide(
+        self, series: Series, pace: Pace, hidden: Hidden, snapshot: Snapshot, noise: Draws
+    ) -> Decision:  # noqa: ARG002
         return Decision(1, released(pace, 1), hidden)

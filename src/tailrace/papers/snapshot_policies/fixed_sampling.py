@@ -1,7 +1,7 @@
 """Releases at steps fixed beforehand.
 
-Privacy: at most `releases` releases of an even part of the budget in any `steps` consecutive steps; nothing is looked
-at to decide.
+Privacy: at most `releases` releases of an even part of the budget in any `steps` consecutive steps;
+nothing is looked at to decide.
 Accuracy: noise as for so few releases; in between, a release grows old.
 Source: section 3.4 of Li et al. 2015.
 Departs: nothing but exact integer noise.
@@ -33,7 +33,9 @@ from tailrace.privacy.budget import Drawn, part
 @told
 @dataclass(frozen=True, kw_only=True)
 class FixedSampling:
-    """`releases` releases over the series (or in any window of it), evenly spaced; None: a hundredth of the steps, at least 5."""
+    """`releases` releases over the series (or in any window of it), evenly spaced; None: a
+    hundredth of the steps, at least 5.
+    """
 
     releases: int | None = None
 
@@ -55,7 +57,9 @@ class FixedSampling:
     def begin(self, series: Series) -> Pace:
         return beginning(series)
 
-    def decide(self, series: Series, pace: Pace, hidden: Hidden, snapshot: Snapshot, noise: Draws) -> Decision:  # noqa: ARG002
+    def decide(
+        self, series: Series, pace: Pace, hidden: Hidden, snapshot: Snapshot, noise: Draws
+    ) -> Decision:  # noqa: ARG002
         releases = cutoff(series, self.releases, "FixedSampling")
         if not due(series, int(pace.step), releases, "FixedSampling"):
             return Decision(0, pace, hidden)

@@ -1,9 +1,11 @@
-"""Distance-based sampling: a release where the snapshot is far from the last one. What DSFT and DSAT share.
+"""Distance-based sampling: a release where the snapshot is far from the last one. What DSFT and
+DSAT share.
 
-Privacy: the first release, then one for each positive comparison (`comparing.py`), C in all (in any window, where it
-slides), counted in integers; each gets 1 / C of what is left after the decisions. At the horizon what is left of a
-finite series' budget is spent on its last snapshot: that step and that number are public. With C = 1 and no window
-there is the first release, and nothing is compared.
+Privacy: the first release, then one for each positive comparison (`comparing.py`), C in all (in any
+window, where it slides), counted in integers; each gets 1 / C of what is left after the decisions.
+At the horizon what is left of a finite series' budget is spent on its last snapshot: that step and
+that number are public. With C = 1 and no window there is the first release, and nothing is
+compared.
 """
 
 from __future__ import annotations
@@ -14,7 +16,15 @@ from fractions import Fraction
 from typing import Any
 
 from tailrace.errors import ConfigError
-from tailrace.mechanisms.snapshot.policy import Decision, Hidden, Pace, Series, Snapshot, Split, released
+from tailrace.mechanisms.snapshot.policy import (
+    Decision,
+    Hidden,
+    Pace,
+    Series,
+    Snapshot,
+    Split,
+    released,
+)
 from tailrace.noise import Draws
 from tailrace.papers.snapshot_policies.comparing import Comparing, comparing, public_share
 from tailrace.privacy.budget import Drawn, part
@@ -23,7 +33,9 @@ from tailrace.privacy.loss import exact
 
 @dataclass(frozen=True)
 class Sampling:
-    """C releases, and the share of the budget that decides when they happen (None: theorem 5.4, from public numbers)."""
+    """C releases, and the share of the budget that decides when they happen (None: theorem 5.4,
+    from public numbers).
+    """
 
     series: Series
     releases: int
@@ -57,12 +69,18 @@ class Sampling:
             hidden = Hidden(self._comparing.fresh_threshold(noise))
         return Decision(1, released(pace, 1), hidden)
 
-    def decide(self, pace: Pace, hidden: Hidden, snapshot: Snapshot, noise: Draws, *, burn_in: int = 0) -> Decision:
-        """Any later step, by the public threshold in `pace`; the first `burn_in` steps are not compared."""
+    def decide(
+        self, pace: Pace, hidden: Hidden, snapshot: Snapshot, noise: Draws, *, burn_in: int = 0
+    ) -> Decision:
+        """Any later step, by the public threshold in `pace`; the first `burn_in` steps are not
+        compared.
+        """
         made, scales = int(pace.releases.sum()), self._comparing
         if scales is None:
             return Decision(0, pace, hidden)
-        drawn = scales.distance_noise(noise)  # at every step, compared or not: which steps take long says nothing
+        drawn = scales.distance_noise(
+            noise
+        )  # at every step, compared or not: which steps take long says nothing
         if made >= self.releases:
             return Decision(0, pace, hidden)
         if not self.series.sliding and int(pace.step) == self.series.steps:
@@ -85,6 +103,12 @@ def checked_share(share: Any) -> Fraction | None:
 
 def checked_threshold(threshold: Any) -> float:
     """A relative distance, from 0 to 2."""
-    if isinstance(threshold, bool) or not isinstance(threshold, int | float) or not 0 <= threshold <= 2:
-        raise ConfigError("threshold must be a relative distance from 0 to 2, for example threshold=0.2.")
+    if (
+        isinstance(threshold, bool)
+        or not isinstance(threshold, int | float)
+        or not 0 <= threshold <= 2
+    ):
+        raise ConfigError(
+            "threshold must be a relative distance from 0 to 2, for example threshold=0.2."
+        )
     return float(threshold)

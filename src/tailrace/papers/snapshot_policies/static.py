@@ -3,8 +3,8 @@
 Privacy: as `levels.py`.
 Accuracy: as `levels.py`.
 Source: Hay et al. 2010; a fan-out of 16 as Qardaji et al. 2013 found best on a line.
-Departs: least squares weighed by variances, so that sides need not be powers of the fan-out; several sides are halved
-in turn.
+Departs: least squares weighed by variances, so that sides need not be powers of the fan-out;
+several sides are halved in turn.
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ from tailrace.errors import ConfigError
 @told
 @dataclass(frozen=True, kw_only=True)
 class Hierarchy:
-    """Noise on every level of a tree of `fan_out` (a power of 2), the same at each; least squares makes the levels agree."""
+    """Noise on every level of a tree of `fan_out` (a power of 2), the same at each; least squares
+    makes the levels agree.
+    """
 
     fan_out: int = 16
 

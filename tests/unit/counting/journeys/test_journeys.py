@@ -29,15 +29,30 @@ def as_lists(journeys):
 
 
 def test_rows_are_put_together_and_in_order():
-    rows = frame([(1, "b", 3, 2, 0), (1, "a", 1, 0, 0), (1, "b", 1, 0, 1), (2, "a", 0, 0, 2), (1, "b", 2, 0, 5)])
+    rows = frame(
+        [
+            (1, "b", 3, 2, 0),
+            (1, "a", 1, 0, 0),
+            (1, "b", 1, 0, 1),
+            (2, "a", 0, 0, 2),
+            (1, "b", 2, 0, 5),
+        ]
+    )
     assert as_lists(BY_TRIP.journeys(rows)) == [[1, 5, 16], [2, 0]]
 
 
 def test_with_people_a_trajectory_has_one_owner_and_counts_for_its_part():
-    rows = frame([(1, 7, 0, 0, 0), (2, 7, 1, 0, 1), (1, 8, 0, 0, 2), (1, 9, 0, 0, 3), (None, 7, 0, 0, 4)])
+    rows = frame(
+        [(1, 7, 0, 0, 0), (2, 7, 1, 0, 1), (1, 8, 0, 0, 2), (1, 9, 0, 0, 3), (None, 7, 0, 0, 4)]
+    )
     found = BY_USER.journeys(rows)
     assert as_lists(found) == [[0], [1], [2], [3]]
-    assert dict(zip(found.cells.tolist(), found.among.tolist(), strict=True)) == {0: 3, 2: 3, 3: 3, 1: 1}
+    assert dict(zip(found.cells.tolist(), found.among.tolist(), strict=True)) == {
+        0: 3,
+        2: 3,
+        3: 3,
+        1: 1,
+    }
 
 
 def test_of_rows_with_the_same_order_the_lower_cell_comes_first():
@@ -48,7 +63,13 @@ def test_of_rows_with_the_same_order_the_lower_cell_comes_first():
 
 @pytest.mark.parametrize(
     "row",
-    [(1, None, 1, 0, 0), (1, 1, None, 0, 0), (1, 1, 1, None, 0), (1, 1, 1, 9, 0), (1, 1, 1, 0, math.nan)],
+    [
+        (1, None, 1, 0, 0),
+        (1, 1, None, 0, 0),
+        (1, 1, 1, None, 0),
+        (1, 1, 1, 9, 0),
+        (1, 1, 1, 0, math.nan),
+    ],
     ids=["trip", "order", "missing", "outside", "nan"],
 )
 def test_a_row_without_an_id_an_order_or_a_place_is_left_out(row):
@@ -104,8 +125,12 @@ def test_a_missing_time_is_no_time():
         assert as_lists(BY_TRIP.journeys(pl.DataFrame(columns))) == [[16, 0]]
         pandas = pytest.importorskip("pandas")
         assert as_lists(BY_TRIP.journeys(pandas.DataFrame(columns))) == [[16, 0]]
-    mixed = pandas.DataFrame({**columns, "at": pandas.Series([5, "later", pandas.NaT], dtype=object)})
-    assert as_lists(BY_TRIP.journeys(mixed)) == [[0]], "what is no number in a column of objects is no order"
+    mixed = pandas.DataFrame(
+        {**columns, "at": pandas.Series([5, "later", pandas.NaT], dtype=object)}
+    )
+    assert as_lists(BY_TRIP.journeys(mixed)) == [[0]], (
+        "what is no number in a column of objects is no order"
+    )
 
 
 def test_a_column_of_the_wrong_shape_is_refused_by_name():
@@ -132,7 +157,9 @@ def test_text_is_put_in_order_and_together_cell_by_cell():
 def of(*trajectories, among=None):
     cells = np.concatenate([np.asarray(one, np.int64) for one in trajectories])
     many = np.ones(len(trajectories), np.int64) if among is None else np.asarray(among)
-    return Journeys(cells, np.cumsum([len(one) for one in trajectories]), many, np.zeros((2, len(many))))
+    return Journeys(
+        cells, np.cumsum([len(one) for one in trajectories]), many, np.zeros((2, len(many)))
+    )
 
 
 def test_each_point_gets_its_part_and_a_trajectory_its_whole():
@@ -140,7 +167,11 @@ def test_each_point_gets_its_part_and_a_trajectory_its_whole():
     found = visits(of([0, 0, 1], [5]), places, 64).dense(64)
     assert found[5] == WHOLE and found.sum() == 2 * WHOLE
     assert found[0] == 2 * WHOLE // 3 and found[1] == WHOLE - 2 * WHOLE // 3
-    assert visits(of([0, 1], [2], among=[3, 3]), places, 64).parts.tolist() == [174762, 174763, 349525]
+    assert visits(of([0, 1], [2], among=[3, 3]), places, 64).parts.tolist() == [
+        174762,
+        174763,
+        349525,
+    ]
     long = of(np.zeros(5 * WHOLE // 2, np.int64))
     assert visits(long, places, 64).parts.tolist() == [WHOLE], "however long it is"
 
@@ -152,14 +183,23 @@ def fine(depth=6):
 
 
 def expected_route(cells, homes, graph):
-    """Between cells that do not touch: those on the straight line from middle to middle, by rounding."""
+    """Between cells that do not touch: those on the straight line from middle to middle, by
+    rounding.
+    """
     route = []
     for one, other in zip([None, *cells[:-1]], cells, strict=True):
-        if one is not None and homes[one] != homes[other] and graph.edge([homes[one]], [homes[other]])[0] < 0:
+        if (
+            one is not None
+            and homes[one] != homes[other]
+            and graph.edge([homes[one]], [homes[other]])[0] < 0
+        ):
             (x, y), (u, v) = divmod(one, 8), divmod(other, 8)
             steps = max(abs(u - x), abs(v - y))
             for step in range(1, steps):
-                at = (math.floor(x + step * (u - x) / steps + 0.5), math.floor(y + step * (v - y) / steps + 0.5))
+                at = (
+                    math.floor(x + step * (u - x) / steps + 0.5),
+                    math.floor(y + step * (v - y) / steps + 0.5),
+                )
                 route.append(homes[at[0] * 8 + at[1]])
         route.append(homes[other])
     return [cell for i, cell in enumerate(route) if i == 0 or cell != route[i - 1]]
@@ -192,15 +232,25 @@ def alpha(many, weighting):
 def test_transitions_share_the_whole_of_a_trajectory(weighting, stays):
     graph, homes = fine(4)
     rng = np.random.default_rng(1)
-    trajectories = [rng.integers(0, 64, n).repeat(rng.integers(1, 4, n)) for n in (1, 2, 3, 10, 60, 200)]
+    trajectories = [
+        rng.integers(0, 64, n).repeat(rng.integers(1, 4, n)) for n in (1, 2, 3, 10, 60, 200)
+    ]
     for cells in trajectories:
         on_graph = routes(of(cells, among=[2]), homes, 8, graph)
-        found = transitions(on_graph, graph, weighting=weighting, stays=stays).dense(len(graph.targets) + graph.cells)
-        sequence = [c for c, p in zip(on_graph.cells, on_graph.points, strict=True) for _ in range(max(p, 1))]
+        found = transitions(on_graph, graph, weighting=weighting, stays=stays).dense(
+            len(graph.targets) + graph.cells
+        )
+        sequence = [
+            c
+            for c, p in zip(on_graph.cells, on_graph.points, strict=True)
+            for _ in range(max(p, 1))
+        ]
         moves = [(a, b) for a, b in itertools.pairwise(sequence) if stays or a != b]
         wanted = np.zeros_like(found, float)
         for (a, b), weight in zip(moves, alpha(len(moves), weighting), strict=True):
-            wanted[len(graph.targets) + a if a == b else graph.edge([a], [b])[0]] += weight * WHOLE / 2
+            wanted[len(graph.targets) + a if a == b else graph.edge([a], [b])[0]] += (
+                weight * WHOLE / 2
+            )
         assert np.abs(found - wanted).max(initial=0) <= 64, "by rounding"
         assert found.sum() <= WHOLE // 2
         assert found.sum() >= (WHOLE // 2 - 64 if moves else 0)
@@ -221,7 +271,9 @@ def test_where_even_the_line_leaves_the_graph_the_others_share_the_part():
     broken[8 * 3 : 8 * 4] = -1  # a wall: no home in the fourth column
     found = routes(of([0, 8, 8 * 5, 8 * 6]), broken, 8, graph)
     moved = transitions(found, graph, weighting=Even(), stays=False)
-    assert moved.parts.sum() == WHOLE and len(moved.codes) == 4, "0-1, 1-2, 4-5, 5-6; and 2-4 is no edge"
+    assert moved.parts.sum() == WHOLE and len(moved.codes) == 4, (
+        "0-1, 1-2, 4-5, 5-6; and 2-4 is no edge"
+    )
 
 
 def test_ends_are_pairs_of_cells():
@@ -230,12 +282,16 @@ def test_ends_are_pairs_of_cells():
     found = ends(on_graph, 64)
     pairs = {(int(homes[0]), int(homes[3])): WHOLE, (int(homes[5]), int(homes[5])): WHOLE // 4}
     assert {
-        divmod(code, 64): part for code, part in zip(found.codes.tolist(), found.parts.tolist(), strict=True)
+        divmod(code, 64): part
+        for code, part in zip(found.codes.tolist(), found.parts.tolist(), strict=True)
     } == pairs
 
 
 def test_masses_add_up_and_refuse_what_they_cannot_hold():
-    one, two = Masses.of(np.array([5, 1, 5]), np.array([1, 2, 3])), Masses(np.array([0, 5]), np.array([7, 1]))
+    one, two = (
+        Masses.of(np.array([5, 1, 5]), np.array([1, 2, 3])),
+        Masses(np.array([0, 5]), np.array([7, 1])),
+    )
     assert (one + two).codes.tolist() == [0, 1, 5] and (one + two).parts.tolist() == [7, 2, 5]
     assert (one + Masses.none()).dense(6).tolist() == [0, 2, 0, 0, 0, 4]
     with pytest.raises(DataError, match="whole numbers"):

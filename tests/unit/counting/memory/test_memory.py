@@ -13,7 +13,17 @@ import pyarrow as pa
 import pytest
 
 from tailrace import ConfigError, Corrupt, DataError, Mismatch, StateError, User, Window
-from tailrace.counting.memory import POINTS, batch, bound, check, discard, hash_units, hashing, kernel, segment
+from tailrace.counting.memory import (
+    POINTS,
+    batch,
+    bound,
+    check,
+    discard,
+    hash_units,
+    hashing,
+    kernel,
+    segment,
+)
 
 KEY = bytes(range(16))
 TWICE, ONE = User(column="id", events=2), User(column="id", records=1)
@@ -22,7 +32,9 @@ NOBODY = (0, 0)
 
 def rows(*pairs):
     """(id, cell) pairs as two columns."""
-    return np.array([unit for unit, _ in pairs], object), np.array([cell for _, cell in pairs], np.int64)
+    return np.array([unit for unit, _ in pairs], object), np.array(
+        [cell for _, cell in pairs], np.int64
+    )
 
 
 def step(folder, old, new, unit, adds=(), deletes=(), **options):
@@ -42,7 +54,9 @@ def test_siphash_gives_the_official_vectors():
     """All messages of 1 to 63 bytes of the reference table; the last byte is the tag."""
     message, words = np.arange(63, dtype=np.uint8), hashing.words(KEY)
     found = [kernel.of_bytes(message, 0, n - 1, n - 1, *words) for n in range(1, 64)]
-    found = [int(high).to_bytes(8, "little") + int(low).to_bytes(8, "little") for high, low in found]
+    found = [
+        int(high).to_bytes(8, "little") + int(low).to_bytes(8, "little") for high, low in found
+    ]
     assert found[0].hex() == "da87c1d86b99af44347659119b22fc45"
     assert found[7].hex() == "3b62a9ba6258f5610f83e264f31497b4"
     assert found[62].hex() == "5150d1772f50834a503e069a973fbd7c"
@@ -93,8 +107,40 @@ def test_an_id_is_the_same_unit_however_it_is_stored(same):
 
 
 def test_only_whole_numbers_have_several_spellings():
-    ids = [1, 49, "1.5", "1,0", "1 0", "1e0", "0x1", "i", "\uff11", "a", "A", "a b", "-", "+", ".", ".0", "1.0.0", "-a"]
-    ids += [-1, 2**63, -(2**63), 2**64, -(2**64), 2**64 - 1, 2**70, "inf", "9" * 5000, "8" * 5000, "None", "nan"]
+    ids = [
+        1,
+        49,
+        "1.5",
+        "1,0",
+        "1 0",
+        "1e0",
+        "0x1",
+        "i",
+        "\uff11",
+        "a",
+        "A",
+        "a b",
+        "-",
+        "+",
+        ".",
+        ".0",
+        "1.0.0",
+        "-a",
+    ]
+    ids += [
+        -1,
+        2**63,
+        -(2**63),
+        2**64,
+        -(2**64),
+        2**64 - 1,
+        2**70,
+        "inf",
+        "9" * 5000,
+        "8" * 5000,
+        "None",
+        "nan",
+    ]
     units = hash_units(np.array(ids, object), KEY).tolist()
     assert len(set(units)) == len(ids) and NOBODY not in units
 
@@ -113,7 +159,9 @@ def test_a_whole_number_is_one_unit_in_every_spelling(number):
     ]
     assert len(set(hash_units(np.array(spellings, object), KEY).tolist())) == 1
     texts = [spelling for spelling in spellings if isinstance(spelling, str)]
-    assert set(hash_units(pa.array(texts), KEY).tolist()) == set(hash_units(np.array([number], object), KEY).tolist())
+    assert set(hash_units(pa.array(texts), KEY).tolist()) == set(
+        hash_units(np.array([number], object), KEY).tolist()
+    )
 
 
 def test_a_float_that_may_be_several_ids_is_none():
@@ -204,7 +252,10 @@ def test_a_record_that_leaves_makes_room_for_the_next(tmp_path):
 
 
 def test_a_delete_needs_a_live_insert_of_the_same_unit_and_cell(tmp_path):
-    assert step(tmp_path, None, "1", TWICE, [(1, 5), ("a", 6)], [(2, 5), (1, 6), ("a", 5)]) == ([5, 6], [])
+    assert step(tmp_path, None, "1", TWICE, [(1, 5), ("a", 6)], [(2, 5), (1, 6), ("a", 5)]) == (
+        [5, 6],
+        [],
+    )
 
 
 def test_rows_without_an_id_or_a_cell_are_dropped(tmp_path):
@@ -214,9 +265,13 @@ def test_rows_without_an_id_or_a_cell_are_dropped(tmp_path):
 
 def test_which_inserts_are_accepted_is_up_to_the_key_and_not_to_the_cell(tmp_path):
     ids, cells = np.repeat(np.arange(400), 2), np.tile([0, 1], 400)
-    adds = bound(old=None, new=tmp_path / "1", unit=ONE, key=KEY, adds=(ids, cells), deletes=None).adds
+    adds = bound(
+        old=None, new=tmp_path / "1", unit=ONE, key=KEY, adds=(ids, cells), deletes=None
+    ).adds
     assert len(adds) == 400 and 150 < adds.sum() < 250
-    other = bound(old=None, new=tmp_path / "2", unit=ONE, key=bytes(16), adds=(ids, cells), deletes=None).adds
+    other = bound(
+        old=None, new=tmp_path / "2", unit=ONE, key=bytes(16), adds=(ids, cells), deletes=None
+    ).adds
     assert 150 < other.sum() < 250
 
 
@@ -234,7 +289,12 @@ def test_a_unit_with_very_many_rows_is_sorted_all_the_same(tmp_path):
     assert list(zip(*(column.tolist() for column in sorted_columns), strict=True)) == expected
     everything = User(column="id", events=10**12)
     result = bound(
-        old=None, new=tmp_path / "1", unit=everything, key=KEY, adds=(np.ones(5000, int), cells), deletes=None
+        old=None,
+        new=tmp_path / "1",
+        unit=everything,
+        key=KEY,
+        adds=(np.ones(5000, int), cells),
+        deletes=None,
     )
     assert np.array_equal(np.sort(result.adds), np.sort(cells))
 
@@ -243,7 +303,14 @@ def test_a_unit_without_a_bound_and_columns_of_unequal_length_are_refused(tmp_pa
     with pytest.raises(ConfigError, match="events= or records="):
         step(tmp_path, None, "1", User(column="id"))
     with pytest.raises(DataError, match="equal length"):
-        bound(old=None, new=tmp_path / "1", unit=ONE, key=KEY, adds=(np.arange(3), np.arange(2)), deletes=None)
+        bound(
+            old=None,
+            new=tmp_path / "1",
+            unit=ONE,
+            key=KEY,
+            adds=(np.arange(3), np.arange(2)),
+            deletes=None,
+        )
     assert not list(tmp_path.iterdir())
 
 
@@ -292,7 +359,14 @@ def test_another_format_key_or_bound_is_refused(tmp_path):
     with pytest.raises(Mismatch, match="another key or another bound"):
         step(tmp_path, "1", "2", ONE)
     with pytest.raises(Mismatch, match="another key or another bound"):
-        bound(old=tmp_path / "1", new=tmp_path / "2", unit=TWICE, key=bytes(16), adds=None, deletes=None)
+        bound(
+            old=tmp_path / "1",
+            new=tmp_path / "2",
+            unit=TWICE,
+            key=bytes(16),
+            adds=None,
+            deletes=None,
+        )
     header = tmp_path / "1" / "header"
     line = json.dumps({**json.loads(header.read_text().splitlines()[0]), "format": 3})
     header.write_text(f"{line}\n{hashlib.blake2b(line.encode(), digest_size=32).hexdigest()}\n")
@@ -304,16 +378,22 @@ def former_hash(ids, key):
     """As the version before hashed: text as it stands, whatever number it spells."""
     texts = [unit if isinstance(unit, str) else None for unit in ids]
     return np.where(
-        [text is not None for text in texts], hashing._as_it_stands(texts, hashing.words(key)), hash_units(ids, key)
+        [text is not None for text in texts],
+        hashing._as_it_stands(texts, hashing.words(key)),
+        hash_units(ids, key),
     )
 
 
 @pytest.mark.parametrize("kept", [[1, 2], ["1", "2"], ["01", " 2"], ["1.0", 2]], ids=str)
-def test_a_memory_of_the_version_before_knows_its_people_in_every_spelling(tmp_path, monkeypatch, kept):
+def test_a_memory_of_the_version_before_knows_its_people_in_every_spelling(
+    tmp_path, monkeypatch, kept
+):
     with monkeypatch.context() as before:
         before.setattr(batch, "hash_units", former_hash)
         before.setattr(segment, "FORMAT", 1)
-        assert step(tmp_path, None, "1", TWICE, [(who, 5) for who in (*kept, "a", "")])[0] == [5] * 4
+        assert (
+            step(tmp_path, None, "1", TWICE, [(who, 5) for who in (*kept, "a", "")])[0] == [5] * 4
+        )
     again = [(who, 6) for who in (*kept, "a", "")]
     assert step(tmp_path, "1", "2", TWICE, again, [(kept[0], 5)]) == ([6] * 4, [5])
     assert step(tmp_path, "2", "3", TWICE, again) == ([], []), "everybody has had two"
@@ -356,7 +436,9 @@ def test_a_full_disk_is_one_sentence(tmp_path, monkeypatch):
         raise OSError(errno.ENOSPC, "no space", "/secret/path")
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(StateError, match=r"'1' cannot be read or written \(No space left on device\)") as caught:
+    with pytest.raises(
+        StateError, match=r"'1' cannot be read or written \(No space left on device\)"
+    ) as caught:
         step(tmp_path, None, "1", TWICE, [(1, 5)])
     assert caught.value.__cause__ is None and caught.value.__suppress_context__
     with pytest.raises(Corrupt):
@@ -371,7 +453,8 @@ def test_a_segment_is_discarded(tmp_path):
 
 
 def test_numba_and_pyarrow_wait_until_they_are_used():
-    code = (
-        "import sys, tailrace.counting.memory; print([m for m in ('numba', 'pyarrow', 'pandas') if m in sys.modules])"
+    code = "import sys, tailrace.counting.memory; print([m for m in ('numba', 'pyarrow', 'pandas') if m in sys.modules])"
+    assert (
+        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip()
+        == "[]"
     )
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "[]"

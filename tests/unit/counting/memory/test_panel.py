@@ -33,8 +33,12 @@ def weights(missing, first=False):
 
 
 def reports(rng, step, people=40):
-    """(id, value) of a step: most report once, some twice, some not at all, some join later, some outside the domain."""
-    ids = [i for i in range(people) if i % 4 or step > 1 for _ in range(rng.choice([0, 1, 1, 1, 1, 2]))]
+    """(id, value) of a step: most report once, some twice, some not at all, some join later, some
+    outside the domain.
+    """
+    ids = [
+        i for i in range(people) if i % 4 or step > 1 for _ in range(rng.choice([0, 1, 1, 1, 1, 2]))
+    ]
     return np.array(ids, np.int64), rng.choice([-1, 0, 1, 2], len(ids), p=[0.05, 0.4, 0.35, 0.2])
 
 
@@ -44,7 +48,9 @@ def value_of(rows, person):
 
 
 def histories(steps, missing, last):
-    """What each person counts as having reported, None while it is not counted: from its own rows only."""
+    """What each person counts as having reported, None while it is not counted: from its own rows
+    only.
+    """
     found = {}
     for person in {int(i) for ids, _ in steps for i in ids}:
         history, joined, gone = [], False, False
@@ -111,13 +117,19 @@ def test_weights_count_who_reaches_them(tmp_path, missing, slices):
         ones = [sum(value == 1 for value in history[:step]) for history in everybody]
         reached = [sum(number >= b for number in ones) for b in range(1, 9)]
         assert counts[:step, 1:].sum(axis=0).tolist() == reached, f"step {step}"
-    assert counts[0, 0] == sum(history[0] is not None for history in everybody), "seen at the first step"
+    assert counts[0, 0] == sum(history[0] is not None for history in everybody), (
+        "seen at the first step"
+    )
 
 
 def test_two_reports_that_agree_are_one_and_two_that_do_not_are_none(tmp_path):
     twice = np.array([7, 7, 8, 8]), np.array([1, 1, 1, 2])
     one = windows(Missing.Carry, True, window=1)
-    assert follow(old=None, new=tmp_path / "a", recall=one, key=KEY, rows=twice).tolist() == [0, 1, 0]
+    assert follow(old=None, new=tmp_path / "a", recall=one, key=KEY, rows=twice).tolist() == [
+        0,
+        1,
+        0,
+    ]
 
 
 def test_others_do_not_change_what_is_counted_of_a_person(tmp_path, missing):
@@ -140,7 +152,10 @@ def test_a_person_takes_28_bytes(tmp_path):
     rows = np.arange(10_000), np.zeros(10_000, np.int64)
     follow(old=None, new=tmp_path / "a", recall=windows(Missing.Carry, True), key=KEY, rows=rows)
     assert check(tmp_path / "a") == 10_000
-    assert sum(file.stat().st_size for file in (tmp_path / "a").iterdir() if file.name != "header") == 280_000
+    assert (
+        sum(file.stat().st_size for file in (tmp_path / "a").iterdir() if file.name != "header")
+        == 280_000
+    )
 
 
 def test_a_memory_is_refused_by_another_rule_or_key(tmp_path):
@@ -154,7 +169,13 @@ def test_a_memory_is_refused_by_another_rule_or_key(tmp_path):
         with pytest.raises(Mismatch):
             follow(old=tmp_path / "a", new=tmp_path / "b", recall=recall, key=key, rows=rows)
     with pytest.raises(ConfigError, match="never changed"):
-        follow(old=tmp_path / "a", new=tmp_path / "a", recall=windows(Missing.Carry), key=KEY, rows=rows)
+        follow(
+            old=tmp_path / "a",
+            new=tmp_path / "a",
+            recall=windows(Missing.Carry),
+            key=KEY,
+            rows=rows,
+        )
 
 
 def test_a_plan_with_a_memory_counts_units_and_not_rows():
@@ -176,7 +197,14 @@ def test_a_whole_panel_is_refused_by_its_columns_and_never_by_its_rows(tmp_path,
     )
     rows = pl.DataFrame({"id": [1, 1, 2, 2], "poor": [0, 1, 1, 0]})
     with Stream.create(tmp_path / "panel", panel, population="p") as stream:
-        for frame in (rows.with_columns(pl.lit(1).alias(name)), rows[:0].with_columns(pl.lit(1).alias(name)).lazy()):
-            with pytest.raises(DataError, match=f"a column '{name}'.* one step at a time.* 'id', 'poor' alone"):
+        for frame in (
+            rows.with_columns(pl.lit(1).alias(name)),
+            rows[:0].with_columns(pl.lit(1).alias(name)).lazy(),
+        ):
+            with pytest.raises(
+                DataError, match=f"a column '{name}'.* one step at a time.* 'id', 'poor' alone"
+            ):
                 stream.push(frame)
-        assert stream.push(rows.with_columns(income=5)).step == 1, "nothing is lost, and ids twice are content"
+        assert stream.push(rows.with_columns(income=5)).step == 1, (
+            "nothing is lost, and ids twice are content"
+        )

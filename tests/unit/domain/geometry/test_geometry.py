@@ -15,14 +15,26 @@ from tailrace.domain.geometry import Region, Roads, from_dict, kernel, measure_o
 shapely = pytest.importorskip("shapely", reason="geometry needs shapely")
 
 SQUARE = shapely.box(0, 0, 4, 4)
-HOLED = shapely.Polygon([(0, 0), (10, 0), (9, 7), (2, 10)], [[(2, 2), (4, 3), (3, 5)], [(5, 5), (7, 5.5), (6, 6.5)]])
-PARTED = shapely.MultiPolygon([HOLED, shapely.box(12, 1, 15, 2.5), shapely.Polygon([(11, 8), (14, 9), (13, 11.3)])])
+HOLED = shapely.Polygon(
+    [(0, 0), (10, 0), (9, 7), (2, 10)], [[(2, 2), (4, 3), (3, 5)], [(5, 5), (7, 5.5), (6, 6.5)]]
+)
+PARTED = shapely.MultiPolygon(
+    [HOLED, shapely.box(12, 1, 15, 2.5), shapely.Polygon([(11, 8), (14, 9), (13, 11.3)])]
+)
 SLIVER = shapely.Polygon([(0, 0), (10, 7.0001), (10, 7.0002)])
-COMB = shapely.Polygon([(0, 0), (8, 0), (8, 6), *((8 - i / 10, 1 + 5 * (i % 2)) for i in range(1, 80)), (0, 6)])
-CROSS = shapely.MultiLineString([[(0, 0), (8, 8)], [(0, 8), (8, 0), (8, 3)], [(1, 1.5), (1, 6.5), (7, 6.5)]])
+COMB = shapely.Polygon(
+    [(0, 0), (8, 0), (8, 6), *((8 - i / 10, 1 + 5 * (i % 2)) for i in range(1, 80)), (0, 6)]
+)
+CROSS = shapely.MultiLineString(
+    [[(0, 0), (8, 8)], [(0, 8), (8, 0), (8, 3)], [(1, 1.5), (1, 6.5), (7, 6.5)]]
+)
 ON_EDGES = shapely.MultiLineString([[(0, 0), (0, 8), (8, 8)], [(4, 0), (4, 8)], [(0, 2), (8, 2)]])
 REGIONS = {"holed": HOLED, "parted": PARTED, "sliver": SLIVER, "comb": COMB, "square": SQUARE}
-NETWORKS = {"cross": CROSS, "on edges": ON_EDGES, "line": shapely.LineString([(0, 0), (0.1, 7), (5, 0.3)])}
+NETWORKS = {
+    "cross": CROSS,
+    "on edges": ON_EDGES,
+    "line": shapely.LineString([(0, 0), (0.1, 7), (5, 0.3)]),
+}
 
 
 def made(shape, **options):
@@ -31,10 +43,15 @@ def made(shape, **options):
 
 def exact(shape, domain):
     """What shapely finds in every cell; it counts a line along an edge in both cells."""
-    x, y = (np.linspace(low, high, domain.side + 1) for low, high in zip(domain.low, domain.high, strict=True))
+    x, y = (
+        np.linspace(low, high, domain.side + 1)
+        for low, high in zip(domain.low, domain.high, strict=True)
+    )
     i, j = np.divmod(np.arange(domain.size), domain.side)
     found = shapely.intersection(shape, shapely.box(x[i], y[j], x[i + 1], y[j + 1]))
-    return (shapely.area if shapely.get_dimensions(shape) == 2 else shapely.length)(found).reshape(domain.shape)
+    return (shapely.area if shapely.get_dimensions(shape) == 2 else shapely.length)(found).reshape(
+        domain.shape
+    )
 
 
 def frame(columns):
@@ -52,7 +69,9 @@ def test_every_cell_holds_the_area_that_shapely_finds(name, cells):
     measure = region.measure_of_cells()
     cell = math.prod(np.subtract(region.high, region.low)) / region.size
     assert np.allclose(measure, exact(REGIONS[name], region), rtol=1e-9, atol=2e-9 * cell)
-    assert measure.sum() == pytest.approx(REGIONS[name].area, rel=1e-9, abs=1e-9 * cell * region.size)
+    assert measure.sum() == pytest.approx(
+        REGIONS[name].area, rel=1e-9, abs=1e-9 * cell * region.size
+    )
     assert measure is region.measure_of_cells() and not measure.flags.writeable
 
 
@@ -76,7 +95,9 @@ def test_a_line_along_an_edge_belongs_to_the_cell_that_counts_its_points():
 
 
 def test_a_line_along_the_highest_edge_is_inside_however_its_place_is_rounded():
-    roads = Roads(shapely.LineString([(1e6, -2e6), (1e6 + 1500, -2e6), (1e6 + 1500, -2e6 + 300)]), cells=7)
+    roads = Roads(
+        shapely.LineString([(1e6, -2e6), (1e6 + 1500, -2e6), (1e6 + 1500, -2e6 + 300)]), cells=7
+    )
     assert 1500 * (7 / 1500) > 7
     assert roads.measure_of_cells().sum() == pytest.approx(1800)
     assert roads.measure_of_cells()[6].sum() == pytest.approx(1500 / 7 + 300)
@@ -114,7 +135,9 @@ def test_what_is_decoded_lies_on_the_geometry_and_leads_back_to_its_cell(name, c
     domain = made(shape, cells=cells)
     drawn = np.random.default_rng(1).permutation(np.repeat(living(domain), 40))
     points = domain.decode(drawn, np.random.default_rng(2))
-    assert list(points) == ["lon", "lat"] and all(values.dtype == np.float64 for values in points.values())
+    assert list(points) == ["lon", "lat"] and all(
+        values.dtype == np.float64 for values in points.values()
+    )
     assert domain.cells(frame(points)).tolist() == drawn.tolist()
     if isinstance(domain, Region):
         assert shapely.intersects_xy(shape, *points.values()).all()
@@ -129,7 +152,9 @@ def test_a_point_at_the_very_edge_of_what_a_cell_holds_is_counted_in_it(name, sh
         def random(self, size):
             return np.full(size, share)
 
-    shape = shapely.transform({**REGIONS, **NETWORKS}[name], lambda points: points / 30 - [74.26, -40.48])
+    shape = shapely.transform(
+        {**REGIONS, **NETWORKS}[name], lambda points: points / 30 - [74.26, -40.48]
+    )
     domain = made(shape, cells=100)
     points = domain.decode(living(domain), Extreme())
     assert domain.cells(frame(points)).tolist() == living(domain).tolist()
@@ -185,7 +210,22 @@ def test_a_cell_without_a_part_of_the_geometry_has_no_points():
 
 
 PLACES = {
-    "lon": [1.0, 3.9, 2.1, 4.0, None, math.nan, math.inf, -math.inf, -1.0, 1e300, 0.0, 2.0, 8.0, 7.9],
+    "lon": [
+        1.0,
+        3.9,
+        2.1,
+        4.0,
+        None,
+        math.nan,
+        math.inf,
+        -math.inf,
+        -1.0,
+        1e300,
+        0.0,
+        2.0,
+        8.0,
+        7.9,
+    ],
     "lat": [1.0, 3.9, 2.1, 4.0, 1.0, 1.0, 1.0, 1.0, 9.0, 0.5, 4.0, None, 8.0, 0.1],
 }
 
@@ -212,7 +252,9 @@ def test_every_engine_gives_the_cells_of_the_kernel(spark):
     for native in engines(spark):
         rows = nw.from_native(native)
         for domain, cells in zip(domains, expected, strict=True):
-            found = rows.select("row", domain.cell(rows).fill_null(-1).alias("cell")).lazy().collect()
+            found = (
+                rows.select("row", domain.cell(rows).fill_null(-1).alias("cell")).lazy().collect()
+            )
             order = np.argsort(found["row"].to_numpy().astype(np.int64))
             assert domain.settle(found["cell"].to_numpy().astype(np.int64)[order]).tolist() == cells
             if isinstance(rows, nw.DataFrame):
@@ -226,12 +268,21 @@ def test_a_point_off_the_region_is_dropped_or_counted_in_the_nearest_cell():
     nearest = Region(triangle, cells=4, outside="nearest").cells(points).tolist()
     assert nearest[0] == 0 and nearest[2:] == [12, nearest[1], 1, -1]
     assert nearest[1] in (6, 9)  # the two are equally near
-    assert Plan(Region(triangle, cells=4)).count(points.to_native()).tolist() == [1, *[0] * 11, 1, 0, 0, 0]
+    assert Plan(Region(triangle, cells=4)).count(points.to_native()).tolist() == [
+        1,
+        *[0] * 11,
+        1,
+        0,
+        0,
+        0,
+    ]
 
 
 def test_a_point_off_the_roads_is_moved_no_farther_than_reach():
     line = shapely.LineString([(0, 0), (0, 10)])
-    points = frame({"lon": [0.0, 1.9, 3.2, -1.9, -2.1, 0.0], "lat": [5.0, 5.0, 5.0, 5.0, 5.0, 12.5]})
+    points = frame(
+        {"lon": [0.0, 1.9, 3.2, -1.9, -2.1, 0.0], "lat": [5.0, 5.0, 5.0, 5.0, 5.0, 12.5]}
+    )
     roads = Roads(line, cells=14, outside="nearest", reach=2)
     assert (roads.low, roads.high) == ((-2, -2), (2, 12))
     home = roads.cells(points)[0]
@@ -239,7 +290,11 @@ def test_a_point_off_the_roads_is_moved_no_farther_than_reach():
     assert Roads(line, cells=14, box=(-2, -2, 2, 12)).cells(points).tolist() == [home, *[-1] * 5]
     wider = Roads(line, cells=14, outside="nearest", reach=1.5, box=(-2, -2, 2, 12))
     assert wider.cells(points).tolist() == [home, -1, -1, -1, -1, -1]
-    assert wider.cells(frame({"lon": [1.3, -1.3, 1.0], "lat": [5.0, 5.0, 5.0]})).tolist() == [home, home, home]
+    assert wider.cells(frame({"lon": [1.3, -1.3, 1.0], "lat": [5.0, 5.0, 5.0]})).tolist() == [
+        home,
+        home,
+        home,
+    ]
 
 
 @pytest.mark.parametrize(("width", "height"), [(1, 1), (0.3, 2.0), (7, 0.1)])
@@ -264,14 +319,19 @@ def test_domains_with_a_geometry_are_values():
     for domain, other in ((region, Region(PARTED, cells=65)), (roads, Roads(CROSS, cells=64))):
         domain.measure_of_cells()
         again = from_dict(json.loads(json.dumps(domain.to_dict(), sort_keys=True)))
-        assert again == domain and hash(again) == hash(domain) and again.to_dict() == domain.to_dict()
+        assert (
+            again == domain and hash(again) == hash(domain) and again.to_dict() == domain.to_dict()
+        )
         assert again != other and len({again, domain, other}) == 2
         assert (again.measure_of_cells() == domain.measure_of_cells()).all()
         with pytest.raises(AttributeError):
             domain.box = None
-    assert shapely.equals_exact(region.polygons, PARTED, 0) and shapely.equals_exact(roads.lines, CROSS, 0)
+    assert shapely.equals_exact(region.polygons, PARTED, 0) and shapely.equals_exact(
+        roads.lines, CROSS, 0
+    )
     assert repr(region) == (
-        "Region(<3 polygons>, low=(0.0, 0.0), high=(15.0, 11.3), columns=('lon', 'lat'), cells=64, outside='drop')"
+        "Region(<3 polygons>, low=(0.0, 0.0), high=(15.0, 11.3), columns=('lon', 'lat'), cells=64, "
+        "outside='drop')"
     )
     assert "<3 lines>" in repr(roads) and "reach=0.5" in repr(roads)
     assert region.types == {"lon": nw.Float64(), "lat": nw.Float64()}
@@ -281,7 +341,10 @@ def test_domains_with_a_geometry_are_values():
 
 def test_an_awkward_decimal_is_stored_to_the_last_bit():
     shape = shapely.Polygon([(0.1, 0.2), (math.nextafter(1 / 3, 1), 0.2), (-0.0, 1 / 7)])
-    assert from_dict(Region(shape).to_dict()).polygons.exterior.coords[1] == (math.nextafter(1 / 3, 1), 0.2)
+    assert from_dict(Region(shape).to_dict()).polygons.exterior.coords[1] == (
+        math.nextafter(1 / 3, 1),
+        0.2,
+    )
     assert Region(shape) == Region(shapely.transform(shape, lambda points: points + 0.0))
     assert Region(shapely.force_3d(shape, 5.0)) == Region(shape)
 
@@ -306,19 +369,30 @@ def test_geojson_is_read_in_each_of_its_forms(tmp_path):
     ):
         path.write_text(json.dumps(content))
         region = Region.read(path, cells=16, columns=("x", "y"), outside="nearest")
-        assert shapely.equals(region.polygons, shape) and (region.side, region.columns) == (16, ("x", "y"))
+        assert shapely.equals(region.polygons, shape) and (region.side, region.columns) == (
+            16,
+            ("x", "y"),
+        )
     assert shapely.equals(Roads.read(str(path)).lines, CROSS)
     path.write_text(json.dumps(features(plain(CROSS), plain(shapely.LineString([(9, 9), (9, 8)])))))
-    assert Roads.read(path, outside="nearest", reach=1).lines.length == pytest.approx(CROSS.length + 1)
+    assert Roads.read(path, outside="nearest", reach=1).lines.length == pytest.approx(
+        CROSS.length + 1
+    )
 
 
 @pytest.mark.parametrize("described", [True, False])
 def test_geoparquet_is_read_with_and_without_its_metadata(tmp_path, described):
     pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     column = "outline" if described else "geometry"
-    table = pa.table({"name": ["a", "b", "c"], column: [shapely.to_wkb(SQUARE), None, shapely.to_wkb(CROSS)]})
+    table = pa.table(
+        {"name": ["a", "b", "c"], column: [shapely.to_wkb(SQUARE), None, shapely.to_wkb(CROSS)]}
+    )
     if described:
-        geo = {"version": "1.1.0", "primary_column": column, "columns": {column: {"encoding": "WKB"}}}
+        geo = {
+            "version": "1.1.0",
+            "primary_column": column,
+            "columns": {column: {"encoding": "WKB"}},
+        }
         table = table.replace_schema_metadata({b"geo": json.dumps(geo)})
     pq.write_table(table, tmp_path / "place.parquet")
     assert shapely.equals(Region.read(tmp_path / "place.parquet").polygons, SQUARE)
@@ -326,14 +400,22 @@ def test_geoparquet_is_read_with_and_without_its_metadata(tmp_path, described):
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
-@pytest.mark.parametrize(("names", "columns"), [(("lon", "lat"), ("lon", "lat")), (("x", "y"), ("east", "north"))])
+@pytest.mark.parametrize(
+    ("names", "columns"), [(("lon", "lat"), ("lon", "lat")), (("x", "y"), ("east", "north"))]
+)
 def test_nodes_and_edges_are_read_from_tables(tmp_path, kind, names, columns):
     pl = pytest.importorskip("polars")
-    nodes = pl.DataFrame({"node": ["a", "b", "c"], names[1]: [0.0, 4.0, 0.0], names[0]: [0.0, 3.0, 3.0]})
-    edges = pl.DataFrame({"u": ["a", "b", "b", "c"], "v": ["b", "a", "c", "c"], "length": [5.0, 5.0, 4.0, 0.0]})
+    nodes = pl.DataFrame(
+        {"node": ["a", "b", "c"], names[1]: [0.0, 4.0, 0.0], names[0]: [0.0, 3.0, 3.0]}
+    )
+    edges = pl.DataFrame(
+        {"u": ["a", "b", "b", "c"], "v": ["b", "a", "c", "c"], "length": [5.0, 5.0, 4.0, 0.0]}
+    )
     for table, name in ((nodes, "nodes"), (edges, "edges")):
         getattr(table, f"write_{kind}")(tmp_path / f"{name}.{kind}")
-    roads = Roads.read(tmp_path / f"edges.{kind}", nodes=tmp_path / f"nodes.{kind}", columns=columns, cells=4)
+    roads = Roads.read(
+        tmp_path / f"edges.{kind}", nodes=tmp_path / f"nodes.{kind}", columns=columns, cells=4
+    )
     assert roads.columns == columns and roads.high == (3, 4)
     assert roads.measure_of_cells().sum() == pytest.approx(9)
 
@@ -345,7 +427,9 @@ def test_a_file_that_cannot_be_read_is_refused_in_one_sentence(tmp_path):
     (tmp_path / "list.geojson").write_text("[1]")
     (tmp_path / "torn.parquet").write_bytes(b"PAR1")
     (tmp_path / "lines.geojson").write_text(json.dumps(plain(CROSS)))
-    (tmp_path / "crossing.geojson").write_text(json.dumps(plain(shapely.Polygon([(0, 0), (1, 1), (1, 0), (0, 1)]))))
+    (tmp_path / "crossing.geojson").write_text(
+        json.dumps(plain(shapely.Polygon([(0, 0), (1, 1), (1, 0), (0, 1)])))
+    )
     for name, kind, words in (
         ("absent.geojson", StateError, "absent.geojson cannot be read"),
         ("torn.geojson", StateError, "damaged"),
@@ -364,14 +448,21 @@ def test_a_file_that_cannot_be_read_is_refused_in_one_sentence(tmp_path):
 
 def test_tables_that_are_no_network_are_refused(tmp_path):
     pl = pytest.importorskip("polars")
-    good = {"nodes": {"id": [1, 2], "lon": [0.0, 1.0], "lat": [0.0, 1.0]}, "edges": {"u": [1], "v": [2]}}
+    good = {
+        "nodes": {"id": [1, 2], "lon": [0.0, 1.0], "lat": [0.0, 1.0]},
+        "edges": {"u": [1], "v": [2]},
+    }
     for change, kind, words in (
         ({"edges": {"u": [1], "v": [3]}}, StateError, "must join two nodes"),
         ({"edges": {"u": [], "v": []}}, StateError, "must join two nodes"),
         ({"edges": {"u": [1]}}, StateError, "in its first two"),
         ({"nodes": {"id": [1, 1], "lon": [0.0, 1.0], "lat": [0.0, 1.0]}}, StateError, "distinct"),
         ({"nodes": {"id": [1, 2], "a": [0.0, 1.0], "b": [0.0, 1.0]}}, StateError, "in x and y"),
-        ({"nodes": {"id": [1, 2], "lon": ["a", "b"], "lat": [0.0, 1.0]}}, StateError, "must be numbers"),
+        (
+            {"nodes": {"id": [1, 2], "lon": ["a", "b"], "lat": [0.0, 1.0]}},
+            StateError,
+            "must be numbers",
+        ),
         ({"edges": {"u": [1], "v": [1]}}, ConfigError, "must have points"),
     ):
         for name, columns in {**good, **change}.items():

@@ -12,7 +12,11 @@ from tailrace.errors import DataError
 
 def partition(dimensions, side=16, high=1.0):
     names = ("x", "y", "z")[:dimensions]
-    return Partition(Box(low=(0,) * dimensions, high=(1,) * (dimensions - 1) + (high,), columns=names, cells=side))
+    return Partition(
+        Box(
+            low=(0,) * dimensions, high=(1,) * (dimensions - 1) + (high,), columns=names, cells=side
+        )
+    )
 
 
 def halved(deepest, leaves, rng):
@@ -53,7 +57,10 @@ def test_cells_of_random_halvings_are_neighbours_if_they_touch(dimensions, seed)
     np.testing.assert_allclose(high / 16, corners[1])
     graph = adjacency(space, depth, index)
     assert (matrix(graph) == touching(low, high)).all()
-    assert all((np.diff(graph.targets[a:b]) > 0).all() for a, b in zip(graph.starts, graph.starts[1:], strict=False))
+    assert all(
+        (np.diff(graph.targets[a:b]) > 0).all()
+        for a, b in zip(graph.starts, graph.starts[1:], strict=False)
+    )
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -67,10 +74,16 @@ def test_parts_that_do_not_touch_are_linked_once_at_their_nearest_cells(seed):
     parts, labels = csgraph.connected_components(touch)
     links = np.argwhere(found & ~touch)
     assert parts > 1  # else nothing is tested
-    assert (found | ~touch).all() and csgraph.connected_components(found)[0] == 1 and len(links) == 2 * (parts - 1)
+    assert (
+        (found | ~touch).all()
+        and csgraph.connected_components(found)[0] == 1
+        and len(links) == 2 * (parts - 1)
+    )
     gap = np.maximum(np.maximum(low[:, None] - high[None], low[None] - high[:, None]), 0) * [1, 3]
     distance = np.hypot(gap[..., 0], gap[..., 1])
-    nearest = np.array([[distance[labels == a][:, labels == b].min() for b in range(parts)] for a in range(parts)])
+    nearest = np.array(
+        [[distance[labels == a][:, labels == b].min() for b in range(parts)] for a in range(parts)]
+    )
     shortest_tree = csgraph.minimum_spanning_tree(nearest).sum()
     assert distance[tuple(links.T)].sum() / 2 == pytest.approx(shortest_tree)
 
@@ -84,7 +97,10 @@ def test_cells_of_very_unequal_sizes_touch_as_they_should():
     for cell in rng.integers(0, len(depth), 50):
         touch = ((low[cell] <= high) & (low <= high[cell])).all(axis=1)
         touch[cell] = False
-        assert graph.targets[graph.starts[cell] : graph.starts[cell + 1]].tolist() == np.flatnonzero(touch).tolist()
+        assert (
+            graph.targets[graph.starts[cell] : graph.starts[cell + 1]].tolist()
+            == np.flatnonzero(touch).tolist()
+        )
 
 
 def test_edges_are_found_by_their_cells():

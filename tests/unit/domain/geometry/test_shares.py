@@ -28,10 +28,14 @@ def test_a_share_is_the_area_of_the_intersection(seed):
 
 def test_whole_empty_and_inverted_rectangles():
     low, high = np.array([[0.0, 0.0], [6.0, 6.0]]), np.array([[4.0, 4.0], [8.0, 8.0]])
-    assert shares(TRIANGLE, low, high, np.array([-1, -1]), np.array([9, 9])) == pytest.approx([1, 0])
+    assert shares(TRIANGLE, low, high, np.array([-1, -1]), np.array([9, 9])) == pytest.approx(
+        [1, 0]
+    )
     assert shares(TRIANGLE, low, high, np.array([3, 3]), np.array([2, 2])) == pytest.approx([0, 0])
 
 
 def test_a_line_of_one_dimension():
     line = Box(low=(0,), high=(1,), columns=("x",))
-    assert shares(line, np.array([[0.0]]), np.array([[0.5]]), np.array([0.25]), np.array([1.0])) == pytest.approx([0.5])
+    assert shares(
+        line, np.array([[0.0]]), np.array([[0.5]]), np.array([0.25]), np.array([1.0])
+    ) == pytest.approx([0.5])

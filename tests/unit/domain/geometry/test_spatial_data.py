@@ -38,7 +38,9 @@ def test_real_streams_have_the_known_numbers_where_they_are_there():
     if gowalla is None or uber is None:
         pytest.skip("the real data are not beside the checkout")
     assert len(gowalla) == 300 and sum(len(adds) for adds, _ in gowalla) == 138_624
-    assert len(spatial_data.present(gowalla, 120)) == 24_913, "from October 2009 on, as the authors have it"
+    assert len(spatial_data.present(gowalla, 120)) == 24_913, (
+        "from October 2009 on, as the authors have it"
+    )
     assert len(uber) == 168 and sum(len(adds) for adds, _ in uber) == 4_301_626
     assert min(len(adds) for adds, _ in uber) == 2_455
 
@@ -52,4 +54,7 @@ def test_baselines_hold_about_as_many_points_as_there_are():
     ):
         for _, points in baseline:
             assert len(points) == pytest.approx(2000, rel=0.2) and points.shape[1] == 2
-    assert [step for step, _ in spatial_baselines.each_step_alone(stream, box, **options)] == [6, 10]
+    assert [step for step, _ in spatial_baselines.each_step_alone(stream, box, **options)] == [
+        6,
+        10,
+    ]

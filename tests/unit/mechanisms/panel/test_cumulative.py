@@ -49,7 +49,9 @@ def truth(people=2000, steps=6, seed=0):
 
 
 def counted(codes):
-    """Who is first seen and who reaches 1, 2, ... at each step, and how many have reached it by then."""
+    """Who is first seen and who reaches 1, 2, ... at each step, and how many have reached it by
+    then.
+    """
     weights = np.cumsum(codes, axis=0)
     reached = np.array([[(row >= b).sum() for b in range(len(codes) + 1)] for row in weights])
     return np.diff(reached, axis=0, prepend=0), reached
@@ -64,7 +66,9 @@ def measured(mechanism, counts, noise):
 
 def test_a_stream_of_people_whose_weights_rise(tmp_path):
     codes = truth()
-    with Stream.create(tmp_path / "panel.tail", made(privacy=ZCDP(rho=5)), population="p") as stream:
+    with Stream.create(
+        tmp_path / "panel.tail", made(privacy=ZCDP(rho=5)), population="p"
+    ) as stream:
         releases = []
         for step in range(6):
             order = np.random.default_rng(step).permutation(2000)
@@ -74,7 +78,9 @@ def test_a_stream_of_people_whose_weights_rise(tmp_path):
         view = stream.release(6).view
     for step, release in enumerate(releases, 1):
         assert len(release.table) == 2000
-        assert release.table["poor"].to_list() == view.panel[f"t{step}"].to_list(), "extended, never rewritten"
+        assert release.table["poor"].to_list() == view.panel[f"t{step}"].to_list(), (
+            "extended, never rewritten"
+        )
         for times in range(step + 1):
             truly = (codes[:step].sum(axis=0) >= times).sum()
             answer = release.view.estimate(AtLeast(times=times, of=step))
@@ -88,10 +94,19 @@ def test_a_stream_of_people_whose_weights_rise(tmp_path):
 def test_the_budget_is_used_up_exactly(neighbours, make):
     people = None if neighbours is AddRemove else 2000
     for horizon in (1, 2, 7, 12):
-        mechanism = make(**{**PLAIN, "neighbours": neighbours, "people": people, "horizon": horizon})
+        mechanism = make(
+            **{**PLAIN, "neighbours": neighbours, "people": people, "horizon": horizon}
+        )
         assert mechanism.guarantee.loss == ZCDP(rho=0.005)
         assert sum(mechanism._split) == Fraction(5, 1000)
-    approx = make(**{**PLAIN, "neighbours": neighbours, "people": people, "privacy": ApproxDP(epsilon=1, delta=1e-6)})
+    approx = make(
+        **{
+            **PLAIN,
+            "neighbours": neighbours,
+            "people": people,
+            "privacy": ApproxDP(epsilon=1, delta=1e-6),
+        }
+    )
     assert approx.guarantee.loss.epsilon <= 1
 
 
@@ -102,7 +117,9 @@ def test_tiny_budgets_stay_within_the_lattice():
 
 
 def test_the_split_over_weights_is_the_best():
-    """Moving some of the budget from one counter to another makes the sum of all variances larger."""
+    """Moving some of the budget from one counter to another makes the sum of all variances
+    larger.
+    """
     best = made(horizon=5).variances[:, 1:].sum()
     shares = [float(rho) for rho in made(horizon=5)._split[1:]]
     for one in range(5):
@@ -117,21 +134,30 @@ def test_the_split_over_weights_is_the_best():
 def test_the_variance_of_an_answer_is_that_of_many_runs_and_answers_are_unbiased():
     counts, reached = counted(truth(people=300, steps=4))
     for neighbours in (Null, AddRemove):
-        mechanism = made(horizon=4, neighbours=neighbours, people=300 if neighbours is Null else None)
+        mechanism = made(
+            horizon=4, neighbours=neighbours, people=300 if neighbours is Null else None
+        )
         views = [measured(mechanism, counts, Noise.insecure(seed)) for seed in range(400)]
         for step in range(1, 5):
             for times in range(step + 1):
-                answers = [view.estimate(AtLeast(times=times, of=step), step=step) for view in views]
+                answers = [
+                    view.estimate(AtLeast(times=times, of=step), step=step) for view in views
+                ]
                 values = np.array([answer.value for answer in answers])
                 assert values.std() == pytest.approx(answers[0].error, rel=0.15)
-                assert abs(values.mean() - reached[step - 1, times]) <= 4 * answers[0].error / 20 + 1e-9
+                assert (
+                    abs(values.mean() - reached[step - 1, times])
+                    <= 4 * answers[0].error / 20 + 1e-9
+                )
 
 
 def test_a_public_number_of_people_is_kept_and_another_one_is_noisy():
     counts, _ = counted(truth())
     assert measured(made(), counts, Noise.insecure(1)).codes.shape == (6, 2000)
     noisy = {
-        measured(made(neighbours=AddRemove, people=None), counts, Noise.insecure(seed)).codes.shape[1]
+        measured(made(neighbours=AddRemove, people=None), counts, Noise.insecure(seed)).codes.shape[
+            1
+        ]
         for seed in range(5)
     }
     assert len(noisy) > 1 and all(abs(people - 2000) < 300 for people in noisy)
@@ -140,7 +166,9 @@ def test_a_public_number_of_people_is_kept_and_another_one_is_noisy():
 def test_shares_of_people_come_with_errors():
     counts, reached = counted(truth())
     for neighbours in (Null, AddRemove):
-        mechanism = made(neighbours=neighbours, people=2000 if neighbours is Null else None, privacy=ZCDP(rho=1))
+        mechanism = made(
+            neighbours=neighbours, people=2000 if neighbours is Null else None, privacy=ZCDP(rho=1)
+        )
         views = [measured(mechanism, counts, Noise.insecure(seed)) for seed in range(200)]
         shares = [view.proportion(AtLeast(times=2, of=6)) for view in views]
         values = np.array([share.value for share in shares])

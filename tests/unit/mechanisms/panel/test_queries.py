@@ -11,7 +11,9 @@ def held(query, values):
     """The windows, as tuples of values, that a query holds for."""
     weights = query.weights(values)
     assert weights.shape == (len(values),) * query.length
-    return {tuple(values[code] for code in codes) for codes in zip(*np.nonzero(weights), strict=True)}
+    return {
+        tuple(values[code] for code in codes) for codes in zip(*np.nonzero(weights), strict=True)
+    }
 
 
 def test_the_four_questions_of_a_quarter():
@@ -25,10 +27,14 @@ def test_the_four_questions_of_a_quarter():
 def test_values_are_the_users_own():
     states = ["work", "school", "home", None]
     assert held(AtLeast(times=2, of=2, value="home"), states) == {("home", "home")}
-    assert held(Pattern("school", ..., None), states) == {("school", state, None) for state in states}
+    assert held(Pattern("school", ..., None), states) == {
+        ("school", state, None) for state in states
+    }
     assert held(Spell(times=1, of=1, value="work"), states) == {("work",)}
     assert held(AtLeast(times=1, of=1), [False, True]) == {(True,)}
-    assert held(AtLeast(times=1, of=1), ["no", "yes", None]) == {("yes",)}, "a missing value is no value"
+    assert held(AtLeast(times=1, of=1), ["no", "yes", None]) == {("yes",)}, (
+        "a missing value is no value"
+    )
 
 
 def test_any_weights_will_do():

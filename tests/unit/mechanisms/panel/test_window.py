@@ -48,15 +48,23 @@ def truth(people=2000, steps=6, seed=0, values=2):
     codes = np.zeros((steps, people), int)
     codes[0] = rng.integers(0, values, people) * (rng.random(people) < 0.5)
     for t in range(1, steps):
-        codes[t] = np.where(rng.random(people) < 0.85, codes[t - 1], rng.integers(0, values, people))
+        codes[t] = np.where(
+            rng.random(people) < 0.85, codes[t - 1], rng.integers(0, values, people)
+        )
     return codes
 
 
 def counted(codes, window, values=2):
     counts = []
     for t in range(1, len(codes) + 1):
-        code = sum(row * values**place for place, row in enumerate(reversed(codes[max(0, t - window) : t])))
-        full = np.bincount(code, minlength=values**window) if t >= window else np.zeros(values**window, np.int64)
+        code = sum(
+            row * values**place for place, row in enumerate(reversed(codes[max(0, t - window) : t]))
+        )
+        full = (
+            np.bincount(code, minlength=values**window)
+            if t >= window
+            else np.zeros(values**window, np.int64)
+        )
         counts.append(full)
     return counts
 
@@ -75,7 +83,9 @@ def frame(codes, step):
 
 def test_a_stream_of_people_who_persist(tmp_path):
     codes = truth()
-    with Stream.create(tmp_path / "panel.tail", made(privacy=ZCDP(rho=5)), population="p") as stream:
+    with Stream.create(
+        tmp_path / "panel.tail", made(privacy=ZCDP(rho=5)), population="p"
+    ) as stream:
         tables = [stream.push(frame(codes, step)) for step in range(6)]
     assert [len(release.table) for release in tables[:2]] == [0, 0] and tables[1].view is None, (
         "before a window is full"
@@ -90,10 +100,14 @@ def test_a_stream_of_people_who_persist(tmp_path):
         if release.view is not None:
             assert release.table["id"].to_list() == list(range(1, people + 1))
             assert release.table["poor"].to_list() == panel[f"t{step}"].to_list()
-    for step, query in itertools.product((3, 5, 6), (AtLeast(times=2, of=3), Spell(times=2, of=3), Pattern(0, 1))):
+    for step, query in itertools.product(
+        (3, 5, 6), (AtLeast(times=2, of=3), Spell(times=2, of=3), Pattern(0, 1))
+    ):
         weights = query.weights([0, 1])
         rows = codes[step - query.length : step]
-        assert last.view.estimate(query, step=step).value == pytest.approx(weights[tuple(rows)].sum(), abs=12)
+        assert last.view.estimate(query, step=step).value == pytest.approx(
+            weights[tuple(rows)].sum(), abs=12
+        )
         share = last.view.proportion(query, step=step)
         assert share.value == pytest.approx(weights[tuple(rows)].mean(), abs=0.006)
 
@@ -102,22 +116,31 @@ def test_the_panel_has_the_counts_that_were_shared_out():
     for values, window in ((2, 3), (3, 2), (2, 1), (4, 2)):
         codes = truth(values=values)
         domain = Schema(status=Integer(0, values - 1))
-        view = measured(made(domain=domain, window=window), counted(codes, window, values), Noise.insecure(1))
+        view = measured(
+            made(domain=domain, window=window), counted(codes, window, values), Noise.insecure(1)
+        )
         for release, histogram in enumerate(view.histograms):
             seen = counted(view.codes[: release + window].astype(int), window, values)[-1]
             assert seen.tolist() == histogram.tolist()
 
 
 def test_the_budget_is_used_up_exactly_and_the_releases_are_equally_good():
-    for neighbours, values, window in itertools.product((AddRemove, Replace, Null), (2, 3), (1, 2, 3)):
-        mechanism = made(neighbours=neighbours, domain=Schema(s=Integer(0, values - 1)), window=window)
+    for neighbours, values, window in itertools.product(
+        (AddRemove, Replace, Null), (2, 3), (1, 2, 3)
+    ):
+        mechanism = made(
+            neighbours=neighbours, domain=Schema(s=Integer(0, values - 1)), window=window
+        )
         assert mechanism.guarantee.loss == ZCDP(rho=0.005)
         assert mechanism.variances[0] == pytest.approx(mechanism.variances[1])
     assert made(first=3).guarantee.loss == ZCDP(rho=0.005)
     assert made(first=3).variances[0] < made(first=2).variances[0]
     assert made(window=6).guarantee.loss == ZCDP(rho=0.005), "one release only"
     approx = made(privacy=ApproxDP(epsilon=1, delta=1e-6))
-    assert approx.guarantee.loss.epsilon <= 1 and approx.guarantee.loss.delta == ApproxDP(epsilon=1, delta=1e-6).delta
+    assert (
+        approx.guarantee.loss.epsilon <= 1
+        and approx.guarantee.loss.delta == ApproxDP(epsilon=1, delta=1e-6).delta
+    )
 
 
 def test_half_the_variance_of_the_published_method_or_what_replacing_leaves():
@@ -145,7 +168,9 @@ def test_the_variance_of_an_answer_is_that_of_the_answers_of_many_runs():
         weights = np.random.default_rng(1).normal(size=(values, values))
         for query, step in itertools.product((Pattern(0, 1), Weighted(weights)), (2, 3, 5)):
             answers = [view.estimate(query, step=step) for view in views]
-            truly = query.weights(range(values))[tuple(np.minimum(codes, values - 1)[step - 2 : step])].sum()
+            truly = query.weights(range(values))[
+                tuple(np.minimum(codes, values - 1)[step - 2 : step])
+            ].sum()
             found = np.array([answer.value for answer in answers])
             assert found.std() == pytest.approx(answers[0].error, rel=0.15)
             assert abs(found.mean() - truly) < 4 * answers[0].error / 20, "unbiased"
@@ -155,8 +180,12 @@ def test_answers_about_a_part_of_a_window_and_before_the_first_release():
     codes = truth()
     view = measured(made(privacy=ZCDP(rho=1000)), counted(codes, 3), Noise.insecure(1))
     for step in (1, 2, 3, 6):
-        assert view.estimate(Pattern(1), step=step).value == pytest.approx(codes[step - 1].sum(), abs=3)
-    assert view.estimate(Pattern(0, 1), step=2).value == pytest.approx(((codes[0] == 0) & (codes[1] == 1)).sum(), abs=3)
+        assert view.estimate(Pattern(1), step=step).value == pytest.approx(
+            codes[step - 1].sum(), abs=3
+        )
+    assert view.estimate(Pattern(0, 1), step=2).value == pytest.approx(
+        ((codes[0] == 0) & (codes[1] == 1)).sum(), abs=3
+    )
 
 
 def test_a_longer_window_is_refused_with_the_reason():
@@ -192,9 +221,13 @@ def test_nobody_at_all_is_a_panel_too():
 
 def test_missing_values_are_a_category_of_the_people_too():
     domain = Schema(status=Categorical(["work", "home"], outside="other"))
-    mechanism = made(domain=domain, window=1, horizon=2, missing=Missing.Category, privacy=ZCDP(rho=50))
+    mechanism = made(
+        domain=domain, window=1, horizon=2, missing=Missing.Category, privacy=ZCDP(rho=50)
+    )
     stream = Stream(mechanism, noise=Noise.insecure(1))
-    stream.push(pl.DataFrame({"id": range(90), "status": ["work"] * 40 + ["home"] * 30 + [None] * 20}))
+    stream.push(
+        pl.DataFrame({"id": range(90), "status": ["work"] * 40 + ["home"] * 30 + [None] * 20})
+    )
     release = stream.push(pl.DataFrame({"id": range(60), "status": ["work"] * 60}))
     assert release.view.estimate(Pattern(None)).value == pytest.approx(30, abs=4)
     assert release.table["status"].null_count() == pytest.approx(30, abs=4)

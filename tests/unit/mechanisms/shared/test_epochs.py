@@ -37,8 +37,14 @@ def test_by_schedule_an_eighth_of_the_horizon_is_the_longest():
 
 
 def test_without_a_horizon_epochs_may_last_longer_as_time_goes_on():
-    assert [ends(clock(None), 8, 0, pending=-5.0), ends(clock(None), 7, 0, pending=-5.0)] == [True, False]
-    assert [ends(clock(None), 1125, 1000, pending=-5.0), ends(clock(None), 1124, 1000, pending=-5.0)] == [True, False]
+    assert [ends(clock(None), 8, 0, pending=-5.0), ends(clock(None), 7, 0, pending=-5.0)] == [
+        True,
+        False,
+    ]
+    assert [
+        ends(clock(None), 1125, 1000, pending=-5.0),
+        ends(clock(None), 1124, 1000, pending=-5.0),
+    ] == [True, False]
 
 
 def test_what_comes_before_the_origin_is_not_counted():
@@ -49,5 +55,7 @@ def test_what_comes_before_the_origin_is_not_counted():
 
 
 def test_two_rows_have_twice_the_noise():
-    assert clock(rows=2, epsilon=1).variance(9, 3) == pytest.approx(2 * clock(epsilon=1).variance(9, 3))
+    assert clock(rows=2, epsilon=1).variance(9, 3) == pytest.approx(
+        2 * clock(epsilon=1).variance(9, 3)
+    )
     assert net(np.array([7.0, 2.0])) == 5.0 and net(np.array([7.0])) == 7.0

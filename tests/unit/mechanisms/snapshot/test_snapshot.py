@@ -27,7 +27,14 @@ from tailrace.checks.spy import Spy
 from tailrace.counting.plan import Counts
 from tailrace.mechanisms.snapshot.levels import Quadtree
 from tailrace.mechanisms.snapshot.tracking import Tracking
-from tailrace.papers.snapshot_policies import DSAT, DSFT, BudgetAbsorption, BudgetDistribution, EveryStep, FixedSampling
+from tailrace.papers.snapshot_policies import (
+    DSAT,
+    DSFT,
+    BudgetAbsorption,
+    BudgetDistribution,
+    EveryStep,
+    FixedSampling,
+)
 from tailrace.papers.snapshot_policies.comparing import public_share
 from tailrace.papers.snapshot_policies.static import Hierarchy, LaplaceBins
 
@@ -50,28 +57,50 @@ BUDGETS = (PureDP(epsilon=1), ZCDP(rho=0.1), ApproxDP(epsilon=1, delta=1e-6))
 def rows(seed, many=40):
     rng = np.random.default_rng(seed)
     return pl.DataFrame(
-        {"id": rng.integers(0, 30, many), "sex": rng.choice(["f", "m", "x"], many), "age": rng.integers(-1, 6, many)}
+        {
+            "id": rng.integers(0, 30, many),
+            "sex": rng.choice(["f", "m", "x"], many),
+            "age": rng.integers(-1, 6, many),
+        }
     )
 
 
-BATCHES = [(rows(0), None), (rows(1), rows(0, 10)), (rows(2, 0), rows(1, 5)), (None, None), (rows(3), None)]
+BATCHES = [
+    (rows(0), None),
+    (rows(1), rows(0, 10)),
+    (rows(2, 0), rows(1, 5)),
+    (None, None),
+    (rows(3), None),
+]
 
 
-def made(policy=None, histogram=BINS, privacy=BUDGETS[0], unit=PERSON, horizon=12, domain=WARD, **options):
+def made(
+    policy=None, histogram=BINS, privacy=BUDGETS[0], unit=PERSON, horizon=12, domain=WARD, **options
+):
     return SnapshotHistogram(
-        domain=domain, privacy=privacy, unit=unit, horizon=horizon, policy=policy, histogram=histogram, **options
+        domain=domain,
+        privacy=privacy,
+        unit=unit,
+        horizon=horizon,
+        policy=policy,
+        histogram=histogram,
+        **options,
     )
 
 
 def cases():
     """Every policy with every static part; budgets, units and feeds take turns."""
     for turn, (policy, static) in enumerate((p, s) for p in POLICIES for s in STATICS):
-        unit, horizon, changes = ((PERSON, 12, False), (WINDOW, None, False), (PERSON, 12, True))[turn // 3 % 3]
+        unit, horizon, changes = ((PERSON, 12, False), (WINDOW, None, False), (PERSON, 12, True))[
+            turn // 3 % 3
+        ]
         yield made(policy, static, BUDGETS[turn % 3], unit, horizon, changes=changes)
 
 
 @pytest.mark.parametrize(
-    "mechanism", list(cases()), ids=lambda m: f"{type(m.policy).__name__}-{type(m.histogram).__name__}"
+    "mechanism",
+    list(cases()),
+    ids=lambda m: f"{type(m.policy).__name__}-{type(m.histogram).__name__}",
 )
 def test_conformance(mechanism):
     check_mechanism(mechanism, BATCHES)
@@ -106,7 +135,9 @@ def drawn(mechanism, steps):
 @pytest.mark.parametrize("policy", POLICIES, ids=lambda p: type(p).__name__)
 @pytest.mark.parametrize("static", [LaplaceBins(), Quadtree()], ids=lambda s: type(s).__name__)
 def test_what_is_drawn_for_releases_adds_up_to_no_more_than_the_budget(policy, static):
-    """From the scales that a spy saw: the epsilons of the releases of any window, decisions apart."""
+    """From the scales that a spy saw: the epsilons of the releases of any window, decisions
+    apart.
+    """
     for unit, steps, width in ((PERSON, 12, 12), (WINDOW, 40, 4)):
         mechanism = made(policy, static, unit=unit, horizon=steps if unit is PERSON else None)
         record, _ = drawn(mechanism, steps)
@@ -151,7 +182,11 @@ def test_tracking_spends_most_on_the_first_release():
 def test_a_sparse_vector_releases_when_the_data_move_and_only_then():
     line = Schema(place=Integer(0, 1))
     mechanism = made(
-        DSFT(threshold=0.5, releases=4), privacy=PureDP(epsilon=50), domain=line, population=1000, horizon=40
+        DSFT(threshold=0.5, releases=4),
+        privacy=PureDP(epsilon=50),
+        domain=line,
+        population=1000,
+        horizon=40,
     )
     noise, state, at = Noise.insecure(2), mechanism.init(), []
     for t in range(1, 31):
@@ -163,33 +198,47 @@ def test_a_sparse_vector_releases_when_the_data_move_and_only_then():
 
 
 def test_the_controller_follows_the_papers_rule():
-    """Too many releases so far: up; too few: down; within the tolerance: still. P, I and D add up."""
+    """Too many releases so far: up; too few: down; within the tolerance: still. P, I and D add
+    up.
+    """
     policy = DSAT(releases=10, gains=(0.1, 0.02, 0.05), burn_in=0, threshold=1.0, tolerance=0.1)
     series = made(policy, horizon=100).series
     pace = policy.begin(series)
 
     def at(step, made, last=1, errors=None):
-        now = dataclasses.replace(pace, step=np.asarray(step), releases=np.asarray([made]), last=np.asarray(last))
+        now = dataclasses.replace(
+            pace, step=np.asarray(step), releases=np.asarray([made]), last=np.asarray(last)
+        )
         now = now if errors is None else dataclasses.replace(now, errors=np.asarray(errors, float))
         return policy.controlled(series, now, 10)
 
     assert float(at(10, 1).threshold) == 1.0
     high = (1.5 - 1 - 0.1) / 0.1  # three releases where two are wanted
     up = at(20, 3, last=15, errors=[1, 2, 2, 2, 2, 2])
-    assert float(up.threshold) == pytest.approx(1 + 0.1 * high + 0.02 * (high + 8) + 0.05 * (high - 1) / 5)
+    assert float(up.threshold) == pytest.approx(
+        1 + 0.1 * high + 0.02 * (high + 8) + 0.05 * (high - 1) / 5
+    )
     assert up.errors.tolist() == pytest.approx([1, 2, 2, 2, 2, high])
     low = (1 - 0.5 - 0.1) / 0.1
-    assert float(at(20, 1, last=15).threshold) == pytest.approx(1 - 0.1 * low - 0.02 * low - 0.05 * low / 5)
+    assert float(at(20, 1, last=15).threshold) == pytest.approx(
+        1 - 0.1 * low - 0.02 * low - 0.05 * low / 5
+    )
     assert float(at(1, 50).threshold) == 2.0
     sliding = made(policy, unit=Window(steps=50, column="id", records=1), horizon=None).series
     late = dataclasses.replace(policy.begin(sliding), step=np.asarray(1000), last=np.asarray(990))
     late = dataclasses.replace(late, releases=np.eye(1, 50, dtype=np.int64)[0] * 10)
-    assert float(policy.controlled(sliding, late, 10).threshold) == 1.0, "ten in the last 50 steps are as wanted"
+    assert float(policy.controlled(sliding, late, 10).threshold) == 1.0, (
+        "ten in the last 50 steps are as wanted"
+    )
 
 
 def test_the_share_of_theorem_54_needs_public_numbers_only():
     shares = [
-        float(public_share(made(DSAT(releases=10), horizon=1000, domain=Schema(x=Integer(0, n))).series, 10))
+        float(
+            public_share(
+                made(DSAT(releases=10), horizon=1000, domain=Schema(x=Integer(0, n))).series, 10
+            )
+        )
         for n in (9, 999, 99_999)
     ]
     assert shares[0] > shares[1] > shares[2]
@@ -204,9 +253,14 @@ def test_the_share_of_theorem_54_needs_public_numbers_only():
 
 
 def test_absorbed_budget_is_paid_back():
-    """A release that took the parts of three quiet steps is followed by two that release nothing."""
+    """A release that took the parts of three quiet steps is followed by two that release
+    nothing.
+    """
     mechanism = made(
-        BudgetAbsorption(), unit=Window(steps=10, column="id", records=1), horizon=None, privacy=PureDP(epsilon=1000)
+        BudgetAbsorption(),
+        unit=Window(steps=10, column="id", records=1),
+        horizon=None,
+        privacy=PureDP(epsilon=1000),
     )
     spy, state = Spy(Noise.insecure(1)), mechanism.init()
     paid = {}
@@ -247,7 +301,9 @@ def test_full_frames_and_changes_lead_to_the_same_histogram():
 
 @pytest.mark.parametrize("unit", [PERSON, WINDOW], ids=["user", "window"])
 def test_a_stream_counts_at_most_so_many_rows_of_a_person_in_a_snapshot(unit):
-    crowd = pl.DataFrame({"id": [1] * 500 + [2], "sex": ["f"] * 501, "age": [0, 1, 2, 3, 4] * 100 + [0]})
+    crowd = pl.DataFrame(
+        {"id": [1] * 500 + [2], "sex": ["f"] * 501, "age": [0, 1, 2, 3, 4] * 100 + [0]}
+    )
     mechanism = made(EveryStep(), privacy=PureDP(epsilon=1000), unit=unit)
     with Stream(mechanism, noise=Noise.insecure(1)) as stream:
         shown = [stream.push(crowd).view for _ in range(3)]
@@ -264,7 +320,9 @@ def test_a_stream_is_kept_and_opened_again(tmp_path):
     mechanism = made(DSAT(releases=3, burn_in=1), Quadtree(), unit=WINDOW, horizon=None)
     kept = {}
     for name, cut in (("cut", True), ("whole", False)):
-        stream = Stream.create(tmp_path / name, mechanism, population="test", noise=Noise.insecure(5))
+        stream = Stream.create(
+            tmp_path / name, mechanism, population="test", noise=Noise.insecure(5)
+        )
         for t in range(6):
             if cut and t == 3:
                 stream.close()
@@ -277,7 +335,9 @@ def test_a_stream_is_kept_and_opened_again(tmp_path):
 
 
 def test_rows_stand_while_a_release_stands():
-    with Stream(made(FixedSampling(releases=2), privacy=PureDP(epsilon=20)), noise=Noise.insecure(1)) as stream:
+    with Stream(
+        made(FixedSampling(releases=2), privacy=PureDP(epsilon=20)), noise=Noise.insecure(1)
+    ) as stream:
         releases = [stream.push(rows(t)) for t in range(12)]
     for release in releases:
         fresh = release.view.measured == release.step
@@ -341,9 +401,13 @@ def test_an_endless_series_of_one_person_takes_a_policy_that_stops():
     assert int(state.public.pace.spent.sum()) <= 3
 
 
-@pytest.mark.parametrize("static", [LaplaceBins(), Quadtree(), Hierarchy(fan_out=4)], ids=lambda s: type(s).__name__)
+@pytest.mark.parametrize(
+    "static", [LaplaceBins(), Quadtree(), Hierarchy(fan_out=4)], ids=lambda s: type(s).__name__
+)
 def test_budget_distribution_lets_a_release_stand_while_nothing_happens(static):
-    """The error of the next release, made with half, is twice that of the one that stands: noise alone is no reason for it."""
+    """The error of the next release, made with half, is twice that of the one that stands: noise
+    alone is no reason for it.
+    """
     wide = Schema(x=Integer(0, 63), y=Integer(0, 63))
     mechanism = made(BudgetDistribution(), static, domain=wide, horizon=20)
     noise, state, zeros = Noise.insecure(3), mechanism.init(), np.zeros(4096, np.int64)

@@ -18,14 +18,18 @@ from tailrace.storage.codec import pack
 from tailrace.stream import state as keep
 
 SQUARE = Box(low=(0, 0), high=(1, 1), columns=("x", "y"), cells=64)
-SMALL = Box(low=(0, 0), high=(1, 1), columns=("x", "y"), cells=8)  # every cell is a leaf from the start
+SMALL = Box(
+    low=(0, 0), high=(1, 1), columns=("x", "y"), cells=8
+)  # every cell is a leaf from the start
 EXACT = AdaTree(churn=1e-6, unsure=0)  # every step ends an epoch, and nothing is taken to be empty
 
 
 def batch(seed, count=200, low=0.0, high=1.0):
     rng = np.random.default_rng(seed)
     points = rng.uniform(low, high, (count, 2))
-    return pl.DataFrame({"x": points[:, 0] ** 2, "y": points[:, 1], "id": rng.integers(0, 50, count)})
+    return pl.DataFrame(
+        {"x": points[:, 0] ** 2, "y": points[:, 1], "id": rng.integers(0, 50, count)}
+    )
 
 
 def stream(**changes):
@@ -46,7 +50,10 @@ def truth(domain, *frames):
     import narwhals as nw
 
     adds, deletes = frames
-    sums = [np.bincount(domain.cells(nw.from_native(frame)), minlength=domain.size) for frame in (adds, deletes)]
+    sums = [
+        np.bincount(domain.cells(nw.from_native(frame)), minlength=domain.size)
+        for frame in (adds, deletes)
+    ]
     return sums[0] - sums[1]
 
 
@@ -67,7 +74,12 @@ UNITS = (Event(), User(column="id", events=2))
 @pytest.mark.parametrize("privacy", LOSSES, ids=lambda privacy: type(privacy).__name__)
 @pytest.mark.parametrize(
     ("changes", "batches"),
-    [({}, BATCHES), ({"horizon": None}, BATCHES), ({"deletes": False}, ADDS), ({"retention": 2}, ADDS)],
+    [
+        ({}, BATCHES),
+        ({"horizon": None}, BATCHES),
+        ({"deletes": False}, ADDS),
+        ({"retention": 2}, ADDS),
+    ],
     ids=["horizon", "endless", "adds", "retention"],
 )
 def test_conformance(unit, privacy, changes, batches):
@@ -78,7 +90,9 @@ def test_conformance(unit, privacy, changes, batches):
 def test_conformance_in_other_dimensions(dimensions):
     names = tuple("xyz"[:dimensions])
     box = Box(low=(0,) * dimensions, high=(1,) * dimensions, columns=names, cells=16)
-    frame = pl.DataFrame({name: np.random.default_rng(i).random(300) for i, name in enumerate(names)})
+    frame = pl.DataFrame(
+        {name: np.random.default_rng(i).random(300) for i, name in enumerate(names)}
+    )
     check_mechanism(stream(domain=box), [(frame, None)] * 3)
 
 
@@ -141,7 +155,9 @@ def test_without_noise_and_fully_divided_the_counts_are_exact():
 
         by_cell[Partition(SMALL).cells] = cells
         assert np.array_equal(by_cell, expected)
-        table = mechanism.sample(view, keep.beginning(mechanism).table, np.random.default_rng(0)).table
+        table = mechanism.sample(
+            view, keep.beginning(mechanism).table, np.random.default_rng(0)
+        ).table
         assert np.array_equal(np.bincount(table.cells, minlength=SMALL.size), expected)
 
 
@@ -211,7 +227,9 @@ def test_nothing_is_released_before_the_beginning(retention):
 
 
 def test_what_came_before_the_beginning_is_counted():
-    mechanism = stream(begin=3, horizon=8, domain=SMALL, privacy=PureDP(epsilon=1000), structure=EXACT)
+    mechanism = stream(
+        begin=3, horizon=8, domain=SMALL, privacy=PureDP(epsilon=1000), structure=EXACT
+    )
     view = mechanism.view(states(mechanism, BATCHES[:3], Spy(None))[-1].public)
     assert view.counts[0] == pytest.approx(600 - 60)
 
@@ -262,7 +280,9 @@ def test_the_view_adds_up_and_has_errors():
     assert view.count(low=(0.1, 0.1), high=(0.5, 0.7)).error > 0
 
 
-@pytest.mark.parametrize("changes", [{"clock": 1}, {"churn": 0}, {"split": -1}, {"parts": 0}, {"far": float("nan")}])
+@pytest.mark.parametrize(
+    "changes", [{"clock": 1}, {"churn": 0}, {"split": -1}, {"parts": 0}, {"far": float("nan")}]
+)
 def test_constants_that_make_no_sense_are_refused(changes):
     with pytest.raises(ConfigError):
         AdaTree(**changes)

@@ -58,7 +58,11 @@ def test_every_part_can_be_written(tmp_path):
     assert made.fit == JunctionTree(limit=4096)
     assert made.selection == Selection(chosen=1, churn=0.25, clock="1/10")
     assert not made.deletes
-    steps = loaded(tmp_path, 'chosen = 2\ncounter = { kind = "UnboundedBlock" }\nworkload = 1', kind="TabularSteps")
+    steps = loaded(
+        tmp_path,
+        'chosen = 2\ncounter = { kind = "UnboundedBlock" }\nworkload = 1',
+        kind="TabularSteps",
+    )
     assert (steps.chosen, steps.counter, steps.workload) == (2, counters.UnboundedBlock(), 1)
 
 

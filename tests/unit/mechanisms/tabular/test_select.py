@@ -36,20 +36,34 @@ def test_a_unit_of_more_events_loses_in_proportion_or_in_squares():
 
 
 @pytest.mark.parametrize("events", [(1, 0), (2, 1)])
-@pytest.mark.parametrize("privacy", [PureDP(epsilon=1), ZCDP(rho="1/8")], ids=lambda privacy: type(privacy).__name__)
+@pytest.mark.parametrize(
+    "privacy", [PureDP(epsilon=1), ZCDP(rho="1/8")], ids=lambda privacy: type(privacy).__name__
+)
 def test_no_two_neighbours_are_told_apart_by_more(events, privacy):
-    """One round of one: the largest ratio, or divergence, over scores that move as much as the unit's events allow."""
+    """One round of one: the largest ratio, or divergence, over scores that move as much as the
+    unit's events allow.
+    """
     choice, moved, rng = Choice(privacy, 1, events), sum(events), np.random.default_rng(0)
     worst = 0.0
     for size in (2, 3, 10, 1000):
         for trial in range(50):
             values = rng.integers(-20, 20, size) * (trial % 3)
-            shift = rng.integers(-moved, moved + 1, size) if trial else np.where(np.arange(size) == 0, moved, -moved)
+            shift = (
+                rng.integers(-moved, moved + 1, size)
+                if trial
+                else np.where(np.arange(size) == 0, moved, -moved)
+            )
             p, q = (log_probabilities(choice.rate, found) for found in (values, values + shift))
             if isinstance(privacy, PureDP):
                 worst = max(worst, float(np.abs(p - q).max()) / float(privacy.epsilon))
             else:
-                worst = max(worst, *(renyi(p, q, alpha) / alpha / float(privacy.rho) for alpha in (1.01, 2, 8, 40)))
+                worst = max(
+                    worst,
+                    *(
+                        renyi(p, q, alpha) / alpha / float(privacy.rho)
+                        for alpha in (1.01, 2, 8, 40)
+                    ),
+                )
     assert 0.9 < worst <= 1 + 1e-9
 
 
@@ -70,7 +84,9 @@ def test_a_score_is_an_integer_that_one_event_moves_by_at_most_one():
     for _ in range(20):
         exact, expected = rng.integers(-9, 9, PAIRS.size), rng.normal(0, 5, PAIRS.size)
         record = np.array([[rng.integers(0, size) for size in PAIRS.shape]])
-        first, then = (scores(PAIRS, exact + sign * PAIRS.tally(record), expected, 1.7) for sign in (0, 1))
+        first, then = (
+            scores(PAIRS, exact + sign * PAIRS.tally(record), expected, 1.7) for sign in (0, 1)
+        )
         assert first.dtype == np.int64 and np.abs(first - then).max() <= 1
 
 
@@ -88,7 +104,9 @@ def test_workloads_are_taken_in_order_while_there_is_room():
     pairs = all_ways(shape, 2)
     fit = JunctionTree(limit=250)
     assert fits(fit, pairs, [pairs.index((0, 1)), pairs.index((1, 2))])
-    order = [pairs.index(pair) for pair in ((0, 1), (1, 2), (0, 2), (2, 3))]  # the third would close a cycle
+    order = [
+        pairs.index(pair) for pair in ((0, 1), (1, 2), (0, 2), (2, 3))
+    ]  # the third would close a cycle
     assert within(fit, pairs, order) == [order[0], order[1], order[3]]
 
 

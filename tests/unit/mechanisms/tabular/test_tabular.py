@@ -35,7 +35,9 @@ SHOP = Schema(
     size=Integer(0, 4, outside="clip"),
     price=Real(edges=[0, 1, 5, 20], outside="other"),
 )
-EVERY_STEP = Selection(churn=1e-6, chosen=100)  # with hardly any noise on the clock, each step ends an epoch
+EVERY_STEP = Selection(
+    churn=1e-6, chosen=100
+)  # with hardly any noise on the clock, each step ends an epoch
 
 
 def batch(seed, count=200):
@@ -120,9 +122,13 @@ def test_the_loss_of_a_life_is_that_of_two_events():
     assert stream().guarantee.of_life() == PureDP(epsilon=2)
     assert stream(deletes=False).guarantee.of_life() == PureDP(epsilon=1)
     twice = stream(privacy=ZCDP(rho="1/10"), selection=Selection(chosen=100)).guarantee.of_life()
-    assert twice == ZCDP(rho="1/5"), "an insertion and a deletion move counters apart: their squares add up"
+    assert twice == ZCDP(rho="1/5"), (
+        "an insertion and a deletion move counters apart: their squares add up"
+    )
     chosen = stream(privacy=ZCDP(rho="1/10"), selection=Selection(chosen=2)).guarantee.of_life().rho
-    assert 0.2 < chosen < 0.4, "but a choice sees both in one score: its part is four times as large"
+    assert 0.2 < chosen < 0.4, (
+        "but a choice sees both in one score: its part is four times as large"
+    )
 
 
 def test_a_gaussian_is_used_where_it_is_quieter():
@@ -179,7 +185,9 @@ def test_without_noise_the_counts_of_every_workload_are_exact():
     found = states(mechanism, BATCHES, Spy(None))
     for many, state in enumerate(found[1:], start=1):
         if int(state.public.closed) == many:
-            assert np.allclose(state.public.track.count, truth(mechanism, BATCHES[:many]), atol=1e-3)
+            assert np.allclose(
+                state.public.track.count, truth(mechanism, BATCHES[:many]), atol=1e-3
+            )
             assert float(state.public.total) == pytest.approx(
                 mechanism.marginals.part(truth(mechanism, BATCHES[:many]), 0).sum()
             )
@@ -196,8 +204,12 @@ def test_without_noise_the_model_and_its_rows_are_close_to_the_table():
     sampled = marginals.tally(rows.cells)
     for j, clique in enumerate(marginals.cliques):
         columns = [SHOP.columns[axis] for axis in clique]
-        assert np.abs(view.marginal(*columns).values - marginals.part(true, j)).sum() < 0.04 * total, columns
-        assert np.abs(marginals.part(sampled, j) - marginals.part(true, j)).sum() < 0.06 * total, columns
+        assert (
+            np.abs(view.marginal(*columns).values - marginals.part(true, j)).sum() < 0.04 * total
+        ), columns
+        assert np.abs(marginals.part(sampled, j) - marginals.part(true, j)).sum() < 0.06 * total, (
+            columns
+        )
 
 
 def test_more_workloads_asked_for_than_there_are_is_all_of_them():
@@ -212,11 +224,15 @@ def test_more_workloads_are_measured_where_noise_allows_it():
         budget = stream(privacy=privacy).budget
         many = [budget.workloads(events, 12.0) for events in (0, 100, 1000, 10_000, 100_000)]
         assert many == sorted(many) and many[0] == 1 and many[-1] == 6
-        assert many.count(5) == 0, "where nearly all are measured, all are: nothing is spent on choosing then"
+        assert many.count(5) == 0, (
+            "where nearly all are measured, all are: nothing is spent on choosing then"
+        )
         losses = {budget.share(number).loss(1, 0) for number in range(1, 7)}
         if isinstance(privacy, PureDP):
             assert len(losses) == 1, "and the loss does not depend on how many"
-        assert max(loss.as_zcdp().rho for loss in losses) == budget.share(6).loss(1, 0).as_zcdp().rho
+        assert (
+            max(loss.as_zcdp().rho for loss in losses) == budget.share(6).loss(1, 0).as_zcdp().rho
+        )
 
 
 def test_a_table_of_many_columns_measures_no_more_than_a_model_holds():
@@ -229,7 +245,9 @@ def test_a_table_of_many_columns_measures_no_more_than_a_model_holds():
 
 def test_a_column_of_one_value_is_in_no_workload_and_in_every_row():
     mechanism = stream()
-    assert all(SHOP.columns.index("country") not in clique for clique in mechanism.marginals.cliques)
+    assert all(
+        SHOP.columns.index("country") not in clique for clique in mechanism.marginals.cliques
+    )
     view = mechanism.view(states(mechanism, BATCHES * 2)[-1].public)
     rows = mechanism.sample(view, keep.beginning(mechanism).table, np.random.default_rng(0)).table
     assert len(rows.cells) and set(rows.columns["country"]) == {"only"}
@@ -246,14 +264,23 @@ def test_one_column_is_counted_by_itself():
 
 @pytest.mark.parametrize("spy", [Noise.insecure(3), None], ids=["noise", "silent"])
 def test_what_is_drawn_is_what_is_paid_for(spy):
-    """Every draw of an epoch by its scale: all columns, so many choices and workloads, at the rates that the loss is made of."""
+    """Every draw of an epoch by its scale: all columns, so many choices and workloads, at the rates
+    that the loss is made of.
+    """
     mechanism = stream(selection=Selection(chosen=2, churn=0.3), horizon=6)
     record, share, singles = Spy(spy), mechanism.budget.share(2), mechanism.budget.singles
     found = states(mechanism, BATCHES, record)
     ends = {int(state.public.closed) for state in found[1:]}
-    wanted = [("laplace", singles.scale)] * 4 + [("choose", share.choice.rate), ("laplace", share.atoms.scale)] * 2
+    wanted = [("laplace", singles.scale)] * 4 + [
+        ("choose", share.choice.rate),
+        ("laplace", share.atoms.scale),
+    ] * 2
     for step in range(1, 7):
-        drawn = [one for one in record.record if one.path[:2] == ("step", step) and "clock" not in one.path]
+        drawn = [
+            one
+            for one in record.record
+            if one.path[:2] == ("step", step) and "clock" not in one.path
+        ]
         assert [(one.kind, one.parameter) for one in drawn] == (wanted if step in ends else [])
 
 
@@ -312,9 +339,13 @@ def test_the_view_answers_with_errors():
     assert pair.values.sum() == pytest.approx(view.total.value)
     assert view.count() == view.total
     assert view.count(kind="a").value == pytest.approx(view.marginal("kind").values[0])
-    assert view.count(kind=["a", "b"], size=(1, 2)).value == pytest.approx(pair.values[1:3, :2].sum())
+    assert view.count(kind=["a", "b"], size=(1, 2)).value == pytest.approx(
+        pair.values[1:3, :2].sum()
+    )
     assert view.count(price=(0, 3)).error > 0
-    assert view.marginal("kind", "paid", "size", "price").values.sum() == pytest.approx(view.total.value)
+    assert view.marginal("kind", "paid", "size", "price").values.sum() == pytest.approx(
+        view.total.value
+    )
     for wrong in ((), ("kind", "kind"), ("colour",)):
         with pytest.raises(ConfigError, match="different columns"):
             view.marginal(*wrong)
@@ -341,11 +372,19 @@ def test_the_public_state_is_small_and_does_not_grow():
 
 def test_what_goes_in_comes_out_in_the_same_types(tmp_path):
     mechanism = stream(horizon=4, privacy=PureDP(epsilon=20))
-    with Stream.create(tmp_path / "shop.tail", mechanism, population="shop", noise=Noise.insecure(1)) as run:
+    with Stream.create(
+        tmp_path / "shop.tail", mechanism, population="shop", noise=Noise.insecure(1)
+    ) as run:
         releases = [run.push(rows, deletes=deletes) for rows, deletes in BATCHES[:4]]
         last = releases[-1]
         assert last.table.columns == list(SHOP.columns)
-        assert [str(kind) for kind in last.table.dtypes] == ["String", "Boolean", "String", "Int64", "Float64"]
+        assert [str(kind) for kind in last.table.dtypes] == [
+            "String",
+            "Boolean",
+            "String",
+            "Int64",
+            "Float64",
+        ]
         sums = last.view.marginal("size").values
     with Stream.open(tmp_path / "shop.tail") as run:
         again = run.release(4)

@@ -1,4 +1,6 @@
-"""What is known of every workload: exact without noise, as good as the best of its rivals with it, and honest about its errors."""
+"""What is known of every workload: exact without noise, as good as the best of its rivals with it,
+and honest about its errors.
+"""
 
 import numpy as np
 import pytest
@@ -12,7 +14,9 @@ EVEN = np.full(60, 1 / 60)
 
 
 def played(counts, noise, rng, marginals=ONE, model=EVEN, skip=()):
-    """The track after epochs of exact counts (epochs, cells), with Gaussian noise of this variance, and the noisy counts."""
+    """The track after epochs of exact counts (epochs, cells), with Gaussian noise of this variance,
+    and the noisy counts.
+    """
     track, before, noisy = untracked(marginals), 0.0, []
     for number, exact in enumerate(counts):
         records = float(exact.sum())
@@ -36,7 +40,9 @@ SIZES = (500, 1000, 2000, 4000, 8000)
 
 def stream(seed, moving):
     rng = np.random.default_rng(seed)
-    return np.array([rng.multinomial(n, p) for n, p in zip(SIZES, shares(rng, len(SIZES), moving), strict=True)]), rng
+    return np.array(
+        [rng.multinomial(n, p) for n, p in zip(SIZES, shares(rng, len(SIZES), moving), strict=True)]
+    ), rng
 
 
 @pytest.mark.parametrize("moving", [0.0, 0.01])
@@ -48,7 +54,9 @@ def test_without_noise_counts_add_up(moving):
 
 
 def errors(moving, noise=60.0**2, runs=30):
-    """Mean squared errors: of the track, of plain sums, of shares pooled by size; and what the track says of itself."""
+    """Mean squared errors: of the track, of plain sums, of shares pooled by size; and what the
+    track says of itself.
+    """
     found = []
     for seed in range(runs):
         counts, rng = stream(seed, moving)
@@ -56,7 +64,9 @@ def errors(moving, noise=60.0**2, runs=30):
         true, sizes = counts.sum(axis=0), np.array(SIZES, float)
         pooled = sizes @ noisy / (sizes**2).sum() * sizes.sum()
         rivals = (track.count, noisy.sum(axis=0), pooled)
-        found.append([*(float(((one - true) ** 2).mean()) for one in rivals), float(track.error[0, 2])])
+        found.append(
+            [*(float(((one - true) ** 2).mean()) for one in rivals), float(track.error[0, 2])]
+        )
     return np.mean(found, axis=0)
 
 
@@ -74,7 +84,9 @@ def test_shares_that_move_are_added_up():
 
 
 def test_what_was_not_measured_is_imputed_and_corrected_later():
-    """Measured in the last of two equal epochs only: the first is taken to have been alike, if nothing speaks against it."""
+    """Measured in the last of two equal epochs only: the first is taken to have been alike, if
+    nothing speaks against it.
+    """
     rng = np.random.default_rng(3)
     share = rng.dirichlet(np.ones(60))
     counts = np.array([rng.multinomial(5000, share) for _ in range(2)])
@@ -101,12 +113,23 @@ def test_a_model_that_was_right_is_kept_to():
 def test_records_that_are_replaced_are_followed():
     """As many come as go: the number stays, the shares do not."""
     rng = np.random.default_rng(5)
-    first, then = rng.multinomial(5000, rng.dirichlet(np.ones(60))), rng.multinomial(5000, rng.dirichlet(np.ones(60)))
-    track = tracked(
-        untracked(ONE), ONE, Epoch(5000.0, 5000.0, 0.0), {0: Noisy(first + rng.normal(0, 3, 60), 9.0)}, EVEN
+    first, then = (
+        rng.multinomial(5000, rng.dirichlet(np.ones(60))),
+        rng.multinomial(5000, rng.dirichlet(np.ones(60))),
     )
     track = tracked(
-        track, ONE, Epoch(0.0, 10_000.0, 5000.0), {0: Noisy(then - first + rng.normal(0, 3, 60), 9.0)}, EVEN
+        untracked(ONE),
+        ONE,
+        Epoch(5000.0, 5000.0, 0.0),
+        {0: Noisy(first + rng.normal(0, 3, 60), 9.0)},
+        EVEN,
+    )
+    track = tracked(
+        track,
+        ONE,
+        Epoch(0.0, 10_000.0, 5000.0),
+        {0: Noisy(then - first + rng.normal(0, 3, 60), 9.0)},
+        EVEN,
     )
     assert np.abs(track.count - then).mean() < 6
 
@@ -114,8 +137,18 @@ def test_records_that_are_replaced_are_followed():
 def test_workloads_that_were_never_measured_stay_unknown():
     rng = np.random.default_rng(6)
     model = np.concatenate([EVEN, [0.5, 0.5]])
-    track = tracked(untracked(TWO), TWO, Epoch(100.0, 100.0, 0.0), {0: Noisy(rng.multinomial(100, EVEN), 1.0)}, model)
-    assert track.draws.tolist() == [1, 0] and not track.error[1].any() and not TWO.part(track.count, 1).any()
+    track = tracked(
+        untracked(TWO),
+        TWO,
+        Epoch(100.0, 100.0, 0.0),
+        {0: Noisy(rng.multinomial(100, EVEN), 1.0)},
+        model,
+    )
+    assert (
+        track.draws.tolist() == [1, 0]
+        and not track.error[1].any()
+        and not TWO.part(track.count, 1).any()
+    )
 
 
 def test_an_epoch_without_records_is_no_trouble():
@@ -125,11 +158,15 @@ def test_an_epoch_without_records_is_no_trouble():
 
 
 PAIR = Marginals((3, 2), ((0,), (1,), (0, 1)))
-ONCE = np.array([[30, 10], [20, 20], [10, 30]]) * 10.0  # a pair that is measured in the first epoch only
+ONCE = (
+    np.array([[30, 10], [20, 20], [10, 30]]) * 10.0
+)  # a pair that is measured in the first epoch only
 
 
 def moved_pair(shifts):
-    """The track after epochs whose first column's counts are `shifts`, times one conditional share of the second."""
+    """The track after epochs whose first column's counts are `shifts`, times one conditional share
+    of the second.
+    """
     track, before = untracked(PAIR), 0.0
     given = ONCE / ONCE.sum(axis=1, keepdims=True)
     even = np.concatenate([np.full(3, 1 / 3), np.full(2, 1 / 2), np.full(6, 1 / 6)])

@@ -1,4 +1,6 @@
-"""The parts of Trajectories: what is counted, what is made of noisy counts, and what synthetic journeys are like."""
+"""The parts of Trajectories: what is counted, what is made of noisy counts, and what synthetic
+journeys are like.
+"""
 
 import itertools
 
@@ -36,11 +38,15 @@ SQUARE = Box(low=(0, 0), high=(1, 1), columns=("x", "y"), cells=32)
 
 def made(domain=SQUARE, epsilon=1, unit=Event(), privacy=None, **options):
     loss = PureDP(epsilon=epsilon) if privacy is None else privacy
-    return Trajectories(domain=domain, privacy=loss, unit=unit, trajectory="trip", order="at", **options)
+    return Trajectories(
+        domain=domain, privacy=loss, unit=unit, trajectory="trip", order="at", **options
+    )
 
 
 def crossing(count=300, seed=0):
-    """Journeys from the lower left to the upper right of the square, by one of two ways, and back."""
+    """Journeys from the lower left to the upper right of the square, by one of two ways, and
+    back.
+    """
     rng = np.random.default_rng(seed)
     rows = []
     for trip in range(count):
@@ -75,7 +81,9 @@ SMALL_TO_LARGE = [
 @pytest.mark.parametrize("unit", [Event(), User(column="id")])
 @pytest.mark.parametrize("privacy", SMALL_TO_LARGE, ids=str)
 def test_every_budget_is_met_by_noise_in_its_proportion(privacy, unit):
-    """A small budget counts a unit in fewer parts; the noise stays what the budget says, in units."""
+    """A small budget counts a unit in fewer parts; the noise stays what the budget says, in
+    units.
+    """
     mechanism = made(Box(low=(0, 0), high=(1, 1), columns=("x", "y")), unit=unit, privacy=privacy)
     loss = mechanism.guarantee.loss
     if isinstance(privacy, ApproxDP):
@@ -100,7 +108,11 @@ def test_journeys_are_released_at_a_small_epsilon():
         made(epsilon="0.00001")
     with pytest.raises(ConfigError, match=r"privacy= is too small .* Use a larger epsilon or rho"):
         papers.trajectories(
-            domain=SQUARE, privacy=PureDP(epsilon="0.0001"), unit=Event(), trajectory="trip", order="at"
+            domain=SQUARE,
+            privacy=PureDP(epsilon="0.0001"),
+            unit=Event(),
+            trajectory="trip",
+            order="at",
         )
 
 
@@ -153,7 +165,12 @@ def test_parts_that_cannot_be_are_refused():
 
 def test_grids_finer_than_the_domain_are_left_out():
     small = made(domain=Box(low=(0, 0), high=(1, 1), columns=("x", "y"), cells=8))
-    assert all(side <= 8 for query in small.queries if isinstance(query.part, Grids) for side in query.sides)
+    assert all(
+        side <= 8
+        for query in small.queries
+        if isinstance(query.part, Grids)
+        for side in query.sides
+    )
     assert small.guarantee.loss == PureDP(epsilon=1), "and the others share the budget"
 
 
@@ -172,7 +189,9 @@ def test_divided_keeps_sums_and_smooth_has_no_steps():
     assert np.allclose(summed(divided(coarse, np.arange(16.0)), 4), coarse)
     fine = smooth(np.array([1.0, 1.0, 9.0, 9.0]), 16)[order(16)].reshape(16, 16)
     assert np.allclose(summed(smooth(coarse, 16), 4), coarse)
-    assert (np.diff(fine[:, 3]) >= -1e-12).all() and np.ptp(fine[3]) < 1e-12, "from low to high in one direction alone"
+    assert (np.diff(fine[:, 3]) >= -1e-12).all() and np.ptp(fine[3]) < 1e-12, (
+        "from low to high in one direction alone"
+    )
 
 
 def test_a_count_is_drawn_towards_what_is_expected_as_far_as_its_noise_asks():
@@ -182,9 +201,13 @@ def test_a_count_is_drawn_towards_what_is_expected_as_far_as_its_noise_asks():
     for scale in (0.5, 20.0):
         noisy = true + rng.laplace(0, scale, 5000)
         mean, nearest = posterior(noisy, expected, scale, floor=1.0)
-        errors = [np.mean((estimate - true) ** 2) for estimate in (mean, np.maximum(noisy, 0), expected)]
+        errors = [
+            np.mean((estimate - true) ** 2) for estimate in (mean, np.maximum(noisy, 0), expected)
+        ]
         assert errors[0] < min(errors[1:]), "never worse than either alone"
-        relative = [np.mean(np.abs(estimate - true) / np.maximum(true, 1)) for estimate in (nearest, mean)]
+        relative = [
+            np.mean(np.abs(estimate - true) / np.maximum(true, 1)) for estimate in (nearest, mean)
+        ]
         assert relative[0] < relative[1]
 
 
@@ -195,12 +218,16 @@ def test_a_density_on_nested_grids_is_found_again():
     levels = [summed(fine, size) for size in (16, 64, 1024)]
     exact, _ = refined(levels, [1e-3] * 3, SQUARE)
     assert np.abs(exact - fine).sum() < 0.05 * fine.sum()
-    noisy, _ = refined([level + rng.laplace(0, 20, len(level)) for level in levels], [20.0] * 3, SQUARE)
+    noisy, _ = refined(
+        [level + rng.laplace(0, 20, len(level)) for level in levels], [20.0] * 3, SQUARE
+    )
     assert np.abs(noisy - fine).sum() < 0.35 * fine.sum()
 
 
 def test_pairs_agree_with_ends_distances_and_coarse_pairs():
-    """Two towns: everybody goes from one to the other. Ends alone would send half of them nowhere."""
+    """Two towns: everybody goes from one to the other. Ends alone would send half of them
+    nowhere.
+    """
     ends = np.zeros(SQUARE.size)
     towns = Partition(SQUARE).places[[5 * 32 + 5, 25 * 32 + 25]]
     ends[towns] = 500.0
@@ -212,7 +239,9 @@ def test_pairs_agree_with_ends_distances_and_coarse_pairs():
     assert (drawn[0] != drawn[1]).mean() > 0.98, "every bin has a count of 1 at least"
     same = np.zeros(14)
     same[0] = 1000.0
-    assert (np.diff(fitted(SQUARE, ends, same, [], 1000.0).draw(1000, rng), axis=0) == 0).mean() > 0.98
+    assert (
+        np.diff(fitted(SQUARE, ends, same, [], 1000.0).draw(1000, rng), axis=0) == 0
+    ).mean() > 0.98
     coarse = np.zeros(paired(np.array([15]), np.array([15]), 16)[0] + 1)
     nodes = towns >> 6
     coarse[paired(nodes.min(), nodes.max(), 16)] = 1000.0
@@ -250,7 +279,9 @@ def test_walks_pass_the_cells_and_turn_as_they_should():
 
 
 def test_walks_say_how_many_have_points_in_each_cell():
-    walks = Walks(np.array([0, 3, 5]), np.array([7, 2, 7, 2, 1]), np.array([True, False, True, True, True]))
+    walks = Walks(
+        np.array([0, 3, 5]), np.array([7, 2, 7, 2, 1]), np.array([True, False, True, True, True])
+    )
     assert walks.visits(8, most=2).tolist() == [0, 1, 1, 0, 0, 0, 0, 1]
     assert walks.visits(8, most=1).tolist() == [
         0,
@@ -269,21 +300,35 @@ def test_hops_go_back_and_forth_along_a_walk():
     offsets, cells = hopped(np.array([0, 2, 3]), np.array([5, 6, 7]), np.array([1, 4]), rng)
     assert offsets.tolist() == [0, 4, 5] and cells.tolist() == [5, 6, 5, 6, 7]
     offsets, cells = hopped(np.array([0, 4]), np.arange(4), np.array([50]), rng)
-    assert len(cells) == 104 and cells[0] == 0 and cells[-1] == 3 and (np.abs(np.diff(cells)) == 1).all()
+    assert (
+        len(cells) == 104
+        and cells[0] == 0
+        and cells[-1] == 3
+        and (np.abs(np.diff(cells)) == 1).all()
+    )
 
 
 @pytest.mark.parametrize("unit", [Event(), User(column="id")], ids=["trajectory", "person"])
 def test_synthetic_journeys_are_like_the_real_ones(unit):
-    """Two ways from corner to corner: synthetic journeys begin and end there, and keep off the middle."""
+    """Two ways from corner to corner: synthetic journeys begin and end there, and keep off the
+    middle.
+    """
     rows = crossing()
     release = release_once(
-        made(epsilon=200, unit=unit, number=Bins(share="0.1", most=6), between=True), rows, noise=Noise.insecure(5)
+        made(epsilon=200, unit=unit, number=Bins(share="0.1", most=6), between=True),
+        rows,
+        noise=Noise.insecure(5),
     )
     table = release.table
     many = table["trip"].n_unique()
-    assert abs(many - 300) < 30 and abs(release.view.total.value - 300) < 6 * release.view.total.error + 1
+    assert (
+        abs(many - 300) < 30
+        and abs(release.view.total.value - 300) < 6 * release.view.total.error + 1
+    )
     ends = table.group_by("trip").agg(first=pl.col("x").first(), last=pl.col("x").last())
-    near = [((ends[name] - corner).abs() < 0.1) for name in ("first", "last") for corner in (0.15, 0.85)]
+    near = [
+        ((ends[name] - corner).abs() < 0.1) for name in ("first", "last") for corner in (0.15, 0.85)
+    ]
     assert (near[0] | near[1]).mean() > 0.9 and (near[2] | near[3]).mean() > 0.9
     assert ((ends["first"] - ends["last"]).abs() > 0.5).mean() > 0.9, "from one corner to the other"
     middle = table.filter(pl.col("x").is_between(0.35, 0.65) & pl.col("y").is_between(0.35, 0.65))
@@ -296,7 +341,9 @@ def test_counts_of_ends_have_the_error_that_is_stated():
     low, high, found = (0, 0), (0.5, 0.5), []
     counts = mechanism.plan(mechanism.init().public).counts(rows)
     for seed in range(60):
-        view = mechanism.view(mechanism.measure(mechanism.init(), counts, Noise.insecure(seed)).state.public)
+        view = mechanism.view(
+            mechanism.measure(mechanism.init(), counts, Noise.insecure(seed)).state.public
+        )
         estimate = view.count(low=low, high=high)
         found.append((estimate.value - 150) / estimate.error)
     assert abs(np.mean(found)) < 0.6 and 0.6 < np.std(found) < 1.5
@@ -313,7 +360,13 @@ def test_points_lie_on_the_geometry():
         Region(ring.buffer(0.08), columns=("x", "y"), cells=32, outside="nearest"),
     ):
         for make in (Trajectories, papers.trajectories):
-            mechanism = make(domain=domain, privacy=PureDP(epsilon=50), unit=Event(), trajectory="trip", order="at")
+            mechanism = make(
+                domain=domain,
+                privacy=PureDP(epsilon=50),
+                unit=Event(),
+                trajectory="trip",
+                order="at",
+            )
             table = release_once(mechanism, rows, noise=Noise.insecure(6)).table
             places = shapely.points(table["x"].to_numpy(), table["y"].to_numpy())
             shape = ring if isinstance(domain, Roads) else ring.buffer(0.08)
@@ -321,7 +374,8 @@ def test_points_lie_on_the_geometry():
 
 
 @pytest.mark.parametrize(
-    "clock", [Clock(start=0, end=100, bins=10), Clock(start="2026-01-01", end="2026-01-02", bins=24)]
+    "clock",
+    [Clock(start=0, end=100, bins=10), Clock(start="2026-01-01", end="2026-01-02", bins=24)],
 )
 def test_with_a_clock_points_have_times(clock):
     low, high = clock.limits
@@ -339,8 +393,14 @@ def test_with_a_clock_points_have_times(clock):
 
 
 def test_a_clock_takes_what_is_infinite():
-    rows = crossing().with_columns(at=pl.when(pl.col("at") > 5).then(float("inf")).otherwise(float("-inf")))
-    assert len(release_once(made(epsilon=50, timing=Clock(start=0, end=1)), rows, noise=Noise.insecure(8)).table)
+    rows = crossing().with_columns(
+        at=pl.when(pl.col("at") > 5).then(float("inf")).otherwise(float("-inf"))
+    )
+    assert len(
+        release_once(
+            made(epsilon=50, timing=Clock(start=0, end=1)), rows, noise=Noise.insecure(8)
+        ).table
+    )
 
 
 def test_without_pairs_the_gravity_model_stands_alone():

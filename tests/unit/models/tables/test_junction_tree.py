@@ -23,14 +23,24 @@ def measured(counts, cliques, deviation=5.0, seed=0):
     found = []
     for clique in cliques:
         marginal = counts.sum(axis=tuple(axis for axis in range(counts.ndim) if axis not in clique))
-        found.append(Measured(clique, marginal + rng.normal(0, deviation, marginal.shape), max(deviation, 1e-3) ** 2))
+        found.append(
+            Measured(
+                clique,
+                marginal + rng.normal(0, deviation, marginal.shape),
+                max(deviation, 1e-3) ** 2,
+            )
+        )
     return found
 
 
 def loss(model, found):
     marginals = model.marginals([one.clique for one in found])
     return (
-        sum(float(((mu - one.counts) ** 2).sum() / one.variance) for mu, one in zip(marginals, found, strict=True)) / 2
+        sum(
+            float(((mu - one.counts) ** 2).sum() / one.variance)
+            for mu, one in zip(marginals, found, strict=True)
+        )
+        / 2
     )
 
 
@@ -44,7 +54,9 @@ def test_marginals_measured_without_noise_are_met():
 
 def test_what_was_not_measured_is_even_and_independent():
     model = EXACT.fit(SHAPE, [Measured((0,), np.array([5.0, 3.0, 2.0]), 1.0)], total=10)
-    np.testing.assert_allclose(model.marginals([(0, 3)])[0], np.outer([5, 3, 2], np.full(5, 0.2)), atol=1e-3)
+    np.testing.assert_allclose(
+        model.marginals([(0, 3)])[0], np.outer([5, 3, 2], np.full(5, 0.2)), atol=1e-3
+    )
     nothing = EXACT.fit(SHAPE, [], total=24)
     np.testing.assert_allclose(nothing.marginals([(0, 2)])[0], 4.0)
 
@@ -57,9 +69,14 @@ def test_two_measurements_of_a_clique_count_by_how_sure_they_are():
 
 def test_the_order_of_a_cliques_attributes_is_its_own():
     found = measured(table(2), [(0, 1), (1, 3)])
-    turned = [Measured(one.clique[::-1], one.counts.T, np.full(one.counts.T.shape, one.variance)) for one in found]
+    turned = [
+        Measured(one.clique[::-1], one.counts.T, np.full(one.counts.T.shape, one.variance))
+        for one in found
+    ]
     one, other = EXACT.fit(SHAPE, found, total=1000), EXACT.fit(SHAPE, turned, total=1000)
-    np.testing.assert_allclose(one.marginals([(3, 0)])[0], other.marginals([(0, 3)])[0].T, rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(
+        one.marginals([(3, 0)])[0], other.marginals([(0, 3)])[0].T, rtol=1e-6, atol=1e-6
+    )
 
 
 def test_impossible_measurements_are_met_as_nearly_as_a_table_can():
@@ -72,18 +89,24 @@ def test_impossible_measurements_are_met_as_nearly_as_a_table_can():
 def test_the_loss_falls_in_every_round(monkeypatch, deviation):
     cliques = list(combinations(range(4), 2))
     seen, point_at = [], descent.point_at
-    monkeypatch.setattr(descent, "point_at", lambda *given: seen.append(point_at(*given)) or seen[-1])
+    monkeypatch.setattr(
+        descent, "point_at", lambda *given: seen.append(point_at(*given)) or seen[-1]
+    )
     found = measured(table(3, total=5e4), cliques, deviation)
     model = JunctionTree(tolerance=1e-6).fit(SHAPE, found, total=5e4)
     kept = [seen[0].loss]
     for point in seen[1:]:
         kept += [point.loss] if point.loss < kept[-1] else []
     assert len(kept) > 3 and len(kept) >= len(seen) / 2
-    assert np.array_equal(model.values, next(point.potentials for point in seen if point.loss == kept[-1]))
+    assert np.array_equal(
+        model.values, next(point.potentials for point in seen if point.loss == kept[-1])
+    )
 
 
 def test_a_step_that_does_not_help_is_not_taken(monkeypatch):
-    """Where a step, a quarter of it and a sixteenth all raise the loss, the next round starts from the same place."""
+    """Where a step, a quarter of it and a sixteenth all raise the loss, the next round starts from
+    the same place.
+    """
     steps = kernel.conjugate_step
     monkeypatch.setattr(kernel, "conjugate_step", lambda *given: (-steps(*given)[0], 1e9))
     model = JunctionTree().fit(SHAPE, measured(table(3), [(0, 1), (1, 2)]), total=1000)
@@ -101,7 +124,9 @@ def test_a_warm_start_ends_where_a_cold_one_does():
 
 
 def test_a_warm_start_is_nearer_from_the_first():
-    """Potentials of cliques that are measured again are taken over whole, of others what each attribute does alone."""
+    """Potentials of cliques that are measured again are taken over whole, of others what each
+    attribute does alone.
+    """
     counts = table(6)
     start = EXACT.fit(SHAPE, measured(counts, [(0, 1), (1, 2), (0, 3)], 0.1), total=1000)
     again = measured(counts, [(0, 1, 2), (2, 3)], 0.1)
@@ -113,14 +138,18 @@ def test_a_warm_start_is_nearer_from_the_first():
 
 
 def test_a_fit_that_keeps_its_start_moves_only_what_is_measured():
-    """The new model is the start times factors of the measured cells, so given those cells nothing else moved."""
+    """The new model is the start times factors of the measured cells, so given those cells nothing
+    else moved.
+    """
     start = EXACT.fit(SHAPE, measured(table(6), [(0, 1), (1, 2), (2, 3)], 0.1), total=1000)
     again = measured(table(9), [(0, 1)], 0.1)
     model = EXACT.fit(SHAPE, again, total=2000, start=start, keep=True)
     every = (0, 1, 2, 3)
     (one,), (other,) = start.marginals([every]), model.marginals([every])
     np.testing.assert_allclose(
-        one / one.sum(axis=(2, 3), keepdims=True), other / other.sum(axis=(2, 3), keepdims=True), rtol=1e-6
+        one / one.sum(axis=(2, 3), keepdims=True),
+        other / other.sum(axis=(2, 3), keepdims=True),
+        rtol=1e-6,
     )
     doubled = [Measured((0, 1), 2 * again[0].counts, again[0].variance)]
     twice = EXACT.fit(SHAPE, doubled, total=2000, start=start, keep=True)
@@ -130,11 +159,20 @@ def test_a_fit_that_keeps_its_start_moves_only_what_is_measured():
 
 
 def test_where_there_is_no_room_for_all_the_weakest_tie_goes():
-    strong, weak = np.array([[400.0, 100.0], [100.0, 400.0]]), np.array([[260.0, 240.0], [240.0, 260.0]])
-    found = [Measured((0, 1), strong, 1.0), Measured((1, 2), weak, 1.0), Measured((0, 3), strong, 1.0)]
+    strong, weak = (
+        np.array([[400.0, 100.0], [100.0, 400.0]]),
+        np.array([[260.0, 240.0], [240.0, 260.0]]),
+    )
+    found = [
+        Measured((0, 1), strong, 1.0),
+        Measured((1, 2), weak, 1.0),
+        Measured((0, 3), strong, 1.0),
+    ]
     start = EXACT.fit((2, 2, 2, 2), found, total=1000)
     small = JunctionTree(smoothing=1e-5, tolerance=1e-10, rounds=300, limit=12)
-    model = small.fit((2, 2, 2, 2), [Measured((2, 3), strong, 1.0)], total=1000, start=start, keep=True)
+    model = small.fit(
+        (2, 2, 2, 2), [Measured((2, 3), strong, 1.0)], total=1000, start=start, keep=True
+    )
     assert tree_cells((2, 2, 2, 2), model.tree.potentials) <= 12
     assert set(model.tree.potentials) == {(0, 1), (0, 3), (2, 3)}
     for clique in ((0, 1), (0, 3), (2, 3)):
@@ -152,7 +190,10 @@ def test_fits_that_keep_their_start_stay_bounded():
 
 def test_a_cell_that_vanished_comes_back():
     fit = JunctionTree(smoothing=1e-4, tolerance=1e-6)
-    empty, back = np.array([[500.0, -30.0], [300.0, 200.0]]), np.array([[300.0, 200.0], [300.0, 200.0]])
+    empty, back = (
+        np.array([[500.0, -30.0], [300.0, 200.0]]),
+        np.array([[300.0, 200.0], [300.0, 200.0]]),
+    )
     model = None
     for _ in range(20):
         model = fit.fit((2, 2), [Measured((0, 1), empty, 1.0)], total=1000, start=model)
@@ -164,20 +205,28 @@ def test_a_cell_that_vanished_comes_back():
 def test_potentials_stay_bounded_over_many_fits():
     cliques, model = [(0, 1), (1, 2), (2, 3), (0, 3)], None
     for seed in range(40):
-        model = JunctionTree().fit(SHAPE, measured(table(7), cliques, 5.0, seed=seed), total=1000, start=model)
+        model = JunctionTree().fit(
+            SHAPE, measured(table(7), cliques, 5.0, seed=seed), total=1000, start=model
+        )
     assert np.abs(model.values).max() < 30
     assert loss(model, measured(table(7), cliques, 5.0, seed=39)) < 40
 
 
 def test_fits_are_repeatable():
     found = measured(table(8), [(0, 1), (1, 2), (2, 3)])
-    one, other = JunctionTree().fit(SHAPE, found, total=1000), JunctionTree().fit(SHAPE, found, total=1000)
+    one, other = (
+        JunctionTree().fit(SHAPE, found, total=1000),
+        JunctionTree().fit(SHAPE, found, total=1000),
+    )
     assert np.array_equal(one.values, other.values)
 
 
 def test_smoothing_pulls_towards_an_even_table():
     found = [Measured((0,), np.array([90.0, 10.0]), 100.0)]
-    firsts = [JunctionTree(smoothing=s).fit((2,), found, total=100).marginals([(0,)])[0][0] for s in (0.01, 1.0, 10.0)]
+    firsts = [
+        JunctionTree(smoothing=s).fit((2,), found, total=100).marginals([(0,)])[0][0]
+        for s in (0.01, 1.0, 10.0)
+    ]
     assert 90 > firsts[0] > firsts[1] > firsts[2] > 50
 
 
@@ -223,15 +272,24 @@ def test_a_start_of_another_schema_is_refused():
         JunctionTree().fit(SHAPE, [], total=1, start=start)
 
 
-@pytest.mark.parametrize("wrong", [{"limit": 0}, {"rounds": 0}, {"smoothing": 0.0}, {"tolerance": -1.0}])
+@pytest.mark.parametrize(
+    "wrong", [{"limit": 0}, {"rounds": 0}, {"smoothing": 0.0}, {"tolerance": -1.0}]
+)
 def test_parameters_out_of_range_are_refused(wrong):
     with pytest.raises(ConfigError):
         JunctionTree(**wrong)
 
 
 def test_a_damaged_model_is_refused():
-    structure, values = JunctionTree().fit(SHAPE, measured(table(1), [(0, 1), (1, 2)]), total=1000).pack()
-    wrong = [(structure[:-1], values), (structure, values[:-1]), (structure[:1], values), (structure + 1, values)]
+    structure, values = (
+        JunctionTree().fit(SHAPE, measured(table(1), [(0, 1), (1, 2)]), total=1000).pack()
+    )
+    wrong = [
+        (structure[:-1], values),
+        (structure, values[:-1]),
+        (structure[:1], values),
+        (structure + 1, values),
+    ]
     wrong += [(np.append(structure, 0), values), (np.zeros(2, np.int64), values[:0])]
     for numbers, flat in wrong:
         with pytest.raises(Mismatch):

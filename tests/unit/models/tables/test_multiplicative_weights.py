@@ -19,26 +19,36 @@ def measured(deviation, seed=0, total=1000.0):
     found = []
     for pair in PAIRS:
         marginal = counts.sum(axis=tuple(axis for axis in range(3) if axis not in pair))
-        found.append(Measured(pair, marginal + rng.normal(0, deviation, marginal.shape), max(deviation, 1.0) ** 2))
+        found.append(
+            Measured(
+                pair, marginal + rng.normal(0, deviation, marginal.shape), max(deviation, 1.0) ** 2
+            )
+        )
     return found
 
 
 def loss(model, found):
     marginals = model.marginals([one.clique for one in found])
-    away = [((mu - one.counts) ** 2 / one.variance).sum() for mu, one in zip(marginals, found, strict=True)]
+    away = [
+        ((mu - one.counts) ** 2 / one.variance).sum()
+        for mu, one in zip(marginals, found, strict=True)
+    ]
     return float(sum(away)) / 2
 
 
 def test_weights_come_near_to_what_was_measured():
     found = measured(0.0)
     losses = [
-        loss(MultiplicativeWeights(rounds=rounds).fit(SHAPE, found, total=1000), found) for rounds in (1, 10, 100, 2000)
+        loss(MultiplicativeWeights(rounds=rounds).fit(SHAPE, found, total=1000), found)
+        for rounds in (1, 10, 100, 2000)
     ]
     assert losses == sorted(losses, reverse=True) and losses[-1] < losses[0] / 10000
 
 
 def test_weights_make_the_update_of_the_paper():
-    """One round with one measurement: each cell times the exponential of what its marginal misses, over twice the total."""
+    """One round with one measurement: each cell times the exponential of what its marginal misses,
+    over twice the total.
+    """
     found = Measured((1,), np.array([4.0, 1.0, 1.0, 2.0]), 1.0)
     model = MultiplicativeWeights(rounds=1).fit(SHAPE, [found], total=8)
     weights = np.exp((found.counts - 2) / 16)
@@ -47,7 +57,10 @@ def test_weights_make_the_update_of_the_paper():
 
 
 def test_less_sure_measurements_move_less():
-    sure, unsure = Measured((0,), np.array([9.0, 0, 0]), 1.0), Measured((2,), np.array([9.0, 0]), 100.0)
+    sure, unsure = (
+        Measured((0,), np.array([9.0, 0, 0]), 1.0),
+        Measured((2,), np.array([9.0, 0]), 100.0),
+    )
     model = MultiplicativeWeights(rounds=1).fit(SHAPE, [sure, unsure], total=9)
     first, second = model.marginals([(0,), (2,)])
     assert first[0] - 3 > 10 * (second[0] - 4.5) > 0
@@ -62,7 +75,9 @@ def test_weights_go_on_from_a_start():
 
 
 def test_weights_of_noise_alone_do_not_overflow():
-    model = MultiplicativeWeights().fit(SHAPE, [Measured((0, 1), np.full((3, 4), 1e9), 1e12)], total=1)
+    model = MultiplicativeWeights().fit(
+        SHAPE, [Measured((0, 1), np.full((3, 4), 1e9), 1e12)], total=1
+    )
     assert np.isfinite(model.probabilities).all()
     assert MultiplicativeWeights().fit(SHAPE, measured(1.0), total=-5).total == 0
 
@@ -99,7 +114,8 @@ def test_a_junction_tree_finds_what_mbi_finds(each_cell):
     if each_cell:
         variances = np.random.default_rng(1).uniform(20, 90, 30)
         found = [
-            Measured(one.clique, one.counts, variances[: one.counts.size].reshape(one.counts.shape)) for one in found
+            Measured(one.clique, one.counts, variances[: one.counts.size].reshape(one.counts.shape))
+            for one in found
         ]
     ours = JunctionTree(smoothing=1e-5, tolerance=1e-10, rounds=300).fit(SHAPE, found, total=1000)
     theirs = PGM(rounds=5000).fit(SHAPE, found, total=1000)

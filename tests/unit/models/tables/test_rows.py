@@ -1,4 +1,6 @@
-"""Synthetic rows: as many as asked for, near the model's marginals, and changed only as far as the model changed."""
+"""Synthetic rows: as many as asked for, near the model's marginals, and changed only as far as the
+model changed.
+"""
 
 from itertools import combinations
 
@@ -6,7 +8,13 @@ import numpy as np
 import pytest
 
 from tailrace.errors import ConfigError, DataError
-from tailrace.models.tables import JunctionTree, Measured, MultiplicativeWeights, TableModel, TreeModel
+from tailrace.models.tables import (
+    JunctionTree,
+    Measured,
+    MultiplicativeWeights,
+    TableModel,
+    TreeModel,
+)
 from tailrace.models.tables.descent import absorbed
 from tailrace.models.tables.rows import resampled
 from tailrace.models.tables.tree import tree_of
@@ -26,7 +34,13 @@ def tree_model(seed=3, shift=0.0):
     other = np.random.default_rng(99)
     return TreeModel(
         tree,
-        absorbed(tree, [(clique, table + shift * other.normal(size=table.shape)) for clique, table in potentials]),
+        absorbed(
+            tree,
+            [
+                (clique, table + shift * other.normal(size=table.shape))
+                for clique, table in potentials
+            ],
+        ),
         1.0,
     )
 
@@ -53,11 +67,16 @@ def test_there_are_as_many_rows_as_asked_for(count, make):
 
 
 def test_expected_counts_are_the_models_and_far_nearer_than_chance():
-    """Inside a clique, a pair's counts vary by about one row; samples drawn one by one would vary by the root of the count."""
+    """Inside a clique, a pair's counts vary by about one row; samples drawn one by one would vary
+    by the root of the count.
+    """
     model, rng, count, times = tree_model(), np.random.default_rng(11), 400, 400
     pairs = INSIDE + ACROSS
     expected = [count * table for table in model.marginals(pairs)]
-    sums, squares = [np.zeros(table.shape) for table in expected], [np.zeros(table.shape) for table in expected]
+    sums, squares = (
+        [np.zeros(table.shape) for table in expected],
+        [np.zeros(table.shape) for table in expected],
+    )
     for _ in range(times):
         _, rows = resampled(model, NONE, count, rng)
         for place, pair in enumerate(pairs):
@@ -75,11 +94,15 @@ def test_expected_counts_are_the_models_and_far_nearer_than_chance():
 
 
 def test_columns_that_share_a_group_are_not_paired_up():
-    """Given what they depend on, two columns are independent: rows that wait for a value are shuffled."""
+    """Given what they depend on, two columns are independent: rows that wait for a value are
+    shuffled.
+    """
     shares = np.array([0.5, 0.5])
     table = np.einsum("a,b->ab", shares, shares)
     fit = JunctionTree().fit(
-        (2, 2, 2), [Measured((0, 1), 1000 * table, 1.0), Measured((1, 2), 1000 * table, 1.0)], total=1000
+        (2, 2, 2),
+        [Measured((0, 1), 1000 * table, 1.0), Measured((1, 2), 1000 * table, 1.0)],
+        total=1000,
     )
     correlations = []
     for seed in range(200):
@@ -101,7 +124,9 @@ def test_an_unchanged_model_changes_no_rows(make, count):
 
 
 def test_changes_follow_the_model():
-    """Rows change by about as much as the model does, the result is as near to it as fresh rows, and none is worse off for staying."""
+    """Rows change by about as much as the model does, the result is as near to it as fresh rows,
+    and none is worse off for staying.
+    """
     first, rng, count = tree_model(), np.random.default_rng(6), 5000
     _, rows = resampled(first, NONE, count, rng)
     replaced = []
@@ -132,7 +157,9 @@ def test_fewer_and_more_rows_change_only_the_difference():
 def test_cells_that_cannot_be_stay_empty():
     table = np.zeros((4, 5))
     table[0, 1], table[2, 3] = 0.5, 0.5
-    _, rows = resampled(TableModel(table, 1.0), np.zeros((0, 2), np.int32), 101, np.random.default_rng(0))
+    _, rows = resampled(
+        TableModel(table, 1.0), np.zeros((0, 2), np.int32), 101, np.random.default_rng(0)
+    )
     assert {tuple(row) for row in rows.tolist()} == {(0, 1), (2, 3)}
     stayed, new = resampled(TableModel(table[::-1], 1.0), rows, 101, np.random.default_rng(0))
     assert not stayed.any() and {tuple(row) for row in new.tolist()} == {(3, 1), (1, 3)}
@@ -154,7 +181,8 @@ def test_other_shapes_are_refused():
 def test_full_tables_keep_every_pair_near():
     fit = MultiplicativeWeights(rounds=20)
     measured = [
-        Measured(pair, 5000 * table, 1.0) for pair, table in zip(INSIDE, tree_model().marginals(INSIDE), strict=True)
+        Measured(pair, 5000 * table, 1.0)
+        for pair, table in zip(INSIDE, tree_model().marginals(INSIDE), strict=True)
     ]
     model = fit.fit(SHAPE, measured, total=5000)
     _, rows = resampled(model, NONE, 5000, np.random.default_rng(9))

@@ -1,4 +1,6 @@
-"""Walks where something is special: no path of the moves, no probability, no edge; and the lengths of paths."""
+"""Walks where something is special: no path of the moves, no probability, no edge; and the lengths
+of paths.
+"""
 
 import itertools
 
@@ -19,7 +21,9 @@ TRIANGLE_WITH_TAIL = Graph.of_pairs(np.array([[0, 1], [1, 2], [0, 2], [2, 3], [3
 
 def directed(*edges):
     sources, targets = np.array(sorted(edges)).T
-    return Graph(starts=np.searchsorted(sources, np.arange(max(max(e) for e in edges) + 2)), targets=targets)
+    return Graph(
+        starts=np.searchsorted(sources, np.arange(max(max(e) for e in edges) + 2)), targets=targets
+    )
 
 
 def even(graph):
@@ -28,7 +32,9 @@ def even(graph):
 
 def one(graph, first, last, moves, probability=None, seed=0):
     probability = even(graph) if probability is None else probability
-    offsets, cells = walks(graph, probability, *np.array([[first], [last], [moves]]), np.random.default_rng(seed))
+    offsets, cells = walks(
+        graph, probability, *np.array([[first], [last], [moves]]), np.random.default_rng(seed)
+    )
     assert offsets.tolist() == [0, len(cells)]
     return cells.tolist()
 
@@ -59,7 +65,9 @@ def test_moves_that_no_path_has_are_raised_to_the_next_that_one_has(first, last,
 
 def test_an_odd_circle_far_away_serves_both_parities():
     assert len(one(TRIANGLE_WITH_TAIL, 4, 4, 1)) - 1 == 2
-    assert len(one(TRIANGLE_WITH_TAIL, 4, 4, 3)) - 1 == 4  # 3 moves do not reach the triangle and back
+    assert (
+        len(one(TRIANGLE_WITH_TAIL, 4, 4, 3)) - 1 == 4
+    )  # 3 moves do not reach the triangle and back
     assert len(one(TRIANGLE_WITH_TAIL, 4, 4, 7)) - 1 == 7
 
 
@@ -124,7 +132,9 @@ def test_one_cell_and_no_walks():
     nothing = np.zeros(0, int)
     offsets, cells = walks(LINE, even(LINE), nothing, nothing, nothing, np.random.default_rng(0))
     assert offsets.tolist() == [0] and not len(cells)
-    assert not len(hops(LINE, nothing, nothing)) and not len(most_probable(LINE, even(LINE), nothing, nothing))
+    assert not len(hops(LINE, nothing, nothing)) and not len(
+        most_probable(LINE, even(LINE), nothing, nothing)
+    )
 
 
 @pytest.mark.parametrize("rare", [1e-10, 1e-300])
@@ -137,7 +147,9 @@ def test_a_long_walk_of_tiny_probability_arrives(rare):
 
 
 def test_a_part_that_doubles_lose_beside_one_that_they_hold_is_not_lost():
-    """Over 1 the smallest double, over 2 half of it, which is 0; the other walk, over 3, keeps messages from being scaled."""
+    """Over 1 the smallest double, over 2 half of it, which is 0; the other walk, over 3, keeps
+    messages from being scaled.
+    """
     two_ways = directed((0, 1), (0, 2), (1, 4), (2, 4), (3, 4), (4, 3))
     probability = np.array([2.0**-537, 2.0**-538, 2.0**-537, 2.0**-537, 1.0, 1.0])
     ends = np.tile([0, 3], 300), np.full(600, 4), np.tile([2, 3], 300)
@@ -198,11 +210,16 @@ def test_the_graph_of_edges_leads_from_edge_to_edge():
         at = TRIANGLE_WITH_TAIL.targets[source] if source < edges else source - edges
         leaves = TRIANGLE_WITH_TAIL.sources[target] if target < edges else target - edges - cells
         assert at == leaves
-    assert len(over.targets) == sum(np.diff(TRIANGLE_WITH_TAIL.starts)[TRIANGLE_WITH_TAIL.targets]) + 2 * edges + cells
+    assert (
+        len(over.targets)
+        == sum(np.diff(TRIANGLE_WITH_TAIL.starts)[TRIANGLE_WITH_TAIL.targets]) + 2 * edges + cells
+    )
 
 
 def board(side):
-    """A square of cells that touch at sides and corners: the graph, and the directions of its edges."""
+    """A square of cells that touch at sides and corners: the graph, and the directions of its
+    edges.
+    """
     x, y = np.divmod(np.arange(side * side), side)
     near = np.maximum(abs(x[:, None] - x), abs(y[:, None] - y)) == 1
     graph = directed(*np.argwhere(near).tolist())
@@ -231,7 +248,9 @@ def test_a_turn_without_a_factor_is_used_only_where_nothing_else_leads_on():
 
 
 def test_edges_without_attraction_are_used_as_little_as_can_be():
-    """Two strips of a board with closed cells between them: a walk that has moves to spare spends them on the strips."""
+    """Two strips of a board with closed cells between them: a walk that has moves to spare spends
+    them on the strips.
+    """
     graph, directions = board(7)
     row = np.arange(49) // 7
     closed = (row == 2) | (row == 3) | (row == 4)
@@ -249,7 +268,9 @@ def test_a_long_walk_that_turns_of_tiny_probability_arrives():
     """Along a line every move on is 10^-300 times as attractive as one back."""
     far = Graph.of_pairs(np.column_stack([np.arange(400), np.arange(1, 401)]), 401)
     onward = far.targets > far.sources
-    cells = turning(far, np.where(onward, 0, 4), [(0, 400, 410)], np.where(onward, 1e-300, 1.0), np.ones(8))[0]
+    cells = turning(
+        far, np.where(onward, 0, 4), [(0, 400, 410)], np.where(onward, 1e-300, 1.0), np.ones(8)
+    )[0]
     assert len(cells) == 411 and cells[-1] == 400 and (abs(np.diff(cells)) == 1).all()
 
 
@@ -258,4 +279,10 @@ def test_no_walks_and_one_cell_do_not_turn():
     assert turning(alone, np.zeros(0, int), [(0, 0, 4)], np.zeros(0), np.ones(8)) == [[0]]
     assert turning(*board(2), np.zeros((0, 3), int), np.ones(12), np.ones(8)) == []
     with pytest.raises(DataError, match="lead from every first cell"):
-        turning(Graph.of_pairs(np.array([[0, 1], [2, 3]]), 4), np.zeros(4), [(0, 3, 2)], np.ones(4), np.ones(8))
+        turning(
+            Graph.of_pairs(np.array([[0, 1], [2, 3]]), 4),
+            np.zeros(4),
+            [(0, 3, 2)],
+            np.ones(4),
+            np.ones(8),
+        )
