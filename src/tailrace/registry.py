@@ -22,6 +22,8 @@ from typing import Any
 from tailrace.errors import ConfigError
 
 GROUP = "tailrace.parts"
+# Names that parts had before, for streams and configurations that were written then.
+FORMER = {"Clock": "DayClock"}
 _OURS = ("tailrace.counters", "tailrace.mechanisms", "tailrace.models.tables")
 
 
@@ -38,6 +40,7 @@ def parts() -> dict[str, Callable[..., Any]]:
 
     modules = [importlib.import_module(name) for name in _OURS]
     known = {name: getattr(module, name) for module in modules for name in module.__all__}
+    known |= {former: known[name] for former, name in FORMER.items()}
     domains = dict.fromkeys(("Schema", "Box", "Region", "Roads"), geometry.from_dict)
     missing = {policy.name: lambda policy=policy: policy for policy in Missing}
     return {

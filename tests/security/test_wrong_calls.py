@@ -118,7 +118,7 @@ RIGHT: dict[str, Any] = {
     "trajectories": JOURNEY,
     "Bins": {"share": 0.1},
     "Grids": {"share": 0.1, "sides": (4, 8)},
-    "Clock": {"start": 0, "end": 10},
+    "DayClock": {"start": 0, "end": 10},
     "DSFT": {"threshold": 0.1},
     "Unbounded": {"counter": tr.counters.Simple()},
     "best": {"privacy": PURE, "horizon": 9},

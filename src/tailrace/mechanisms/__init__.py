@@ -11,7 +11,7 @@ from tailrace.mechanisms.spatial.epochs import AdaTree
 from tailrace.mechanisms.spatial.stream import SpatialStream
 from tailrace.mechanisms.tabular.epochs import Selection
 from tailrace.mechanisms.tabular.stream import TabularStream
-from tailrace.mechanisms.trajectories.clock import Clock
+from tailrace.mechanisms.trajectories.clock import DayClock
 from tailrace.mechanisms.trajectories.counts import Bins, Grids
 from tailrace.mechanisms.trajectories.mechanism import Trajectories
 from tailrace.mechanisms.trajectories.walks import TurningWalks
@@ -19,7 +19,7 @@ from tailrace.mechanisms.trajectories.walks import TurningWalks
 __all__ = [
     "AdaTree",
     "Bins",
-    "Clock",
+    "DayClock",
     "Ends",
     "Even",
     "Grids",

@@ -29,13 +29,13 @@ _MICRO = 10**6
 
 @told
 @dataclass(frozen=True, kw_only=True)
-class Clock:
+class DayClock:
     """Times from `start` to `end`, both public: numbers, or ISO 8601 texts (UTC where they name no
     zone), as `order` has them.
 
     First times are counted in so many `bins`, in a `share` of the budget relative to other parts.
 
-    >>> Clock(start="2026-01-01", end="2026-01-02", bins=24).limits
+    >>> DayClock(start="2026-01-01", end="2026-01-02", bins=24).limits
     (1767225600000000.0, 1767312000000000.0)
     """
 
@@ -49,11 +49,11 @@ class Clock:
         object.__setattr__(self, "bins", whole("bins", self.bins))
         if isinstance(self.start, str) != isinstance(self.end, str):
             raise ConfigError(
-                "start and end of a Clock must both be numbers, or both be times as text."
+                "start and end of a DayClock must both be numbers, or both be times as text."
             )
         low, high = self.limits
         if not np.isfinite(high - low) or high <= low:
-            raise ConfigError("start of a Clock must lie before its end.")
+            raise ConfigError("start of a DayClock must lie before its end.")
 
     @property
     def limits(self) -> tuple[float, float]:
@@ -115,11 +115,11 @@ def _chosen(counts: np.ndarray, many: int, rng: np.random.Generator) -> np.ndarr
 
 def _number(value: float | str) -> float:
     if not isinstance(value, str):
-        return real("start and end of a Clock", value)
+        return real("start and end of a DayClock", value)
     try:
         moment = datetime.fromisoformat(value)
     except ValueError:
         raise ConfigError(
-            'start and end of a Clock must be numbers or times, for example "2026-01-01".'
+            'start and end of a DayClock must be numbers or times, for example "2026-01-01".'
         ) from None
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * _MICRO

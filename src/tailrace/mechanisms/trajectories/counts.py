@@ -37,7 +37,7 @@ from tailrace.counting.journeys.moves import Routes, distinct, held, turns, visi
 from tailrace.counting.journeys.reading import Journeys
 from tailrace.domain.geometry.partition import partition_of
 from tailrace.errors import ConfigError
-from tailrace.mechanisms.trajectories.clock import Clock
+from tailrace.mechanisms.trajectories.clock import DayClock
 from tailrace.mechanisms.trajectories.layout import Layout
 from tailrace.mechanisms.trajectories.promise import atoms_of, whole_within
 from tailrace.noise import Draws
@@ -118,7 +118,7 @@ class Bins:
         object.__setattr__(self, "most", whole("most", self.most))
 
 
-Part = Grids | Bins | Clock
+Part = Grids | Bins | DayClock
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ class Query:
     """One part, on a domain: how its counts are made, and measured."""
 
     name: str
-    part: Any  # Grids, Bins or Clock, by the name
+    part: Any  # Grids, Bins or DayClock, by the name
     domain: Any
     between: bool = False  # whether a cell that is passed between two points is visited
     whole: int = WHOLE  # parts of one unit
@@ -141,7 +141,7 @@ class Query:
                 if self.name == "pairs"
                 else tuple(cells)
             )
-        if isinstance(self.part, Clock):
+        if isinstance(self.part, DayClock):
             return (self.part.size,)
         bins = {
             "distances": len(FAR) + 3,
@@ -250,7 +250,7 @@ class Query:
         return Masses(np.arange(len(limits)), np.array([part.sum() for part in parts]))
 
     def _timing(self, journeys: Journeys, routes: Routes, layout: Layout) -> Masses:  # noqa: ARG002
-        assert isinstance(self.part, Clock)
+        assert isinstance(self.part, DayClock)
         return self.part.count(journeys, self.whole)
 
     def _number(self, journeys: Journeys, routes: Routes, layout: Layout) -> Masses:  # noqa: ARG002

@@ -36,7 +36,7 @@ from tailrace.domain import Box
 from tailrace.domain.geometry import Region, Roads
 from tailrace.errors import ConfigError
 from tailrace.mechanisms.base import Nothing, Sample, State, Step, Table, Takes
-from tailrace.mechanisms.trajectories.clock import Clock
+from tailrace.mechanisms.trajectories.clock import DayClock
 from tailrace.mechanisms.trajectories.counts import Bins, Grids, Query, queries
 from tailrace.mechanisms.trajectories.layout import Layout, even_layout
 from tailrace.mechanisms.trajectories.plan import JourneyPlan, Points, Tally
@@ -79,7 +79,7 @@ class Trajectories:
 
     `unit=Event()` protects one trajectory, `User(column=...)` one person with all of theirs. The
     other parameters say what is counted, each with a share of the budget relative to the others',
-    and how `walks` are drawn; `pairs` may be None. With `timing`, a Clock, synthetic points have
+    and how `walks` are drawn; `pairs` may be None. With `timing`, a DayClock, synthetic points have
     times; without one they are numbered. `between` also counts cells that lie between two points as
     visited: for records with gaps of many cells (of a 64th of the map).
 
@@ -105,7 +105,7 @@ class Trajectories:
     turns: Bins = field(default_factory=lambda: Bins(share="0.02", most=20))
     sizes: Bins = field(default_factory=lambda: Bins(share="0.04"))
     number: Bins = field(default_factory=lambda: Bins(share="0.01"))
-    timing: Clock | None = None
+    timing: DayClock | None = None
     between: bool = False
     walks: TurningWalks = field(default_factory=TurningWalks)
 
@@ -114,7 +114,7 @@ class Trajectories:
         for name in _PARTS:
             part = getattr(self, name)
             kind = (
-                Clock
+                DayClock
                 if name == "timing"
                 else Grids
                 if name in ("visits", "points", "ends", "pairs")

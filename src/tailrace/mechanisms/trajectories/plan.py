@@ -17,7 +17,7 @@ from tailrace.counting.journeys.reading import Journeys, Reading
 from tailrace.domain.columns import Frame
 from tailrace.domain.geometry.partition import partition_of
 from tailrace.errors import ConfigError
-from tailrace.mechanisms.trajectories.clock import Clock
+from tailrace.mechanisms.trajectories.clock import DayClock
 from tailrace.mechanisms.trajectories.layout import Layout
 
 
@@ -81,7 +81,7 @@ class Points:
     domain: Any
     trajectory: str
     order: str
-    clock: Clock | None = None
+    clock: DayClock | None = None
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -26,7 +26,7 @@ from tailrace import (
 )
 from tailrace.counting.journeys.masses import WHOLE
 from tailrace.domain.geometry.partition import Partition
-from tailrace.mechanisms import Bins, Clock, Grids, TurningWalks
+from tailrace.mechanisms import Bins, DayClock, Grids, TurningWalks
 from tailrace.mechanisms.trajectories.counts import paired, unpaired
 from tailrace.mechanisms.trajectories.ends import fitted
 from tailrace.mechanisms.trajectories.fit import divided, order, posterior, refined, smooth, summed
@@ -136,7 +136,7 @@ def test_under_approx_the_parts_share_what_makes_less_noise():
         ({"privacy": 1}, "privacy must be"),
         ({"visits": Bins(share=1)}, "visits must be Grids"),
         ({"turns": Grids(share=1, sides=(4,))}, "turns must be Bins"),
-        ({"timing": Bins(share=1)}, "timing must be Clock"),
+        ({"timing": Bins(share=1)}, "timing must be DayClock"),
         ({"walks": None}, "walks must be"),
         ({"epsilon": 1e-9}, "range"),
     ],
@@ -153,11 +153,11 @@ def test_parts_that_cannot_be_are_refused():
     with pytest.raises(ConfigError, match="weights"):
         Grids(share=1, sides=(4, 16), weights=(1,))
     with pytest.raises(ConfigError, match="before its end"):
-        Clock(start=5, end=5)
+        DayClock(start=5, end=5)
     with pytest.raises(ConfigError, match="both be"):
-        Clock(start=5, end="2026-01-01")
+        DayClock(start=5, end="2026-01-01")
     with pytest.raises(ConfigError, match="must be numbers or times"):
-        Clock(start="soon", end="later")
+        DayClock(start="soon", end="later")
     for wrong in ({"part": 0}, {"step": 1.5}, {"diagonal": 0}):
         with pytest.raises(ConfigError, match="TurningWalks"):
             TurningWalks(**wrong)
@@ -375,7 +375,7 @@ def test_points_lie_on_the_geometry():
 
 @pytest.mark.parametrize(
     "clock",
-    [Clock(start=0, end=100, bins=10), Clock(start="2026-01-01", end="2026-01-02", bins=24)],
+    [DayClock(start=0, end=100, bins=10), DayClock(start="2026-01-01", end="2026-01-02", bins=24)],
 )
 def test_with_a_clock_points_have_times(clock):
     low, high = clock.limits
@@ -398,7 +398,7 @@ def test_a_clock_takes_what_is_infinite():
     )
     assert len(
         release_once(
-            made(epsilon=50, timing=Clock(start=0, end=1)), rows, noise=Noise.insecure(8)
+            made(epsilon=50, timing=DayClock(start=0, end=1)), rows, noise=Noise.insecure(8)
         ).table
     )
 
