@@ -18,7 +18,7 @@ import numpy as np
 
 from results import save
 from tailrace.counting.memory import bound
-from tailrace.privacy.guarantee import User
+from tailrace.privacy.unit import User
 
 UNITS, CELLS = 10_000_000, 10_000
 KEY = bytes(range(16))

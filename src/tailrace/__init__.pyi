@@ -39,17 +39,17 @@ from tailrace.mechanisms.trajectories.mechanism import Trajectories as Trajector
 from tailrace.noise import Noise as Noise
 from tailrace.pipeline import release_once as release_once
 from tailrace.pipeline import run as run
-from tailrace.privacy.guarantee import AddRemove as AddRemove
-from tailrace.privacy.guarantee import Event as Event
 from tailrace.privacy.guarantee import Guarantee as Guarantee
-from tailrace.privacy.guarantee import Neighbours as Neighbours
-from tailrace.privacy.guarantee import Null as Null
-from tailrace.privacy.guarantee import Replace as Replace
-from tailrace.privacy.guarantee import User as User
-from tailrace.privacy.guarantee import Window as Window
 from tailrace.privacy.loss import ZCDP as ZCDP
 from tailrace.privacy.loss import ApproxDP as ApproxDP
 from tailrace.privacy.loss import PureDP as PureDP
+from tailrace.privacy.unit import AddRemove as AddRemove
+from tailrace.privacy.unit import Event as Event
+from tailrace.privacy.unit import Neighbours as Neighbours
+from tailrace.privacy.unit import Null as Null
+from tailrace.privacy.unit import Replace as Replace
+from tailrace.privacy.unit import User as User
+from tailrace.privacy.unit import Window as Window
 from tailrace.stream.release import Release as Release
 from tailrace.stream.stream import Stream as Stream
 

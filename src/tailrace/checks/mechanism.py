@@ -34,8 +34,9 @@ from tailrace.counting.memory.snapshot import snapshot_counted
 from tailrace.counting.plan import Counts, Plan, opened
 from tailrace.mechanisms.base import Mechanism, OncePlan, State, Step, Takes
 from tailrace.noise import Draws, Noise
-from tailrace.privacy.guarantee import Guarantee, User
+from tailrace.privacy.guarantee import Guarantee
 from tailrace.privacy.loss import ZCDP
+from tailrace.privacy.unit import User
 from tailrace.storage.codec import pack, unpack
 from tailrace.stream import state as keep
 

@@ -28,8 +28,8 @@ import polars as pl
 from tailrace.counting.plan import opened
 from tailrace.domain import Schema
 from tailrace.mechanisms.base import Mechanism, Takes
-from tailrace.privacy.guarantee import Event, Replace, User, Window
 from tailrace.privacy.loss import Loss
+from tailrace.privacy.unit import Event, Replace, User, Window
 
 Batches = list[tuple[Any, Any]]
 LONGEST = 16  # steps that are played

@@ -17,7 +17,7 @@ from tailrace.config import load
 from tailrace.config.template import Answers, attribute, write
 from tailrace.domain import Attribute
 from tailrace.errors import ConfigError
-from tailrace.privacy.guarantee import Event, User
+from tailrace.privacy.unit import Event, User
 from tailrace.sources.files import names_in
 
 

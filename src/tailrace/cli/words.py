@@ -6,8 +6,8 @@ import shlex
 from decimal import Decimal, InvalidOperation
 
 from tailrace.errors import ConfigError
-from tailrace.privacy.guarantee import Event, Unit, User
 from tailrace.privacy.loss import ApproxDP, Loss, PureDP
+from tailrace.privacy.unit import Event, Unit, User
 
 
 def budget(epsilon: str, delta: str | None) -> Loss:

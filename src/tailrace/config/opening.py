@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, BinaryIO
 from tailrace import sinks, sources
 from tailrace.errors import DataError, Mismatch
 from tailrace.ledger import population_name
-from tailrace.privacy.guarantee import User, Window
+from tailrace.privacy.unit import User, Window
 from tailrace.sources.cut import Late, late_rows
 from tailrace.storage.store import peek
 from tailrace.stream.stream import Stream

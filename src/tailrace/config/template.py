@@ -17,8 +17,8 @@ from tailrace.calendar import Calendar
 from tailrace.config.problem import nearest, one_line
 from tailrace.domain import Attribute, Categorical, Integer, Real
 from tailrace.errors import ConfigError
-from tailrace.privacy.guarantee import Event, User
 from tailrace.privacy.loss import ApproxDP, Number, PureDP, number_text
+from tailrace.privacy.unit import Event, User
 from tailrace.storage.codec import to_plain
 
 Entries = tuple[tuple[str, str, str], ...]  # key, explanation, and an example where it is optional

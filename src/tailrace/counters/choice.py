@@ -21,8 +21,7 @@ from tailrace.counters.unbounded import Unbounded
 from tailrace.counters.unbounded_block import UnboundedBlock
 from tailrace.errors import ConfigError
 from tailrace.privacy.budget import per_event
-from tailrace.privacy.guarantee import check_privacy
-from tailrace.privacy.loss import Loss, PureDP, whole
+from tailrace.privacy.loss import Loss, PureDP, check_privacy, whole
 
 ENDLESS = 4096  # steps over which counters without a horizon are compared
 _POINTS = 20_000  # times at which a mean is taken, all of them up to here

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tailrace.errors import ConfigError, DataError, HorizonReached
-from tailrace.privacy.guarantee import check_privacy
-from tailrace.privacy.loss import whole
+from tailrace.privacy.loss import check_privacy, whole
 
 
 def configured(counter: Any, *numbers: str) -> None:

@@ -36,8 +36,9 @@ from tailrace.calls import told
 from tailrace.errors import BehindLedger, ConfigError, Mismatch
 from tailrace.ledger.file import create, damaged, digest, sound, transaction
 from tailrace.ledger.spending import Cap
-from tailrace.privacy.guarantee import AddRemove, Guarantee, Neighbours, Unit
+from tailrace.privacy.guarantee import Guarantee
 from tailrace.privacy.loss import Loss
+from tailrace.privacy.unit import AddRemove, Neighbours, Unit
 from tailrace.storage.durable import where
 
 _COLUMNS = "id, population, path, fingerprint, guarantee, fork_of, created, step, tag"

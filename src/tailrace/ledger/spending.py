@@ -30,8 +30,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from tailrace.errors import BudgetExceeded, ConfigError
-from tailrace.privacy.guarantee import Event, Guarantee, Neighbours, Unit, User
+from tailrace.privacy.guarantee import Guarantee
 from tailrace.privacy.loss import ZCDP, ApproxDP, Loss, PureDP, number_text
+from tailrace.privacy.unit import Event, Neighbours, Unit, User
 
 _LEAST = Fraction(1, 10**30)  # the least rho and delta that a loss takes
 
@@ -50,7 +51,7 @@ class Spent:
 class Cap:
     """The most that all streams of `population` together may lose, for one unit.
 
-    >>> from tailrace.guarantee import AddRemove
+    >>> from tailrace.privacy.unit import AddRemove
     >>> cap = Cap(population="city", loss=PureDP(epsilon=1), unit=Event(), neighbours=AddRemove)
     >>> cap.spent([Guarantee(PureDP(epsilon=0.1), Event(), AddRemove, 7)] * 3)
     Spent(amount=Fraction(3, 10), delta=Fraction(0, 1))

@@ -17,8 +17,9 @@ import numpy as np
 from tailrace.counting.plan import Counts, Plan
 from tailrace.domain import Codes
 from tailrace.noise import Draws
-from tailrace.privacy.guarantee import Guarantee, Neighbours, Unit
+from tailrace.privacy.guarantee import Guarantee
 from tailrace.privacy.loss import Loss
+from tailrace.privacy.unit import Neighbours, Unit
 
 
 class Takes(enum.Enum):

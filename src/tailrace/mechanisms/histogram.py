@@ -31,17 +31,9 @@ from tailrace.mechanisms.base import Estimate, Sample, State, Step, Table, Takes
 from tailrace.mechanisms.shared.bins import resampled, weights
 from tailrace.noise import Draws
 from tailrace.privacy.budget import restate
-from tailrace.privacy.guarantee import (
-    AddRemove,
-    Guarantee,
-    Neighbours,
-    Unit,
-    User,
-    check_events,
-    events_of,
-    promised,
-)
+from tailrace.privacy.guarantee import Guarantee, promised
 from tailrace.privacy.loss import Loss, whole
+from tailrace.privacy.unit import AddRemove, Neighbours, Unit, User, check_events, events_of
 
 LARGEST = 10_000_000  # bins
 

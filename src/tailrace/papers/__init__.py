@@ -36,8 +36,8 @@ from tailrace.papers.snapshot_policies import (
 )
 from tailrace.papers.snapshot_policies.static import Hierarchy, LaplaceBins
 from tailrace.papers.tabular_steps import TabularSteps
-from tailrace.privacy.guarantee import Neighbours, Replace, Unit, User, Window
 from tailrace.privacy.loss import Loss, Number, exact
+from tailrace.privacy.unit import Neighbours, Replace, Unit, User, Window
 
 __all__ = [
     "BudgetAbsorption",

@@ -67,8 +67,9 @@ from tailrace.models.tables import Measured
 from tailrace.noise import Draws
 from tailrace.papers.tabular_batches import Added, appended
 from tailrace.privacy.budget import Drawn, drawable, part, restate
-from tailrace.privacy.guarantee import AddRemove, Guarantee, Neighbours, Unit, events_of, promised
+from tailrace.privacy.guarantee import Guarantee, promised
 from tailrace.privacy.loss import Loss, Number, PureDP, exact, whole
+from tailrace.privacy.unit import AddRemove, Neighbours, Unit, events_of
 
 
 @dataclass(frozen=True)

@@ -382,3 +382,12 @@ def _best_order(cost: Callable[[float], float]) -> float:
         else:
             low = left
     return 1 + math.exp((low + high) / 2)
+
+
+def check_privacy(privacy: object) -> None:
+    """Refuse what is no loss."""
+    if not isinstance(privacy, Loss):
+        raise ConfigError(
+            "privacy must be PureDP(epsilon=...), ZCDP(rho=...) or ApproxDP(epsilon=..., "
+            "delta=...)."
+        )

@@ -14,8 +14,9 @@ from tailrace.calendar import Calendar
 from tailrace.errors import ConfigError
 from tailrace.ledger import Ledger
 from tailrace.mechanisms import SpatialStream
-from tailrace.privacy.guarantee import Event, Guarantee
+from tailrace.privacy.guarantee import Guarantee
 from tailrace.privacy.loss import PureDP
+from tailrace.privacy.unit import Event
 from tailrace.report.city import CITY, DAYS, days
 from tailrace.report.lives import lives
 from tailrace.report.of_stream import stream_report

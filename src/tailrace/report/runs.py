@@ -17,8 +17,8 @@ from tailrace.mechanisms import PanelCumulative, PanelWindow
 from tailrace.mechanisms.panel.queries import AtLeast, Query, Spell
 from tailrace.metrics.panels import weight_counts, window_counts
 from tailrace.noise import Noise
-from tailrace.privacy.guarantee import Neighbours, Null, User
 from tailrace.privacy.loss import Loss
+from tailrace.privacy.unit import Neighbours, Null, User
 from tailrace.report import page
 from tailrace.report.chart import Spread, density_chart
 

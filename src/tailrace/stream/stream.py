@@ -39,8 +39,9 @@ from tailrace.errors import ConfigError, Corrupt, DataError, HorizonReached, Sta
 from tailrace.ledger import Ledger, Mark
 from tailrace.mechanisms.base import Mechanism, Takes, row_codes
 from tailrace.noise import Noise
-from tailrace.privacy.guarantee import Guarantee, User, Window
+from tailrace.privacy.guarantee import Guarantee
 from tailrace.privacy.loss import whole
+from tailrace.privacy.unit import User, Window
 from tailrace.storage.durable import point
 from tailrace.storage.store import Store
 from tailrace.stream import state as keep

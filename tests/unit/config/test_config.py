@@ -34,7 +34,7 @@ from tailrace.config.models import (
     SqlSink,
     SqlSource,
 )
-from tailrace.privacy.guarantee import Neighbours
+from tailrace.privacy.unit import Neighbours
 
 WARD = """\
 [stream]

@@ -7,7 +7,7 @@ from tailrace.counting.marginals import Marginals, all_ways, chosen
 from tailrace.counting.memory import counted
 from tailrace.counting.plan import Counts, Plan
 from tailrace.domain import Box, Categorical, Integer, Real, Schema
-from tailrace.privacy.guarantee import User
+from tailrace.privacy.unit import User
 
 SCHEMA = Schema(
     age=Integer(0, 4, outside="clip"),

@@ -27,7 +27,7 @@ from tailrace.counting.memory.panel import follow, one_step
 from tailrace.counting.memory.segment import Reader, Writer, failing
 from tailrace.counting.plan import Counts, Plan
 from tailrace.errors import ConfigError
-from tailrace.privacy.guarantee import User, Window
+from tailrace.privacy.unit import User, Window
 
 _SLICE_BITS = 19  # a slice holds some 2^19 rows
 _MOST = 2**31 - 1  # a larger bound is this one: `count` holds 32 bits

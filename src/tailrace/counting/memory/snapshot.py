@@ -19,7 +19,7 @@ from tailrace.counting.memory.batch import Batch
 from tailrace.counting.memory.hashing import words
 from tailrace.counting.plan import Counts, Plan
 from tailrace.errors import ConfigError
-from tailrace.privacy.guarantee import User, Window
+from tailrace.privacy.unit import User, Window
 
 _SLICE_BITS = 19  # a slice holds some 2^19 rows
 _MOST = 2**31 - 1

@@ -50,8 +50,9 @@ from tailrace.mechanisms.panel.people import MOST_PEOPLE, People, checked, seed,
 from tailrace.mechanisms.panel.view import CumulativeView
 from tailrace.noise import Draws
 from tailrace.noise.atoms import Atoms
-from tailrace.privacy.guarantee import AddRemove, Guarantee, Neighbours, Replace, Unit
+from tailrace.privacy.guarantee import Guarantee
 from tailrace.privacy.loss import ZCDP, Loss, Number, exact, whole
+from tailrace.privacy.unit import AddRemove, Neighbours, Replace, Unit
 
 LARGEST = 1000  # steps: there are as many counters
 

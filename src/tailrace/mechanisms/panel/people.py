@@ -21,8 +21,9 @@ from tailrace.domain.columns import Frame
 from tailrace.errors import ConfigError
 from tailrace.noise import Draws
 from tailrace.privacy.budget import restate
-from tailrace.privacy.guarantee import AddRemove, Guarantee, Neighbours, Null, Replace, Unit, User
+from tailrace.privacy.guarantee import Guarantee
 from tailrace.privacy.loss import ZCDP, ApproxDP, Loss, whole
+from tailrace.privacy.unit import AddRemove, Neighbours, Null, Replace, Unit, User
 
 MOST_VALUES = 256  # of one attribute: a value takes a byte
 MOST_PEOPLE = 2**32 - 1

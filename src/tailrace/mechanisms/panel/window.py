@@ -55,8 +55,9 @@ from tailrace.mechanisms.panel.view import WindowView
 from tailrace.models.postprocess import on_simplex, rounded
 from tailrace.noise import Draws
 from tailrace.noise.atoms import Atoms
-from tailrace.privacy.guarantee import Guarantee, Neighbours, Replace, Unit
+from tailrace.privacy.guarantee import Guarantee
 from tailrace.privacy.loss import ZCDP, Loss, Number, exact, real, whole
+from tailrace.privacy.unit import Neighbours, Replace, Unit
 
 LARGEST = 1 << 20  # windows
 

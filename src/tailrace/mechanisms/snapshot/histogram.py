@@ -47,8 +47,9 @@ from tailrace.mechanisms.snapshot.tracking import Tracking
 from tailrace.mechanisms.snapshot.view import SnapshotView
 from tailrace.noise import Draws
 from tailrace.privacy.budget import Drawn, part, restate
-from tailrace.privacy.guarantee import AddRemove, Guarantee, Neighbours, User, Window, check_privacy
-from tailrace.privacy.loss import ApproxDP, Loss, whole
+from tailrace.privacy.guarantee import Guarantee
+from tailrace.privacy.loss import ApproxDP, Loss, check_privacy, whole
+from tailrace.privacy.unit import AddRemove, Neighbours, User, Window
 
 LARGEST = 10_000_000  # bins
 

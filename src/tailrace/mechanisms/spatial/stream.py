@@ -56,17 +56,9 @@ from tailrace.mechanisms.spatial.view import SpatialView
 from tailrace.noise import Draws
 from tailrace.noise.atoms import Atoms
 from tailrace.privacy.budget import Drawn, part, per_event, quieter, restate
-from tailrace.privacy.guarantee import (
-    AddRemove,
-    Guarantee,
-    Neighbours,
-    Unit,
-    User,
-    check_events,
-    events_of,
-    promised,
-)
+from tailrace.privacy.guarantee import Guarantee, promised
 from tailrace.privacy.loss import Loss, whole
+from tailrace.privacy.unit import AddRemove, Neighbours, Unit, User, check_events, events_of
 
 _BY_CALENDAR = Fraction(
     1,

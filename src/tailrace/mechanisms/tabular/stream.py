@@ -79,8 +79,9 @@ from tailrace.mechanisms.tabular.workloads import (
 )
 from tailrace.noise import Draws
 from tailrace.noise.atoms import Atoms
-from tailrace.privacy.guarantee import AddRemove, Guarantee, Neighbours, Unit, events_of, promised
+from tailrace.privacy.guarantee import Guarantee, promised
 from tailrace.privacy.loss import Loss, whole
+from tailrace.privacy.unit import AddRemove, Neighbours, Unit, events_of
 
 _FITS = 8  # models of an epoch, about: one for every so many of its workloads
 

@@ -16,8 +16,8 @@ from tailrace.errors import ConfigError
 from tailrace.mechanisms.base import Sample, Table
 from tailrace.models.tables import JunctionTree
 from tailrace.models.tables.rows import resampled
-from tailrace.privacy.guarantee import Unit, User, check_events
 from tailrace.privacy.loss import whole
+from tailrace.privacy.unit import Unit, User, check_events
 
 Workload = int | tuple[tuple[str, ...], ...]
 _LARGEST = 1 << 62  # cells of a table whose rows are remembered by one number

@@ -46,8 +46,9 @@ from tailrace.mechanisms.trajectories.view import Noisy, TrajectoriesView
 from tailrace.mechanisms.trajectories.walks import Model, TurningWalks, Walks, moves_of
 from tailrace.noise import Draws
 from tailrace.privacy.budget import split
-from tailrace.privacy.guarantee import AddRemove, Guarantee, Neighbours, Unit, User
+from tailrace.privacy.guarantee import Guarantee
 from tailrace.privacy.loss import Loss
+from tailrace.privacy.unit import AddRemove, Neighbours, Unit, User
 
 _PARTS = (
     "visits",

@@ -20,8 +20,9 @@ from tailrace.errors import ConfigError
 from tailrace.noise import drawable
 from tailrace.noise.atoms import Atoms
 from tailrace.privacy.budget import Drawn, restate
-from tailrace.privacy.guarantee import AddRemove, Event, Guarantee, Unit, User, check_privacy
-from tailrace.privacy.loss import Loss, PureDP
+from tailrace.privacy.guarantee import Guarantee
+from tailrace.privacy.loss import Loss, PureDP, check_privacy
+from tailrace.privacy.unit import AddRemove, Event, Unit, User
 
 
 def atoms_of(budget: Drawn, whole: int = WHOLE) -> Atoms:

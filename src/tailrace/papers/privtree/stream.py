@@ -43,17 +43,9 @@ from tailrace.papers.privtree.nodes import Batch, Grid, Growth, Nodes
 from tailrace.papers.privtree.splits import GRID, PrivTree, SplitCoin
 from tailrace.papers.privtree.view import Leaves, PrivTreeView
 from tailrace.privacy.budget import Drawn, drawable, part, restate
-from tailrace.privacy.guarantee import (
-    AddRemove,
-    Guarantee,
-    Neighbours,
-    Unit,
-    User,
-    check_events,
-    events_of,
-    promised,
-)
+from tailrace.privacy.guarantee import Guarantee, promised
 from tailrace.privacy.loss import Loss, whole
+from tailrace.privacy.unit import AddRemove, Neighbours, Unit, User, check_events, events_of
 
 
 @dataclass(frozen=True)

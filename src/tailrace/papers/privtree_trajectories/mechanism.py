@@ -48,8 +48,9 @@ from tailrace.papers.privtree_trajectories.transitions import Transitions, repea
 from tailrace.papers.privtree_trajectories.trips import PrivTreeTrips
 from tailrace.papers.privtree_trajectories.view import PrivTreeTrajectoriesView
 from tailrace.privacy.budget import split
-from tailrace.privacy.guarantee import AddRemove, Guarantee, Neighbours, Unit, User
+from tailrace.privacy.guarantee import Guarantee
 from tailrace.privacy.loss import Loss
+from tailrace.privacy.unit import AddRemove, Neighbours, Unit, User
 
 
 @dataclass(frozen=True)
