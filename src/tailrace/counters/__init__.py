@@ -6,9 +6,8 @@ from tailrace.counters.block import Block
 from tailrace.counters.choice import best
 from tailrace.counters.hybrid import Hybrid
 from tailrace.counters.kary_tree import KaryTree
+from tailrace.counters.matrix import SqrtEven, SqrtToeplitz
 from tailrace.counters.simple import Simple
-from tailrace.counters.sqrt_even import SqrtEven
-from tailrace.counters.sqrt_toeplitz import SqrtToeplitz
 from tailrace.counters.unbounded import Unbounded
 from tailrace.counters.unbounded_block import UnboundedBlock
 

@@ -15,8 +15,8 @@ from tailrace.counters.binary_tree import BinaryTree
 from tailrace.counters.block import Block
 from tailrace.counters.hybrid import Hybrid
 from tailrace.counters.kary_tree import KaryTree
+from tailrace.counters.matrix import SqrtToeplitz
 from tailrace.counters.simple import Simple
-from tailrace.counters.sqrt_toeplitz import SqrtToeplitz
 from tailrace.counters.unbounded import Unbounded
 from tailrace.counters.unbounded_block import UnboundedBlock
 from tailrace.errors import ConfigError

@@ -19,9 +19,7 @@ import numpy as np
 
 from tailrace.counters.binary_tree import BinaryTree
 from tailrace.counters.feed import bounded
-from tailrace.counters.sqrt_even import SqrtEven
-from tailrace.counters.sqrt_even import matrices as even
-from tailrace.counters.sqrt_toeplitz import SqrtToeplitz, matrices
+from tailrace.counters.matrix import SqrtEven, SqrtToeplitz, matrices
 from tailrace.errors import ConfigError
 from tailrace.privacy.loss import ZCDP
 
@@ -52,9 +50,8 @@ def squared_move(counter: Any) -> int:
     if isinstance(counter, SqrtToeplitz):
         return _toeplitz(horizon, counter.unit_bits)
     if isinstance(counter, SqrtEven):
-        return _between(
-            np.hstack([even(horizon, counter.unit_bits)[0], np.zeros((horizon, 1), np.int64)])
-        )
+        encode = matrices(SqrtEven, horizon, counter.unit_bits)[0]
+        return _between(np.hstack([encode, np.zeros((horizon, 1), np.int64)]))
     if isinstance(counter, BinaryTree):
         return _tree(horizon)
     raise ConfigError(
@@ -84,7 +81,7 @@ def _between(columns: np.ndarray) -> int:
 @functools.lru_cache(maxsize=1024)
 def _toeplitz(horizon: int, unit_bits: int) -> int:
     """Column s is the first horizon - s entries of c, from row s on."""
-    column = matrices(horizon, unit_bits)[0]
+    column = matrices(SqrtToeplitz, horizon, unit_bits)[0]
     squares = np.cumsum(column**2)[::-1]  # of column s
     worst = int(squares[0])
     for lag in range(1, horizon):
