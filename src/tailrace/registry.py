@@ -24,7 +24,7 @@ from tailrace.errors import ConfigError
 GROUP = "tailrace.parts"
 # Names that parts had before, for streams and configurations that were written then.
 FORMER = {"Clock": "DayClock"}
-_OURS = ("tailrace.counters", "tailrace.mechanisms", "tailrace.models.tables")
+_OURS = ("tailrace.counters", "tailrace.mechanisms", "tailrace.models")
 
 
 @functools.cache

@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path as Folder
 from typing import Any
 
-from tailrace import counters, domain, mechanisms
+from tailrace import counters, domain
 from tailrace.config.hints import element, fits, hints_of, plain_words, union, without_none
 from tailrace.config.lines import Path
 from tailrace.config.problem import Problem, label, missing_key, quoted, unknown_key, unknown_kind
@@ -275,11 +275,7 @@ def _fitting(hint: Any) -> list[str] | None:
 
 
 def _mechanisms() -> list[str]:
-    return sorted(
-        name
-        for name in mechanisms.__all__
-        if name in classes() and "domain" in keys(classes()[name])
-    )
+    return sorted(name for name, make in classes().items() if hasattr(make, "measure"))
 
 
 def _unclaimed() -> list[str]:

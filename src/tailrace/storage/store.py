@@ -297,8 +297,8 @@ def unfit() -> Corrupt:
     """Values that are whole, and are not those of a stream."""
     return Corrupt(
         "private/state.db does not hold what this version of Tailrace keeps of a stream: it is "
-        "damaged, or another version "
-        "wrote it. Restore the whole directory from a backup, or open it with that version."
+        "damaged, another version wrote it, or a plug-in of its parts is not installed. Restore "
+        "the whole directory from a backup, or open it with that version and plug-in."
     )
 
 

@@ -21,7 +21,7 @@ from tailrace.ledger.file import is_ledger
 from tailrace.mechanisms.base import Mechanism
 from tailrace.noise import Noise
 from tailrace.privacy.guarantee import Guarantee
-from tailrace.registry import parts
+from tailrace.registry import GROUP, parts
 from tailrace.storage.codec import from_plain, to_plain
 from tailrace.storage.durable import place, point, remove, sync_all, where, write_file
 from tailrace.storage.store import FORMAT, Store, keyed, understood
@@ -36,11 +36,16 @@ _UNCHARGED = "not charged to any ledger"
 
 def configuration(mechanism: Mechanism) -> Any:
     """The mechanism in plain values, which make it again."""
-    plain = to_plain(mechanism)
-    if from_plain(plain, parts()) != mechanism:
+    plain, known = to_plain(mechanism), parts()
+    try:
+        same = from_plain(plain, known) == mechanism
+    except (ConfigError, TypeError):
+        same = False
+    if not same:
         raise ConfigError(
-            "This mechanism cannot be kept: it does not come back from its configuration. Use it "
-            "with Stream(mechanism)."
+            f"{type(mechanism).__name__} cannot be kept: it does not come back from its "
+            f"configuration. Name it and its parts in entry points of the group '{GROUP}' (see "
+            "docs/how-to/write-a-mechanism.md), or use it in memory, with Stream(mechanism)."
         )
     return plain
 

@@ -1,0 +1,189 @@
+"""A plug-in of another distribution: checked, kept, opened again and configured."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "write-a-mechanism.md"
+# the counter and the policy; the mechanism is the page's own
+MORE = '''
+from fractions import Fraction
+
+from tailrace.counters.ladder import LadderCounter
+from tailrace.mechanisms.snapshot.policy import Decision, Split, beginning, bounded, released
+from tailrace.privacy.budget import part
+
+
+@dataclass(frozen=True, kw_only=True)
+class Weekly(LadderCounter):
+    @property
+    def sizes(self):
+        return 1, 7
+
+
+@dataclass(frozen=True, kw_only=True)
+class Alternate:
+    """Every second step is released."""
+
+    tracks = False
+
+    def split(self, series):
+        releases = -(-bounded(series, "Alternate") // 2)
+        return Split(part(series.privacy, Fraction(1, releases)), releases)
+
+    def proved(self, series):
+        return None
+
+    def begin(self, series):
+        return beginning(series)
+
+    def decide(self, series, pace, hidden, snapshot, noise):
+        due = int(pace.step) % 2
+        return Decision(due, released(pace, 1) if due else pace, hidden)
+'''
+PARTS = ("Daily", "Weekly", "Alternate")
+MAKE = """
+import polars as pl
+from daily import Alternate, Daily, Weekly
+from tailrace import (
+    Categorical, Event, HistogramStream, PureDP, Schema, SnapshotHistogram, Stream, User, checks
+)
+
+same = {"domain": Schema(sex=Categorical(["f", "m"])), "horizon": 4}
+event = {**same, "privacy": PureDP(epsilon=100), "unit": Event()}
+person = {**same, "privacy": PureDP(epsilon=100), "unit": User(column="id", records=1)}
+made = {
+    "mechanism": Daily(**event),
+    "counter": HistogramStream(**event, counter=Weekly()),
+    "policy": SnapshotHistogram(**person, policy=Alternate()),
+}
+day = pl.DataFrame({"id": [1, 2, 3], "sex": ["f", "m", "f"]})
+"""
+KEEP = f"""{MAKE}
+for name, mechanism in made.items():
+    with Stream.create(f"{{name}}.tail", mechanism, population=name) as stream:
+        stream.push(day)
+"""
+OPEN = f"""{MAKE}
+for name, mechanism in made.items():
+    with Stream.open(f"{{name}}.tail") as stream:
+        assert stream.mechanism == mechanism
+        first = stream.release(1)
+        assert stream.push(day).step == 2
+        print(name, round(first.view.count(sex="f").value))
+"""
+CHECK = f"""{MAKE}
+few, policy = ({{**one, "privacy": PureDP(epsilon=1)}} for one in (event, person))
+checks.check_counter(Weekly(privacy=PureDP(epsilon=1), horizon=30))
+for mechanism in (Daily(**few), Daily(**{{**few, "unit": User(column="id", events=2)}})):
+    checks.check_mechanism(mechanism, [(day, None), (day[:1], None), (None, None)])
+alternate = SnapshotHistogram(**policy, policy=Alternate())
+checks.check_mechanism(alternate, [(day, None), (day[:2], None), (day, None)])
+"""
+CONFIGURE = """
+[stream]
+path = "configured.tail"
+population = "configured"
+
+[mechanism]
+kind = "{kind}"
+horizon = 4
+privacy = {{ kind = "PureDP", epsilon = 100 }}
+unit = {unit}
+{more}
+[schema]
+sex = {{ kind = "Categorical", values = ["f", "m"] }}
+
+[source]
+kind = "Folder"
+path = "incoming"
+files = "*.csv"
+"""
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory):
+    """A folder with the plug-in's module and its metadata, as pip leaves them."""
+    folder = tmp_path_factory.mktemp("site")
+    code = re.search(r"^```python\n(.*?)^```", PAGE.read_text(), re.M | re.S).group(1)
+    (folder / "daily.py").write_text(code + MORE)
+    about = folder / "daily-1.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: daily\nVersion: 1.0\n")
+    points = "".join(f"{name} = daily:{name}\n" for name in PARTS)
+    (about / "entry_points.txt").write_text(f"[tailrace.parts]\n{points}")
+    return folder
+
+
+def python(code, cwd, *arguments, path="", fails=False):
+    """What a process prints, or what it says when it fails."""
+    done = subprocess.run(
+        [sys.executable, "-c", code, *arguments],
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        timeout=600,
+        env={**os.environ, "PYTHONPATH": str(path)},
+    )
+    assert bool(done.returncode) == fails, done.stderr
+    return done.stderr if fails else done.stdout
+
+
+@pytest.fixture(scope="module")
+def kept(installed, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("kept")
+    python(KEEP, folder, path=installed)
+    return folder
+
+
+def test_a_kept_plug_in_is_opened_by_another_process(installed, kept):
+    said = python(OPEN, kept, path=installed)
+    assert said.split() == ["mechanism", "2", "counter", "2", "policy", "2"]
+
+
+def test_without_the_plug_in_its_stream_says_what_is_missing(kept):
+    code = "import tailrace as tr; tr.Stream.open('mechanism.tail')"
+    assert "a plug-in of its parts is not installed" in python(code, kept, fails=True)
+
+
+def test_a_plug_in_passes_the_conformance_suite(installed, tmp_path):
+    python(CHECK, tmp_path, path=installed)
+
+
+@pytest.mark.parametrize(
+    ("kind", "more"),
+    [("Daily", ""), ("HistogramStream", 'counter = { kind = "Weekly" }\n')],
+    ids=["mechanism", "counter"],
+)
+def test_a_plug_in_is_configured(installed, tmp_path, kind, more):
+    text = CONFIGURE.format(kind=kind, more=more, unit='{ kind = "Event" }')
+    (tmp_path / "stream.toml").write_text(text)
+    (tmp_path / "incoming").mkdir()
+    (tmp_path / "incoming" / "a.csv").write_text("sex\nf\nm\nf\n")
+    call = "from tailrace.cli import app; app()"
+    said = python(call, tmp_path, "run", "stream.toml", path=installed)
+    assert "Released step 1 of 4" in said
+
+
+def test_a_policy_of_a_plug_in_is_configured(installed, tmp_path):
+    unit = '{ kind = "User", column = "id", records = 1 }'
+    text = CONFIGURE.format(
+        kind="SnapshotHistogram", more='policy = { kind = "Alternate" }\n', unit=unit
+    )
+    (tmp_path / "stream.toml").write_text(text)
+    code = "from tailrace.config import load; print(load('stream.toml').mechanism.policy)"
+    assert python(code, tmp_path, path=installed) == "Alternate()\n"
+
+
+def test_a_plug_in_cannot_take_the_name_of_a_part_of_ours(installed, tmp_path):
+    about = tmp_path / "other-1.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: other\nVersion: 1.0\n")
+    (about / "entry_points.txt").write_text("[tailrace.parts]\nBlock = daily:Weekly\n")
+    code = "from tailrace.registry import parts; parts()"
+    said = python(code, tmp_path, path=f"{tmp_path}{os.pathsep}{installed}", fails=True)
+    assert "The part Block of daily:Weekly has the name of another" in said
