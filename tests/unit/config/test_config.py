@@ -35,6 +35,7 @@ from tailrace.config.models import (
     SqlSource,
 )
 from tailrace.privacy.unit import Neighbours
+from tailrace.registry import FORMER
 
 WARD = """\
 [stream]
