@@ -1,12 +1,12 @@
-"""How a tabular stream divides its budget: the clock, every column by itself, and the workloads of
-an epoch.
+"""Divide a tabular stream's budget: clock, single columns, workloads.
 
-Privacy: each part proves its own loss. The number of workloads of an epoch may depend on what was
-released: whatever it is, their noise grows with it so that the loss of an event, which lies in one
-epoch, stays the same; so does that of a unit whose a_e events lie in epoch e. Of epsilon, each
-event costs its part. Of rho, the cells' noise costs a_e^2 (of insertions and of deletions apart)
-and the choice a_e^2 (of both), in parts of what m and d events in one epoch would, and squares add
-up to no more than that.
+Privacy.
+1. Each part proves its own loss; the losses add up.
+2. The number of an epoch's workloads may depend on releases. Their noise grows with it, so that an
+   event, which lies in one epoch, loses the same for any number.
+3. A unit with a_e events in epoch e loses, of epsilon, one part per event. Of rho, the cells' noise
+   costs a_e^2 (insertions and deletions separately) and the choice a_e^2 (both together). These
+   squares sum to at most the square for m and d events in one epoch, which is paid for.
 """
 
 from __future__ import annotations
@@ -18,33 +18,41 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from tailrace.counters import Counter
 from tailrace.mechanisms.tabular.epochs import Selection
 from tailrace.mechanisms.tabular.select import Choice
 from tailrace.noise.atoms import Atoms
 from tailrace.privacy.budget import Drawn, part, per_event, quieter, restate
 from tailrace.privacy.loss import Loss, PureDP
 
-_MOST = 256  # workloads of an epoch, where their number is not given: a model holds few more
+# Most workloads of an epoch where their number is not given: a model holds few more.
+_MOST = 256
 
 
 @dataclass(frozen=True)
 class Share:
-    """What the workloads of one epoch are measured with; `choice` is None where all of them are."""
+    """The noise of one epoch's workloads; no `choice`: measure all."""
 
     workloads: int
     atoms: Atoms
     choice: Choice | None
 
     def loss(self, inserted: int, deleted: int) -> Loss:
-        """Of choosing and measuring."""
+        """The loss of choosing and measuring."""
         loss = self.atoms.loss(inserted, deleted)
         return loss if self.choice is None else loss & self.choice.loss(inserted, deleted)
 
 
 @dataclass(frozen=True)
 class Budget:
-    """The budget of a unit of so many insertions and deletions, for so many columns and workloads
-    of several columns.
+    """A unit's budget, divided.
+
+    Parameters
+    privacy: the loss of the unit.
+    events: its insertions and deletions.
+    selection: the shares.
+    columns: how many columns are measured by themselves.
+    several: how many workloads have several columns.
     """
 
     privacy: Loss
@@ -55,14 +63,12 @@ class Budget:
 
     @functools.cached_property
     def whole(self) -> Drawn:
-        """Pure or zCDP, whichever gives less noise where as many workloads are measured as may
-        be.
-        """
+        """Pure or zCDP, whichever is quieter for the most workloads."""
         return quieter(self.privacy, events=self.events, weight=max(self.allowed[-1], self.columns))
 
     @property
     def allowed(self) -> range:
-        """How many workloads of several columns may be measured in an epoch."""
+        """The numbers of workloads an epoch may measure."""
         chosen = self.selection.chosen
         if chosen is None:
             return range(min(1, self.several), min(self.several, _MOST) + 1)
@@ -74,18 +80,17 @@ class Budget:
 
     @property
     def clock(self) -> Drawn:
+        """The clock's share."""
         return self.part(Fraction(self.selection.clock))
 
     @functools.cached_property
     def singles(self) -> Atoms:
-        """The noise of a column's cell: one event lies in one cell of every column."""
+        """The noise of columns: an event moves one cell of each."""
         rest, singles = 1 - Fraction(self.selection.clock), Fraction(self.selection.singles)
         return self._atoms(rest * singles if self.several else rest, self.columns)
 
     def share(self, workloads: int) -> Share:
-        """What an epoch with so many workloads of several columns draws with: one event lies in one
-        cell of each.
-        """
+        """The noise of so many workloads: an event moves one cell of each."""
         rest = (1 - Fraction(self.selection.clock)) * (1 - Fraction(self.selection.singles))
         if workloads == self.several:
             return Share(workloads, self._atoms(rest, workloads), None)
@@ -100,10 +105,10 @@ class Budget:
         return Atoms(per_event(self.part(share), self.events), weight=weight)
 
     def workloads(self, events: float, cells: float) -> int:
-        """How many workloads of so many cells each to measure in an epoch of so many events.
+        """How many workloads of `cells` cells an epoch measures.
 
-        As many as keep the noise of one, over all its cells, below a part of the events. All, where
-        that is no louder than choosing among them.
+        As many as keep the noise of one, over all its cells, below `noise` times the epoch's
+        events. All of them where that is no louder than choosing.
         """
         if len(self.allowed) == 1:
             return self.allowed[0]
@@ -113,9 +118,10 @@ class Budget:
             return self.allowed[-1]
         return min(max(int(many), 1), self.allowed[-1])
 
-    def loss(self, clock: Any, inserted: int, deleted: int) -> Loss:
-        """What all that draws proves together, in the form that was asked for; of epochs' shares,
-        the one that loses most.
+    def loss(self, clock: Counter[Any], inserted: int, deleted: int) -> Loss:
+        """The proved loss of all draws, in the declared form.
+
+        Of the numbers of workloads an epoch may have, the one that loses most counts.
         """
         parts = [clock.loss(inserted, deleted), self.singles.loss(inserted, deleted)]
         if self.several:
@@ -126,7 +132,7 @@ class Budget:
 
 
 def size(atoms: Atoms) -> float:
-    """The mean size of one draw."""
+    """The mean absolute value of one draw."""
     variance = atoms.variance()
     return math.sqrt(variance / 2 if isinstance(atoms.privacy, PureDP) else 2 * variance / math.pi)
 

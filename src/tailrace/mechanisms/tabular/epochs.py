@@ -1,8 +1,6 @@
-"""What a tabular stream makes of all that was released: when an epoch ends, what is measured in it,
-and a model of the table.
+"""Epochs of a tabular stream: their end, their measurements, the model.
 
-All of this sees public numbers only: the clock, noisy counts of chosen workloads, and what was made
-of them before.
+Post-processing: it sees the clock, noisy counts of workloads, and its own earlier results.
 """
 
 from __future__ import annotations
@@ -22,28 +20,35 @@ from tailrace.mechanisms.shared.epochs import Clock, net
 from tailrace.mechanisms.tabular.select import spanning, within
 from tailrace.mechanisms.tabular.track import Epoch, Noisy, Track, tracked, untracked
 from tailrace.mechanisms.tabular.workloads import flat
-from tailrace.models.tables import Measured
+from tailrace.models.tables import Fit, Measured, Model
 from tailrace.privacy.loss import Number, exact, whole
 
-SMALLEST = 1e-6  # variance of a count that is as good as exact
+# Least variance of a count, so that none is divided by zero.
+SMALLEST = 1e-6
 
 
 @told
 @dataclass(frozen=True, kw_only=True)
 class Selection:
-    """How workloads are selected, and when. This moves noise from one place to another, and never
-    the guarantee.
+    """When workloads are measured, and which; never the guarantee.
 
-    An epoch ends when `churn` times the number of records have come or gone. In it every column is
-    measured by itself, and `chosen` workloads of several columns are; None: as many as keep the
-    noise of one below `noise` times the epoch's events.
+    Every epoch measures each column by itself, and some workloads of several columns.
+
+    Parameters
+    clock: share of the budget for counting events.
+    singles: share of the rest for single columns.
+    choice: share of the remainder for choosing workloads, where not all are measured.
+    chosen: workloads per epoch; None: as many as keep the noise of one below `noise` times the
+        epoch's events.
+    noise: see `chosen`.
+    churn: an epoch ends when `churn` times the number of records have come or gone.
     """
 
-    clock: Number = Fraction(1, 20)  # share of the budget that goes to the number of events
-    singles: Number = Fraction(3, 5)  # share of the rest that goes to single columns
-    choice: Number = Fraction(
-        1, 4
-    )  # share of what is left then that goes to choosing, where there is a choice
+    # Defaults chosen by trial while building: results/tabular.csv (benchmarks/tabular.py) has the
+    # errors they give, no committed result compares others.
+    clock: Number = Fraction(1, 20)
+    singles: Number = Fraction(3, 5)
+    choice: Number = Fraction(1, 4)
     chosen: int | None = None
     noise: float = 0.5
     churn: float = 1.0
@@ -58,61 +63,70 @@ class Selection:
 
 
 @dataclass(frozen=True)
-class Released:
-    """What has been released so far."""
+class TabularPublic:
+    """Everything a tabular stream has released up to this step.
+
+    epoch: epochs closed.
+    closed: the step that closed the last epoch.
+    clock: noisy sums of insertions (and deletions).
+    at_close: the clock when the last epoch closed.
+    total: estimated number of records when the last epoch closed.
+    sums: the same from measured workloads alone, and its variance.
+    misfit: squared distance of a never measured workload, in squared parts of the records.
+    structure, values: the packed model.
+    """
 
     step: np.ndarray  # ()
-    epoch: np.ndarray  # () epochs closed
-    closed: np.ndarray  # () the step that closed the last
-    clock: np.ndarray  # (rows,) noisy sums of adds (and deletes)
-    at_close: np.ndarray  # (rows,) the same when the last epoch closed
-    total: np.ndarray  # () estimated number of records when the last epoch closed
-    sums: np.ndarray  # (2,) the same by the measured workloads alone, and its variance
-    misfit: (
-        np.ndarray
-    )  # () squared distance of a workload that was not measured, in parts of the records
+    epoch: np.ndarray  # ()
+    closed: np.ndarray  # ()
+    clock: np.ndarray  # (rows,)
+    at_close: np.ndarray  # (rows,)
+    total: np.ndarray  # ()
+    sums: np.ndarray  # (2,)
+    misfit: np.ndarray  # ()
     track: Track
-    structure: np.ndarray  # of the model
+    structure: np.ndarray
     values: np.ndarray
 
 
 @dataclass(frozen=True)
 class Draft:
-    """An epoch that is being closed: what is measured so far, and the model of it."""
+    """An epoch being closed: its measurements so far, and their model."""
 
-    public: Released
+    public: TabularPublic
     epoch: Epoch
-    shares: np.ndarray  # (cells,) by the model at the epoch's beginning
-    model: Any
-    expected: np.ndarray  # (cells,) what the model says this epoch has added
+    shares: np.ndarray  # (cells,) of the model at the epoch's beginning
+    model: Model
+    expected: np.ndarray  # (cells,) net counts of this epoch by the model
     measured: Mapping[int, Noisy] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class TabularEpochs:
-    """The rules of one stream."""
+    """The epochs of one stream."""
 
     marginals: Marginals
-    fit: Any
+    fit: Fit
     clock: Clock
 
-    def ends(self, public: Released) -> bool:
-        """Whether the open epoch ends with the step that the clock has just counted."""
+    def ends(self, public: TabularPublic) -> bool:
+        """Whether the open epoch ends with this step."""
         closed = int(public.closed)
         return self.clock.ends(
             step=int(public.step),
             closed=closed,
             pending=self.pending(public),
             total=float(public.total),
-            longest=math.ceil(self.clock.churn * closed),  # as long as a steady stream would take
+            # the steps that a steady stream needs for so much churn
+            longest=math.ceil(self.clock.churn * closed),
         )
 
-    def pending(self, public: Released) -> float:
-        """Events of the open epoch, by the clock."""
+    def pending(self, public: TabularPublic) -> float:
+        """Events of the open epoch by the clock."""
         return float((public.clock - public.at_close).sum())
 
-    def draft(self, public: Released) -> Draft:
-        """The open epoch before any of it is measured."""
+    def draft(self, public: TabularPublic) -> Draft:
+        """The open epoch before any measurement."""
         model = (
             self.model(public, 1.0)
             if int(public.epoch)
@@ -122,7 +136,7 @@ class TabularEpochs:
         return Draft(public, epoch, shares, model, epoch.records * shares)
 
     def with_measured(self, draft: Draft, measured: Mapping[int, Noisy]) -> Draft:
-        """The draft with further noisy counts."""
+        """Add noisy counts to a draft, and fit its model again."""
         both = {**draft.measured, **measured}
         draft = replace(draft, epoch=self._epoch(draft.public, both), measured=both)
         total = max(draft.epoch.before + draft.epoch.records, 1.0)
@@ -133,10 +147,8 @@ class TabularEpochs:
             expected=flat(self.marginals, model) - draft.epoch.before * draft.shares,
         )
 
-    def _epoch(self, public: Released, measured: Mapping[int, Noisy]) -> Epoch:
-        """What happened in the open epoch: by the clock, and by the sums of what was measured of
-        it.
-        """
+    def _epoch(self, public: TabularPublic, measured: Mapping[int, Noisy]) -> Epoch:
+        """Totals of the open epoch, from the clock and from measured sums."""
         by_clock, pending = net(public.clock - public.at_close), self.pending(public)
         records = by_clock
         if measured:
@@ -145,10 +157,8 @@ class TabularEpochs:
         events = max(pending + records - by_clock, abs(records))
         return Epoch(float(records), events, max(float(public.total), 0.0))
 
-    def closed(self, draft: Draft, off: Sequence[float] = ()) -> Released:
-        """What is released when the epoch is closed; `off` are the misfits of the workloads that
-        were chosen last.
-        """
+    def closed(self, draft: Draft, off: Sequence[float] = ()) -> TabularPublic:
+        """Close the epoch; `off` are misfits of newly chosen workloads."""
         public = draft.public
         sums = public.sums + np.array(self._added(draft.measured))
         public = replace(
@@ -164,15 +174,14 @@ class TabularEpochs:
         structure, values = draft.model.pack()
         return replace(public, total=total, structure=structure, values=values)
 
-    def _misfit(self, public: Released, off: Sequence[float]) -> float:
-        """What an epoch showed, and a little of what was known before."""
+    def _misfit(self, public: TabularPublic, off: Sequence[float]) -> float:
+        """A moving average of the misfits, three quarters this epoch's."""
         before = float(public.misfit)
         if not off:
             return before
         shown = sum(off) / len(off)
-        return max(
-            (before + 3 * shown) / 4 if int(public.epoch) else shown, 0.0
-        )  # it falls as more is known
+        # the misfit falls as more is known
+        return max((before + 3 * shown) / 4 if int(public.epoch) else shown, 0.0)
 
     def _tracked(self, draft: Draft) -> Track:
         return tracked(
@@ -180,14 +189,15 @@ class TabularEpochs:
         )
 
     def _added(self, measured: Mapping[int, Noisy]) -> tuple[float, float]:
-        """The records of an epoch by the sums of its noisy counts, and the variance of that."""
+        """(estimate, variance) of an epoch's records from noisy counts."""
         return pooled(
             [(float(one.counts.sum()), one.variance * one.counts.size) for one in measured.values()]
         )
 
-    def _fitted(self, track: Track, total: float, start: Any) -> Any:
-        """A model of all that was ever measured; of workloads for which there is no room, of their
-        columns one by one.
+    def _fitted(self, track: Track, total: float, start: Model) -> Model:
+        """Fit all measured workloads.
+
+        A workload that the model has no room for is fitted as single columns.
         """
         marginals = self.marginals
         known = np.flatnonzero(track.draws).tolist()
@@ -211,32 +221,30 @@ class TabularEpochs:
         found += [Measured((column,), *pooled(parts)) for column, parts in columns.items()]
         return self.fit.fit(marginals.shape, found, total=total, start=start)
 
-    def model(self, public: Released, total: float) -> Any:
-        """The model of so many records."""
+    def model(self, public: TabularPublic, total: float) -> Model:
+        """The released model, scaled to `total`."""
         return self.fit.unpack(self.marginals.shape, public.structure, public.values, total)
 
-    def total(self, public: Released) -> float:
-        """The estimated number of records now."""
+    def total(self, public: TabularPublic) -> float:
+        """The estimated number of records at this step."""
         return float(public.total) + net(public.clock - public.at_close)
 
-    def total_variance(self, public: Released) -> float:
-        """Of that estimate."""
+    def total_variance(self, public: TabularPublic) -> float:
+        """The variance of `total`."""
         return self._both(public)[1] + self.clock.variance(int(public.step), int(public.closed))
 
-    def _both(self, public: Released) -> tuple[float, float]:
-        """(estimate, variance) of the records at the last close: by the clock, and by the sums of
-        what was measured.
-        """
+    def _both(self, public: TabularPublic) -> tuple[float, float]:
+        """(estimate, variance) of the last close's records, clock and sums pooled."""
         clock_variance = max(self.clock.variance(int(public.closed), 0), SMALLEST)
         return pooled(
             [(net(public.at_close), clock_variance), (float(public.sums[0]), float(public.sums[1]))]
         )
 
     @functools.cached_property
-    def beginning(self) -> Released:
-        """Before the first step."""
+    def beginning(self) -> TabularPublic:
+        """The state before the first step."""
         zero, rows = np.zeros((), np.int64), np.zeros(self.clock.rows)
-        return Released(
+        return TabularPublic(
             step=zero,
             epoch=zero,
             closed=zero,
@@ -252,8 +260,9 @@ class TabularEpochs:
 
 
 def misfit(noisy: Noisy, expected: np.ndarray, records: float) -> float:
-    """How far noisy counts are from expected ones beyond their noise: squared, over all cells, in
-    squared parts of the records.
+    """Squared distance of noisy from expected counts, beyond noise.
+
+    Summed over cells, in squared parts of the records.
     """
     return (float(((noisy.counts - expected) ** 2).sum()) - noisy.variance * expected.size) / max(
         records**2, 1.0
@@ -261,16 +270,15 @@ def misfit(noisy: Noisy, expected: np.ndarray, records: float) -> float:
 
 
 def pooled(estimates: Sequence[tuple[Any, float]]) -> tuple[Any, float]:
-    """Several estimates of the same number (or array), weighed by their variances, and the variance
-    of that.
-    """
+    """Inverse-variance mean of estimates, and its variance."""
     precision = sum(1 / variance for _, variance in estimates)
     return sum(value / variance for value, variance in estimates) / precision, 1 / precision
 
 
 def _strength(counts: np.ndarray, variance: float) -> float:
-    """How far a workload is from independent columns, beyond its noise: in records, from the
-    1-norm.
+    """Distance of a workload from independent columns, beyond noise.
+
+    The 1-norm, in records.
     """
     total = max(float(counts.sum()), 1.0)
     independent = np.full((), total)

@@ -1,38 +1,40 @@
-"""A tabular stream: records with many columns that come and go, and a model of the whole table that
-keeps up.
+"""Stream a table of many columns, and a model that keeps up.
 
-A clock counts insertions and deletions under a small share of the budget and ends epochs. At the
-end of an epoch every column is measured by itself, and then some workloads (marginals of several
-columns): those whose exact net counts of the epoch are farthest from what the model makes them are
-chosen, one after the other, and each gets noise once. Everything else is made of what was released:
-how many workloads are chosen, what is imputed for the others, the model, the synthetic rows.
+A clock counts insertions and deletions under a small share of the budget and ends epochs. An epoch
+measures every column by itself, and then some workloads (marginals of several columns). Where not
+all can be measured, those are chosen, one after the other, whose exact net counts are farthest from
+the model's. Every count gets noise once. The rest is post-processing: how many workloads are
+chosen, imputed counts of the others, the model, the synthetic rows.
 
-Privacy: the declared loss of the declared unit over the horizon, neighbours add/remove. Fix
-everything released; then the end of every epoch is fixed, by the clock and by public schedule, and
-so is which workloads are measured in it. One event changes one row of the clock, at one step, by
-one: `clock.loss`. It falls into one epoch. There it moves one cell of every column, each measured
-once: `singles.loss`, whose weight is the number of columns. And it moves one cell of each workload
-by one, so each score of that epoch's choices by at most one: `choice.loss` of all of them; and one
-cell of each of the measured workloads, each measured once: `atoms.loss`, whose weight is their
-number, so that the loss is the same for any (`tabular_budget`). No other epoch holds the event.
-Choices and noise are drawn in turn, each from what was released before and from exact integers, so
-their losses add up; with the clock's too, which is drawn in between (concurrent composition holds
-for pure and for Renyi losses: Vadhan and Wang 2021, Lyu 2022). Pure losses stay true though epochs
-depend on past releases (F1 of the selective-counting proof), Gaussian ones and choices since on
-every path the squared shifts add up to no more than is paid for (F2; privacy filters, Feldman and
-Zrnic 2021). A user of m insertions and d deletions moves a workload's counts by a - b with
-nonnegative a, b of 1-norms m and d, in all epochs together: `loss(m, d)` of each. The model, and
-whatever else meets exact counts in a score, is a public function of what was released and is
-rounded to integers first. The model's total is a noisy one. A buffer is private until its epoch
-ends.
-Accuracy: a workload holds a draw for every epoch in which it was measured, each of a scale that
-grows with the number of workloads of the epoch (its root under Gaussian noise); the number of
-epochs grows with the logarithm of the number of records. `view` has the errors.
+Privacy: the declared loss of the declared unit over the horizon, neighbours add/remove.
+
+1. What one event can change. One row of the clock, at one step, by one: `clock.loss`. It falls into
+   one epoch; no other epoch contains it. There it moves one cell of every column, each measured
+   once: `singles.loss`, of a weight equal to the number of columns. It moves one cell of every
+   workload by one: so each score of that epoch's choices by at most one, `choice.loss` of all of
+   them, and one cell of each measured workload, `atoms.loss`. The weight of the latter is the
+   number of measured workloads, so that the loss is the same for any (`budget.py`).
+2. Fix all releases. The ends of epochs are then fixed (clock and public schedule), and so are the
+   measured workloads. The model, and every other number that meets exact counts in a score, is a
+   function of releases and is rounded to integers first. Its total is a noisy one. A buffer is
+   private until its epoch ends.
+3. Sum. Choices and noise are drawn in turn, each from earlier releases and exact integers: their
+   losses add up. So does the clock's, drawn in between: concurrent composition holds for pure and
+   for Renyi losses (Vadhan and Wang 2021, Lyu 2022).
+4. Adaptivity. Epochs depend on earlier releases. Pure losses allow it (F1 of the selective-counting
+   proof). Gaussian noise and choices allow it because on every path the squared shifts sum to at
+   most the amount paid for (F2; privacy filters, Feldman and Zrnic 2021).
+5. Users. m insertions and d deletions move a workload's counts by a - b with nonnegative a, b of
+   1-norms m and d, over all epochs together: `loss(m, d)` of each part.
+
+Accuracy: a workload has one draw of noise for every epoch that measured it, of a scale that grows
+with the number of the epoch's workloads (its root under Gaussian noise). The number of epochs grows
+with the logarithm of the number of records. `view` has the errors.
 Source: Kumar's tabular stream (its Algorithm 3); adaptive choice as in McKenna et al.'s AIM 2022.
-Departs: epochs that end by a noisy clock instead of steps, with the full budget each; all columns
-are measured in each; scores are integers of sensitivity one; what was not measured is imputed anew
-when more is known, and epochs are weighed by how much shares drift (`tabular_track`); as many
-workloads are chosen as noise allows; a noisy total.
+Departs: a noisy clock ends epochs, and each has the full budget, instead of steps; every epoch
+measures all columns; scores are integers of sensitivity one; unmeasured counts are imputed again as
+more is known, and epochs are weighed by the drift of shares (`track.py`); as many workloads are
+chosen as noise allows; a noisy total.
 """
 
 from __future__ import annotations
@@ -46,6 +48,7 @@ from typing import Any
 import numpy as np
 
 from tailrace.calls import told
+from tailrace.counters import Counter
 from tailrace.counters.choice import allot
 from tailrace.counting.marginals import Marginals
 from tailrace.counting.plan import Counts, Plan
@@ -58,9 +61,9 @@ from tailrace.mechanisms.tabular.budget import Budget, size
 from tailrace.mechanisms.tabular.epochs import (
     SMALLEST,
     Draft,
-    Released,
     Selection,
     TabularEpochs,
+    TabularPublic,
     misfit,
 )
 from tailrace.mechanisms.tabular.select import scores
@@ -77,34 +80,43 @@ from tailrace.mechanisms.tabular.workloads import (
     plan_of,
     rows_in,
 )
+from tailrace.models.tables import Fit, Model
 from tailrace.noise import Draws
 from tailrace.noise.atoms import Atoms
 from tailrace.privacy.guarantee import Guarantee, promised
 from tailrace.privacy.loss import Loss, whole
 from tailrace.privacy.unit import AddRemove, Neighbours, Unit, events_of
 
-_FITS = 8  # models of an epoch, about: one for every so many of its workloads
+# Models fitted per epoch, about; chosen by trial while building, no committed result.
+_FITS = 8
 
 
 @dataclass(frozen=True)
-class Held:
-    """What is private: exact net counts of the open epoch, and the clock's sums."""
+class TabularPrivate:
+    """Private state: exact counts of the open epoch, the clock's sums."""
 
-    buffer: np.ndarray  # (cells,) of all workloads
-    clock: Any
+    buffer: np.ndarray  # (cells,) net counts of all workloads
+    clock: Any  # the counter's own state
 
 
 @told
 @dataclass(frozen=True, kw_only=True)
 class TabularStream:
-    """A table with columns `domain`, kept up to date by insertions and deletions.
+    """A table, kept up to date by insertions and deletions.
 
-    `workload` says which marginals are to be right: all of so many columns, or those of these
-    columns.
+    Parameters
+    domain: the table's columns.
+    privacy, unit: the loss, and who is protected.
+    horizon: steps; None: no end.
+    workload: marginals to be accurate: all of so many columns, or those of these columns.
+    fit: how models are fitted.
+    selection: how the budget is used.
+    deletes: whether records leave.
 
-    >>> from tailrace import Categorical, Event, Integer, PureDP, Schema
-    >>> ward = Schema(sex=Categorical(["f", "m"]), age=Integer(0, 9), ill=Categorical([False, True]))
-    >>> TabularStream(domain=ward, privacy=PureDP(epsilon=1), unit=Event(), horizon=365).guarantee.short
+    >>> from tailrace import Event, Integer, PureDP, Schema
+    >>> ward = Schema(sex=Integer(0, 1), age=Integer(0, 9), ill=Integer(0, 1))
+    >>> year = TabularStream(domain=ward, privacy=PureDP(epsilon=1), unit=Event(), horizon=365)
+    >>> year.guarantee.short
     'epsilon = 1 for one event over 365 steps'
     """
 
@@ -113,7 +125,7 @@ class TabularStream:
     unit: Unit
     horizon: int | None
     workload: Workload = 2
-    fit: Any = field(default_factory=default_fit)
+    fit: Fit = field(default_factory=default_fit)
     selection: Selection = field(default_factory=Selection)
     deletes: bool = True
 
@@ -150,7 +162,7 @@ class TabularStream:
 
     @functools.cached_property
     def marginals(self) -> Marginals:
-        """What is counted: first every column by itself, then the workloads of several columns."""
+        """Counted marginals: single columns first, then several columns."""
         asked_for = marginals_of(self.domain, self.workload)
         singles = sorted({(column,) for clique in asked_for.cliques for column in clique})
         return Marginals(
@@ -160,7 +172,7 @@ class TabularStream:
 
     @functools.cached_property
     def _singles(self) -> int:
-        """How many columns are measured by themselves in every epoch."""
+        """The number of single columns, measured in every epoch."""
         return sum(len(clique) == 1 for clique in self.marginals.cliques)
 
     @property
@@ -169,13 +181,13 @@ class TabularStream:
 
     @functools.cached_property
     def budget(self) -> Budget:
-        """What each kind of draw gets."""
+        """The budget, divided among draws."""
         several = len(self.marginals.cliques) - self._singles
         return Budget(self.privacy, self._events, self.selection, self._singles, several)
 
     @functools.cached_property
-    def clock(self) -> Any:
-        """The counter of insertions and deletions, with its budget per event."""
+    def clock(self) -> Counter[Any]:
+        """The counter of insertions and deletions."""
         return allot(None, privacy=self.budget.clock, horizon=self.horizon, events=self._events)
 
     @functools.cached_property
@@ -189,16 +201,16 @@ class TabularStream:
 
     def init(self) -> State:
         buffer = np.zeros(self.marginals.size, np.int64)
-        return State(self._epochs.beginning, Held(buffer, self.clock.init(self._epochs.clock.rows)))
+        return State(
+            self._epochs.beginning, TabularPrivate(buffer, self.clock.init(self._epochs.clock.rows))
+        )
 
-    def plan(self, public: Released) -> Plan:  # noqa: ARG002
+    def plan(self, public: TabularPublic) -> Plan:  # noqa: ARG002
         return plan_of(self.domain, self.marginals, self.unit)
 
     def measure(self, state: State, counts: Counts, noise: Draws) -> Step:
-        public, private = (
-            replace(state.public, step=np.asarray(state.public.step + 1)),
-            state.private,
-        )
+        private = state.private
+        public = replace(state.public, step=np.asarray(state.public.step + 1))
         happened = np.array(
             [rows_in(self.marginals, part) for part in (counts.adds, counts.deletes)]
         )
@@ -207,16 +219,12 @@ class TabularStream:
         )
         public, buffer = replace(public, clock=estimates.astype(float)), private.buffer + counts.net
         if self._epochs.ends(public):
-            public, buffer = (
-                self._measured(self._epochs.draft(public), buffer, noise),
-                np.zeros_like(buffer),
-            )
-        return Step(State(public, Held(buffer, ticking)))
+            public = self._measured(self._epochs.draft(public), buffer, noise)
+            buffer = np.zeros_like(buffer)
+        return Step(State(public, TabularPrivate(buffer, ticking)))
 
-    def _measured(self, draft: Draft, buffer: np.ndarray, noise: Draws) -> Released:
-        """The epoch's exact net counts meet noise: every column, then workloads, all at once or
-        chosen ones, a few to a fit.
-        """
+    def _measured(self, draft: Draft, buffer: np.ndarray, noise: Draws) -> TabularPublic:
+        """Measure an epoch: columns, then all workloads or chosen ones."""
         several = range(self._singles, len(self.marginals.cliques))
         draft = self._epochs.with_measured(
             draft, self._noisy(self.budget.singles, buffer, range(self._singles), noise)
@@ -242,14 +250,13 @@ class TabularStream:
                 )
             if len(fresh) * _FITS >= share.workloads or turn + 1 == share.workloads:
                 draft, fresh = self._epochs.with_measured(draft, fresh), {}
-        return self._epochs.closed(
-            draft, off[len(off) // 2 :]
-        )  # the first ones were chosen for being far off
+        # without the first half, which was chosen for its large misfit
+        return self._epochs.closed(draft, off[len(off) // 2 :])
 
     def _noisy(
         self, atoms: Atoms, buffer: np.ndarray, workloads: Iterable[int], noise: Draws
     ) -> dict[int, Noisy]:
-        """Some workloads' net counts with noise."""
+        """Draw noisy net counts of some workloads."""
         exact = {j: self.marginals.part(buffer, j) for j in workloads}
         variance = max(atoms.variance(), SMALLEST)
         return {
@@ -257,7 +264,7 @@ class TabularStream:
             for j, part in exact.items()
         }
 
-    def view(self, public: Released) -> TabularView | None:
+    def view(self, public: TabularPublic) -> TabularView[Model] | None:
         if not int(public.epoch):
             return None
         model = self._epochs.model(public, max(self._epochs.total(public), 0.0))
@@ -268,5 +275,7 @@ class TabularStream:
             self.domain, model, self.marginals, variance, float(public.misfit), total, moved
         )
 
-    def sample(self, view: TabularView | None, previous: Table, rng: np.random.Generator) -> Sample:
+    def sample(
+        self, view: TabularView[Model] | None, previous: Table, rng: np.random.Generator
+    ) -> Sample:
         return followed(self.rows, None if view is None else view.model, previous, rng)

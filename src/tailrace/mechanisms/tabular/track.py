@@ -1,15 +1,14 @@
-"""Counts of every workload so far, from noisy counts of some epochs: what was not measured is
-imputed, and anew as more is known.
+"""A Kalman filter of every workload's counts, over epochs.
 
-For each cell two numbers are followed: the share of an epoch's records that fall into it, and how
-many records it holds. An epoch of n records adds n times the share, which itself drifts from epoch
-to epoch. A noisy count of an epoch corrects both, by what is known of their errors (a Kalman
-filter): where shares hardly drift, it also corrects what was imputed for epochs before, and epochs
-are weighed by their size; where they drift much, noisy counts are simply added up. How much a
-workload's shares drift is read off its own corrections, and off those of its columns; and what
-several columns gain together is expected to agree with what each of them gains. Errors are taken to
-be alike in all cells of a workload, so that they are three numbers for each. All of this is made of
-released numbers, at no cost in privacy.
+Post-processing of released numbers, at no privacy cost.
+
+1. State of a cell: its share of an epoch's records, and its count so far.
+2. Prediction: an epoch of n records adds n times the share; the share drifts from epoch to epoch.
+   Counts of several columns are raked to the counts of each column.
+3. Update: a noisy count of an epoch corrects both. With little drift it also corrects the imputed
+   counts of earlier epochs; with much drift noisy counts are simply added up.
+4. Drift is estimated from the workload's own corrections and from those of its columns.
+5. All cells of a workload share one error covariance: three numbers.
 """
 
 from __future__ import annotations
@@ -22,25 +21,31 @@ import numpy as np
 
 from tailrace.counting.marginals import Marginals
 
-_RAKES = 2  # rounds of scaling to single columns
-_KNOWN = 0.2  # of what columns move: what is left of it in workloads that are scaled to them
-_SPREAD = (
-    5.0  # the variance of a squared Laplace variable, in squared variances; 2 for a Gaussian one
-)
+# Rounds of raking to single columns; chosen by trial while building, no committed result.
+_RAKES = 2
+# Part of the columns' drift left in workloads raked to them; chosen by trial while building, no
+# committed result.
+_KNOWN = 0.2
+# Variance of a squared Laplace variable, in squared variances (2 for a Gaussian one).
+_SPREAD = 5.0
 
 
 @dataclass(frozen=True)
 class Track:
-    """Where every workload stands."""
+    """The filter's state for every workload.
 
-    share: np.ndarray  # (cells,) of an epoch's records
-    count: np.ndarray  # (cells,) of records so far
-    error: (
-        np.ndarray
-    )  # (workloads, 3) of a cell: variance of the share, covariance of both, variance of the count
-    # (workloads, 2) what corrections showed beyond noise, and the squared events in which they did
-    drift: np.ndarray
-    draws: np.ndarray  # (workloads,) how often it was measured
+    share: of an epoch's records, per cell.
+    count: of records so far, per cell.
+    error: per workload, for any cell: variance of the share, covariance, variance of the count.
+    drift: per workload: corrections beyond noise, and the squared events they were seen in.
+    draws: how often each workload was measured.
+    """
+
+    share: np.ndarray  # (cells,)
+    count: np.ndarray  # (cells,)
+    error: np.ndarray  # (workloads, 3)
+    drift: np.ndarray  # (workloads, 2)
+    draws: np.ndarray  # (workloads,)
 
 
 @dataclass(frozen=True)
@@ -53,15 +58,15 @@ class Noisy:
 
 @dataclass(frozen=True)
 class Epoch:
-    """What the clock says about the epoch that ends."""
+    """Estimated totals of the epoch that ends."""
 
     records: float  # insertions less deletions
     events: float  # insertions and deletions
-    before: float  # records when it began
+    before: float  # records at its beginning
 
 
 def untracked(marginals: Marginals) -> Track:
-    """Before anything was measured."""
+    """The state before any measurement."""
     cells, many = np.zeros(marginals.size), len(marginals.cliques)
     return Track(cells, cells, np.zeros((many, 3)), np.zeros((many, 2)), np.zeros(many, np.int64))
 
@@ -73,10 +78,10 @@ def tracked(
     measured: Mapping[int, Noisy],
     model: np.ndarray,
 ) -> Track:
-    """After an epoch in which some workloads were measured.
+    """Advance the filter by an epoch with some noisy workloads.
 
-    `model` holds the shares of all workloads by the model so far: what is known of a workload
-    before it is first measured.
+    `model` holds the model's shares of all workloads: the prior of one that is measured for the
+    first time.
     """
     share, count = track.share.copy(), track.count.copy()
     error, drift, draws = track.error.copy(), track.drift.copy(), track.draws.copy()
@@ -120,10 +125,9 @@ def tracked(
 
 
 def _raked(added: np.ndarray, columns: Sequence[np.ndarray]) -> np.ndarray:
-    """What several columns are expected to gain together, scaled to what each gains by itself, axis
-    after axis.
+    """Rake expected gains to the gains of single columns.
 
-    Where records go, all in all, there is nothing to scale: counts would have to change their sign.
+    A net loss of records is left alone: raking it would change signs.
     """
     if added.ndim == 1 or len(columns) < added.ndim or added.sum() <= 0:
         return added
@@ -144,12 +148,11 @@ def _raked(added: np.ndarray, columns: Sequence[np.ndarray]) -> np.ndarray:
 def unseen(
     track: Track, marginals: Marginals, records: float, events: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """What the errors of counts are when so much has happened since the last epoch, none of it
-    measured.
+    """Variances after unmeasured records and events of an open epoch.
 
-    (workloads,) the variance of any cell, infinite where nothing was ever measured; and
-    (workloads,) what is added to it for a cell that holds all records, and for others in
-    proportion: chance, and shares that move.
+    Returns two arrays (workloads,): the variance of any cell, infinite where nothing was ever
+    measured; and the further variance of a cell that holds all records, which other cells have in
+    proportion to their counts (sampling, and drift of the shares).
     """
     own, both, held = track.error.T
     moved = (
@@ -164,15 +167,16 @@ def unseen(
 
 
 def _moving(track: Track, marginals: Marginals) -> np.ndarray:
-    """(workloads,) the variance that a cell's share gains from one epoch to the next.
+    """(workloads,) drift variance of a cell's share per epoch.
 
-    Where several columns were seldom measured together, they move at least as they do one by one: a
-    cell's share then moves with its column's, in proportion to the shares of the other columns'
-    values.
+    Columns that were seldom measured together drift at least as much as they do one by one: a
+    cell's share drifts with its column's, in proportion to the shares of the other columns' values.
     """
     found = np.maximum(track.drift[:, 0], 0.0) / np.maximum(track.drift[:, 1], 1.0)
-    whole: dict[int, float] = {}  # by column: what all of its shares move, squared
-    alike: dict[int, float] = {}  # and the chance that two records have the same value
+    # by column: the summed drift variance of its shares
+    whole: dict[int, float] = {}
+    # by column: the probability that two records have the same value
+    alike: dict[int, float] = {}
     for j, (column, *others) in enumerate(marginals.cliques):
         if not others and track.draws[j]:
             shares = np.maximum(marginals.part(track.share, j), 0.0)
@@ -189,13 +193,16 @@ def _moving(track: Track, marginals: Marginals) -> np.ndarray:
 
 
 def _first(epoch: Epoch, beyond: np.ndarray, noise: float) -> tuple[float, float, float]:
-    """The errors of a model by its first measurement, the same for all epochs before: rather too
-    large, for they never grow again.
+    """Initial error covariance, from a workload's first measurement.
+
+    The model's error is taken to be the same in all earlier epochs, and rather too large: it never
+    grows again.
     """
     n, cells = epoch.records, beyond.size
     chance = noise + max(epoch.events, 0.0) / cells
     shown = (float((beyond**2).mean()) - chance + math.sqrt(_SPREAD / cells) * chance) / max(
         n**2, 1.0
     )
-    own = min(max(shown, 1e-2 / cells**2), 2.0 / cells)  # no two distributions are farther apart
+    # no two distributions have a larger mean squared distance than 2 / cells
+    own = min(max(shown, 1e-2 / cells**2), 2.0 / cells)
     return own, epoch.before * own, epoch.before**2 * own

@@ -1,12 +1,10 @@
-"""What a tabular stream shows: a model of the whole table, and marginals and counts of it with
-standard errors.
-"""
+"""The view of a tabular stream: model, marginals, counts, errors."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
@@ -15,46 +13,54 @@ from tailrace.domain import Schema
 from tailrace.errors import ConfigError
 from tailrace.mechanisms.base import Estimate
 from tailrace.mechanisms.shared.bins import weights
+from tailrace.models.tables import HasMarginals
 
-_LARGEST = 10_000_000  # cells of a marginal that is asked for
-_REST = 0.75  # of the misfit of what was chosen last: what was never chosen is nearer to the model
-_FEW = (
-    20.0  # records more than the model says, for the misfit: where it says none, there may be some
-)
-# times the noise: what imputing and fitting add, set by the coverage on Adult and on evictions
-_UNSTATED = 1.25
+M = TypeVar("M", bound=HasMarginals)
+
+# Most cells of a marginal: an array of 80 MB.
+_LARGEST = 10_000_000
+# Misfit of workloads never chosen, relative to those chosen last. Chosen by trial while building;
+# results/tabular_coverage.csv has the coverage it gives, and so for the next.
+_NEVER_CHOSEN = 0.75
+# Records added to a cell's count for its share of the misfit: an empty cell may hold some.
+_FEW_RECORDS = 20.0
+# Factor of the variance, for imputing and fitting. Chosen by the coverage on Adult and on evictions
+# (benchmarks/tabular.py coverage, results/tabular_coverage.csv).
+_MODEL_ERROR = 1.25
 
 
 @dataclass(frozen=True, eq=False)
 class Marginal:
-    """The estimated counts of some columns' values, with an axis per column, and the standard error
-    of each.
-    """
+    """Estimated counts of some columns' values, with standard errors."""
 
     columns: tuple[str, ...]
-    values: np.ndarray
-    errors: np.ndarray
+    values: np.ndarray  # an axis per column
+    errors: np.ndarray  # of the same shape
 
 
 @dataclass(frozen=True, eq=False)
-class TabularView:
-    """A released model; every answer comes with its standard error."""
+class TabularView(Generic[M]):
+    """A released model; every answer has its standard error.
+
+    domain: the table's columns.
+    model: the distribution of all columns, scaled to the total.
+    marginals: the workloads.
+    variance: of a cell by noise, per workload; infinite where nothing was measured.
+    misfit: squared distance of a never measured workload, in squared parts of the records.
+    total: the number of records.
+    moved: per workload, a variance that cells share by their counts: records not measured yet.
+    """
 
     domain: Schema
-    model: Any
+    model: M
     marginals: Marginals
-    variance: np.ndarray  # (workloads,) of a cell by noise; infinite where nothing was measured
-    misfit: (
-        float  # squared distance of a workload that no measurement holds, in parts of the records
-    )
+    variance: np.ndarray  # (workloads,)
+    misfit: float
     total: Estimate
-    # (workloads,) a variance that cells share by their counts: records that were not measured yet
-    moved: np.ndarray
+    moved: np.ndarray  # (workloads,)
 
     def marginal(self, *columns: str) -> Marginal:
-        """How many records hold each value of a column, or each combination of values of several:
-        `view.marginal("age", "sex")`.
-        """
+        """Counts of each combination of values: `view.marginal("age", "sex")`."""
         domain = self.domain
         if (
             not columns
@@ -76,10 +82,10 @@ class TabularView:
         return Marginal(columns, values, np.sqrt(self._variances(tuple(axes), values)))
 
     def count(self, **where: Any) -> Estimate:
-        """How many records: `view.count(sex="f", age=(20, 29))`.
+        """The number of matching records: `view.count(sex="f", age=(20, 29))`.
 
         A tuple is a range (of whole numbers, both ends included, or of reals), a list is any of its
-        values. A bin of reals that a range covers in part counts in part.
+        values. A range that covers a part of a bin counts that part.
         """
         if not where:
             return self.total
@@ -89,14 +95,17 @@ class TabularView:
             raise ConfigError(
                 f"The domain has no column '{unknown[0]}': it has {', '.join(known)}."
             )
-        wanted = weights(Schema(**{column: known[column] for column in where}), where)
+        weight = weights(Schema(**{column: known[column] for column in where}), where)
         found = self.marginal(*where)
         values, variances = found.values.reshape(-1), found.errors.reshape(-1) ** 2
-        return Estimate(float(wanted @ values), math.sqrt(float(wanted**2 @ variances)))
+        return Estimate(float(weight @ values), math.sqrt(float(weight**2 @ variances)))
 
     def _variances(self, clique: tuple[int, ...], values: np.ndarray) -> np.ndarray:
-        """Of each cell: by all measurements that hold it, or else by its columns' and by the
-        model's misfit; by what came since; and by the total."""
+        """The variance of each cell.
+
+        It sums the noise of the measurements that contain it (or else its columns' noise and the
+        model's misfit), records not measured yet, and the total's error.
+        """
         total = max(self.total.value, 1.0)
         noise, shares = self._noise(clique), values / total
         known = math.isfinite(noise)
@@ -105,21 +114,21 @@ class TabularView:
         return unsure + since * shares + (shares * self.total.error) ** 2
 
     def _unmeasured(self, values: np.ndarray, clique: tuple[int, ...]) -> np.ndarray:
-        """Where columns were measured, but not together: what is off is taken to be so in
-        proportion to the counts' roots.
+        """Variances where columns were never measured together.
+
+        The misfit is spread over cells in proportion to the roots of their counts.
         """
         total = max(self.total.value, 1.0)
-        variance = _REST * self.misfit * total * (values + _FEW)
+        variance = _NEVER_CHOSEN * self.misfit * total * (values + _FEW_RECORDS)
         for place, axis in enumerate(clique):
-            others = (
-                values.sum(axis=place, keepdims=True) / total
-            )  # shares of the other columns' combinations
+            # shares of the other columns' combinations
+            others = values.sum(axis=place, keepdims=True) / total
             noise = self._noise((axis,))
             variance = variance + others**2 * (noise if math.isfinite(noise) else total**2)
         return variance
 
     def _since(self, clique: tuple[int, ...]) -> float:
-        """What came since, by the measurement that knows most of it."""
+        """The least variance of records not measured yet."""
         held = [
             float(moved)
             for moved, known, one in zip(
@@ -130,9 +139,7 @@ class TabularView:
         return min(held, default=0.0)
 
     def _noise(self, clique: tuple[int, ...]) -> float:
-        """Of a cell by the measurements that hold it, weighed by their variances; infinite where
-        there is none.
-        """
+        """A cell's noise, all measurements pooled; infinite where none."""
         size = math.prod(self.domain.shape[axis] for axis in clique)
         telling = {axis for axis in clique if self.domain.shape[axis] > 1}
         precision = sum(
@@ -142,4 +149,4 @@ class TabularView:
             )
             if telling.issubset(held)
         )
-        return _UNSTATED / precision if precision else math.inf
+        return _MODEL_ERROR / precision if precision else math.inf

@@ -1,6 +1,4 @@
-"""What the tabular mechanisms share: the workload that was asked for, who is protected, and the
-flat marginals of a model.
-"""
+"""Shared by tabular mechanisms: workloads, refusals, plans, synthetic rows."""
 
 from __future__ import annotations
 
@@ -14,22 +12,27 @@ from tailrace.domain import Schema
 from tailrace.domain.digits import Digits
 from tailrace.errors import ConfigError
 from tailrace.mechanisms.base import Sample, Table
-from tailrace.models.tables import JunctionTree
+from tailrace.models.tables import HasMarginals, JunctionTree, Model
 from tailrace.models.tables.rows import resampled
 from tailrace.privacy.loss import whole
 from tailrace.privacy.unit import Unit, User, check_events
 
 Workload = int | tuple[tuple[str, ...], ...]
-_LARGEST = 1 << 62  # cells of a table whose rows are remembered by one number
+# Cells of a table whose rows are remembered by one number: an int64 must hold it.
+_LARGEST = 1 << 62
 
 
 def default_fit() -> JunctionTree:
-    """A junction tree of a size that is fitted in a moment: larger ones are little better."""
+    """A junction tree of 65,536 cells at most.
+
+    The limit was chosen by trial while building (no committed result): larger trees were slower and
+    little better.
+    """
     return JunctionTree(limit=2**16)
 
 
 def asked(domain: Any, workload: Any) -> Workload:
-    """The workload as it is kept: all marginals of so many columns, or those of these columns."""
+    """Check a workload: a number of columns, or lists of columns."""
     if not isinstance(domain, Schema):
         raise ConfigError(
             "domain must be a Schema of attributes, for example Schema(age=Integer(0, 99))."
@@ -44,13 +47,12 @@ def asked(domain: Any, workload: Any) -> Workload:
         return tuple(tuple(names) for names in workload)
     raise ConfigError(
         "workload must be the number of columns of each marginal, for example 2, or the columns of "
-        "each: "
-        'workload=(("age", "sex"), ("age", "city")).'
+        'each: workload=(("age", "sex"), ("age", "city")).'
     )
 
 
 def marginals_of(domain: Schema, workload: Workload) -> Marginals:
-    """The marginals that are counted."""
+    """The marginals of a workload."""
     return (
         all_ways(domain.shape, workload) if isinstance(workload, int) else chosen(domain, workload)
     )
@@ -62,13 +64,12 @@ def check(mechanism: Any) -> None:
     if isinstance(mechanism.unit, User) and mechanism.domain.size >= _LARGEST:
         raise ConfigError(
             "The domain has 2**62 cells or more, too many to remember whose rows are in which: "
-            "protect Event(), or "
-            "use fewer or coarser attributes."
+            "protect Event(), or use fewer or coarser attributes."
         )
 
 
 def check_fit(fit: Any, marginals: Marginals) -> None:
-    """Refuse what cannot fit tables, and a workload for which even alone its model has no room."""
+    """Refuse a wrong fit, and workloads too large for it."""
     if isinstance(fit, type) or not hasattr(fit, "unpack"):
         raise ConfigError(
             "fit must be a way to fit tables, for example JunctionTree() or "
@@ -82,27 +83,27 @@ def check_fit(fit: Any, marginals: Marginals) -> None:
 
 
 def plan_of(domain: Schema, marginals: Marginals, unit: Unit) -> Plan:
-    """What is counted at every step."""
+    """The plan of every step."""
     return Plan(
         codes=domain, key=unit.column if isinstance(unit, User) else None, marginals=marginals
     )
 
 
 def rows_in(marginals: Marginals, counts: np.ndarray) -> int:
-    """How many rows were counted: each is in one cell of every marginal."""
+    """The number of counted rows: one cell per marginal each."""
     return int(marginals.part(counts, 0).sum())
 
 
-def flat(marginals: Marginals, model: Any, total: float | None = None) -> np.ndarray:
-    """All marginals of a model in one array, scaled to a total where one is given."""
+def flat(marginals: Marginals, model: HasMarginals, total: float | None = None) -> np.ndarray:
+    """All marginals of a model in one array, rescaled to `total`."""
     found = np.concatenate([part.reshape(-1) for part in model.marginals(marginals.cliques)])
     return found if total is None else found * (total / model.total)
 
 
-def followed(codes: Digits, model: Any | None, previous: Table, rng: np.random.Generator) -> Sample:
-    """As many rows as the model holds records, with as few changes to the previous ones as it
-    allows; none without a model.
-    """
+def followed(
+    codes: Digits, model: Model | None, previous: Table, rng: np.random.Generator
+) -> Sample:
+    """Synthetic rows of the model, few changed; none without a model."""
     before = previous.cells
     stayed, new = np.zeros(len(before), np.bool_), before[:0]
     if model is not None:
@@ -113,7 +114,7 @@ def followed(codes: Digits, model: Any | None, previous: Table, rng: np.random.G
 def changed(
     codes: Digits, previous: Table, stayed: np.ndarray, new: np.ndarray, rng: np.random.Generator
 ) -> Sample:
-    """The rows that stayed, and the new ones after them."""
+    """The rows that stayed, then the new ones."""
     values = codes.decode(new, rng)
     columns = {
         name: np.concatenate([previous.columns[name][stayed], values[name]])

@@ -74,8 +74,8 @@ class Conditional:
     table: np.ndarray
 
 
-class Model(Protocol):
-    """A distribution over the table's cells, scaled to a total."""
+class HasMarginals(Protocol):
+    """A table whose marginals can be asked for."""
 
     @property
     def shape(self) -> Shape: ...
@@ -85,6 +85,10 @@ class Model(Protocol):
     def marginals(self, cliques: Sequence[Clique]) -> list[np.ndarray]:
         """Expected counts: nonnegative, each marginal sums to the total."""
         ...
+
+
+class Model(HasMarginals, Protocol):
+    """A distribution over the table's cells, scaled to a total."""
 
     def conditionals(self) -> list[Conditional]:
         """Every attribute once, in an order for drawing rows."""

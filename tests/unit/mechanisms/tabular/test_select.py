@@ -7,7 +7,7 @@ import pytest
 
 from tailrace import ZCDP, Integer, Noise, PureDP, Schema
 from tailrace.counting.marginals import Marginals, all_ways
-from tailrace.mechanisms.tabular.select import Choice, fits, repeated, scores, within
+from tailrace.mechanisms.tabular.select import Choice, fits, scores, within
 from tailrace.models.tables import JunctionTree
 
 
@@ -108,8 +108,3 @@ def test_workloads_are_taken_in_order_while_there_is_room():
         pairs.index(pair) for pair in ((0, 1), (1, 2), (0, 2), (2, 3))
     ]  # the third would close a cycle
     assert within(fit, pairs, order) == [order[0], order[1], order[3]]
-
-
-def test_a_loss_repeated():
-    assert repeated(PureDP(epsilon="1/10"), 3) == PureDP(epsilon="3/10")
-    assert repeated(ZCDP(rho="1/10"), 3) == ZCDP(rho="3/10")
