@@ -81,7 +81,7 @@ def test_a_sqlite_view_that_never_ends_is_given_up(tmp_path, hurry):
 
 WAITING = """
 import sys
-from tailrace import databases
+from tailrace.sources import database as databases
 with databases.connect(sys.argv[1], write=False) as database:
     print("waiting", flush=True)
     for rows in database.read("visits", ["sex"]):

@@ -29,16 +29,15 @@ import numpy as np
 from tailrace.checks.meter import Measured, Meter
 from tailrace.checks.neighbours import Batches, Neighbours, neighbours
 from tailrace.checks.spy import Spy
-from tailrace.counting.memory import counted, hash_units
-from tailrace.counting.memory.snapshot import snapshot_counted
+from tailrace.counting.memory import hash_units
 from tailrace.counting.plan import Counts, Plan, opened
+from tailrace.counting.step import UnitMemory, count
 from tailrace.mechanisms.base import Mechanism, OncePlan, State, Step, Takes
 from tailrace.noise import Draws, Noise
 from tailrace.privacy.guarantee import Guarantee
 from tailrace.privacy.loss import ZCDP
-from tailrace.privacy.unit import User
 from tailrace.storage.codec import pack, unpack
-from tailrace.stream import state as keep
+from tailrace.stream.state import beginning
 
 _KEY = bytes(16)
 
@@ -61,24 +60,18 @@ def _folder() -> tempfile.TemporaryDirectory[str]:
 
 
 class _Counting:
-    """Counts step after step as a stream does, with a unit memory of its own where units are
-    bounded.
-    """
+    """Counts step after step as a stream does, with its own unit memory."""
 
     def __init__(self, mechanism: Mechanism, folder: str) -> None:
-        self._unit, self._takes = mechanism.unit, mechanism.takes
-        self._folder, self._steps = Path(folder), 0
+        self._unit, self._snapshot = mechanism.unit, mechanism.takes is Takes.Snapshots
+        self._memory = UnitMemory(Path(folder), _KEY, before=None, after="1")
 
     def counts(self, plan: Plan | OncePlan, batch: tuple[Any, Any]) -> Any:
-        if self._takes is Takes.Snapshots:
-            return snapshot_counted(plan, self._unit, batch[0], folder=self._folder, key=_KEY)  # type: ignore[arg-type]
-        if not isinstance(plan, Plan) or not isinstance(self._unit, User):
-            return plan.counts(*batch)
-        self._steps += 1
-        old, new = (self._folder / str(step) for step in (self._steps - 1, self._steps))
-        return counted(
-            plan, self._unit, *batch, old=old if self._steps > 1 else None, new=new, key=_KEY
-        )
+        memory = self._memory
+        counts, segment = count(plan, self._unit, *batch, snapshot=self._snapshot, memory=memory)
+        following = str(int(memory.after) + 1)
+        self._memory = dataclasses.replace(memory, before=segment, after=following)
+        return counts
 
 
 def _rounds(
@@ -306,7 +299,7 @@ def check_changes(mechanism: Mechanism, batches: Batches) -> None:
     """The rows that stay are the first of the next table, in their order, so that changes can be
     applied.
     """
-    table, rng = keep.beginning(mechanism).table, np.random.default_rng(7)
+    table, rng = beginning(mechanism).table, np.random.default_rng(7)
     for state in _run(mechanism, batches, Noise.insecure(8)):
         sample = mechanism.sample(mechanism.view(state.public), table, rng)
         assert sample.stayed.shape == (len(table.cells),), (
@@ -330,7 +323,7 @@ def _same(values: np.ndarray, others: np.ndarray) -> bool:
 
 def _sampled(mechanism: Mechanism, state: State) -> Any:
     view = mechanism.view(state.public)
-    return mechanism.sample(view, keep.beginning(mechanism).table, np.random.default_rng(9)).table
+    return mechanism.sample(view, beginning(mechanism).table, np.random.default_rng(9)).table
 
 
 def _scrambled(part: Any) -> Any:

@@ -25,9 +25,8 @@ from tailrace.registry import GROUP, parts
 from tailrace.storage.codec import from_plain, to_plain
 from tailrace.storage.durable import place, point, remove, sync_all, where, write_file
 from tailrace.storage.store import FORMAT, Store, keyed, understood
-from tailrace.stream import state as keep
+from tailrace.stream import state
 from tailrace.stream.published import announce
-from tailrace.stream.state import Standing, standing_values
 
 PathLike = str | os.PathLike[str]
 _SEEDED = "NO privacy: made with a known seed"
@@ -165,7 +164,7 @@ def build(
     population: str,
     ledger: PathLike | None,
     noise: Noise,
-    standing: Standing,
+    standing: state.Standing,
     calendar: Calendar | None = None,
     releases: dict[str, bytes] | None = None,
     segment: Path | None = None,
@@ -211,7 +210,7 @@ def build(
             Store.create(
                 partial / "private",
                 keyed(noise.secret),
-                {**standing_values(standing), **(releases or {})},
+                {**state.standing_values(standing), **(releases or {})},
             )
             if segment is not None:
                 shutil.copytree(
@@ -280,7 +279,7 @@ def fork(path: PathLike, to: PathLike, ledger: PathLike | None) -> None:
     try:
         about = store.json("about")
         mechanism = mechanism_of(about)
-        standing, noise = keep.read_standing(store, mechanism), Noise.fresh()
+        standing, noise = state.read_standing(store, mechanism), Noise.fresh()
         if about["noise"] != "fresh":
             noise = Noise.kept(
                 Noise.kept(store.secret, "insecure").at("fork").keyed_hash(b"fork"), "insecure"
@@ -289,7 +288,7 @@ def fork(path: PathLike, to: PathLike, ledger: PathLike | None) -> None:
             standing = replace(standing, mark=Mark(standing.mark.step, noise.at("fork").nonce()))
         cut = store.find("cut")
         releases = [
-            keep.read_release_values(store, step) for step in range(1, standing.mark.step + 1)
+            state.read_release_values(store, step) for step in range(1, standing.mark.step + 1)
         ]
         build(
             to,

@@ -20,7 +20,7 @@ from tailrace.ledger import Mark
 from tailrace.mechanisms.base import Mechanism, OncePlan, State, Table, row_codes
 from tailrace.storage.codec import pack, unpack
 from tailrace.storage.store import Store, understood, unfit
-from tailrace.stream import published as publish
+from tailrace.stream import published
 from tailrace.stream.release import Release, seconds
 
 Cut = Mapping[str, Any]  # how a source cuts rows into steps, in plain values
@@ -138,20 +138,21 @@ def read_release(store: Store, step: int, mechanism: Mechanism, guarantee: Any) 
     )
 
 
-def published(step: int) -> dict[str, str]:
-    """The files that are delivered of a release, and the values that they are."""
+def _files(step: int) -> dict[str, str]:
+    """The files delivered of a release, and the names of their values."""
     prefix = _prefix(step)
     return {f"{name}.parquet": f"{prefix}/{name}" for name in _PARTS} | {"provenance.json": prefix}
 
 
 def deliver(store: Store, folder: Path, step: int) -> None:
     """Put a release into the public directory, unless it is there."""
-    if publish.holds(folder, step, published(step), store.fits):
+    names = _files(step)
+    if published.holds(folder, step, names, store.fits):
         return
-    files = {file: store.bytes(value) for file, value in published(step).items()}
+    files = {file: store.bytes(name) for file, name in names.items()}
     with understood():
         time = seconds(store.json(_prefix(step)))
-    publish.deliver(folder, step, files, time=time)
+    published.deliver(folder, step, files, time=time)
 
 
 def _parquet(frame: Any) -> bytes:
@@ -160,7 +161,7 @@ def _parquet(frame: Any) -> bytes:
     return buffer.getvalue()
 
 
-def seal(plan: Plan | OncePlan, frame: Any) -> bytes | None:
+def seal_rows(plan: Plan | OncePlan, frame: Any) -> bytes | None:
     """What later rounds of a step look at: the columns of a batch, or what a plan of everything at
     once read of it.
     """
@@ -176,7 +177,7 @@ def seal(plan: Plan | OncePlan, frame: Any) -> bytes | None:
     return _parquet(pl.DataFrame([cells.column(here.get_column(name)) for name in here.columns]))
 
 
-def unseal(plan: Plan | OncePlan, data: bytes | None) -> Any:
+def unseal_rows(plan: Plan | OncePlan, data: bytes | None) -> Any:
     """A sealed batch again."""
     import polars as pl
 

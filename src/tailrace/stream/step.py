@@ -1,37 +1,60 @@
-"""A step that has been counted and not yet drawn: written down first, so that it can be finished
-whatever happens.
+"""One step: seal, claim, draw, commit, deliver.
+
+- `seal` counts the rows and returns an intent; nothing is drawn.
+- `write` keeps the intent durably; from here on the step can only be finished.
+- `claim` takes the step in the ledger, once.
+- `draw` adds the noise: a function of the intent and the state before.
+- `commit` stores state and release, and erases the intent, in one transaction.
+- `deliver` (in `state`) puts a committed release into the public directory.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from tailrace.calendar import Calendar
+from tailrace.counting.plan import Counts, Plan
+from tailrace.counting.step import UnitMemory, count
 from tailrace.errors import ConfigError
+from tailrace.ledger import Ledger, Mark
+from tailrace.mechanisms.base import Mechanism, Sample, State, Takes
+from tailrace.noise import Noise
 from tailrace.storage.codec import pack, unpack
+from tailrace.storage.durable import point
 from tailrace.storage.store import Store, understood
+from tailrace.stream.release import Release
+from tailrace.stream.state import (
+    Standing,
+    release_values,
+    seal_rows,
+    standing_values,
+    unseal_rows,
+)
 
 _BATCH = ("intent/adds", "intent/deletes")
 
 
 @dataclass(frozen=True)
 class Intent:
-    """All that finishing a step needs, beside the state before it."""
+    """Everything that finishes a step, beside the state before it."""
 
     step: int
-    nonce: str  # names the attempt: noise is drawn at (step, nonce)
-    segment: str | None  # of the unit memory, after this step
-    # when the step was asked for, which is published: the same however often it is finished
+    # Names the attempt: noise is drawn at (step, nonce).
+    nonce: str
+    # The unit memory after this step.
+    segment: str | None
+    # Published: when the step was asked for, however often it is finished.
     time: str
-    counts: Any  # Counts, or what a plan of everything at once makes
-    sealed: tuple[bytes | None, bytes | None] = (
-        None,
-        None,
-    )  # rows added and deleted, where a step may take several rounds
+    # `Counts`, or the counts of a plan that takes everything at once.
+    counts: Any
+    # Rows added and deleted, where a step may take several rounds.
+    sealed: tuple[bytes | None, bytes | None] = (None, None)
 
 
 def published_time(calendar: Calendar | None, step: int, asked: datetime) -> str:
@@ -47,8 +70,41 @@ def published_time(calendar: Calendar | None, step: int, asked: datetime) -> str
     return time.astimezone(UTC).isoformat(timespec="seconds")
 
 
-def values(intent: Intent) -> dict[str, bytes]:
-    """`intent` as the values of a store."""
+def seal(
+    mechanism: Mechanism,
+    noise: Noise,
+    standing: Standing,
+    frame: Any,
+    deletes: Any,
+    *,
+    time: str,
+    segments: Path,
+    key: bytes,
+) -> Intent:
+    """Bound and count the next step's rows; nothing is drawn."""
+    step = standing.mark.step + 1
+    nonce = noise.at("step", step).nonce()
+    plan = mechanism.plan(standing.state.public)
+    if not isinstance(plan, Plan):
+        frame = plan.read(frame)
+    after = f"{step:06d}-{nonce[:8]}"
+    counts, segment = count(
+        plan,
+        mechanism.unit,
+        frame,
+        deletes,
+        snapshot=mechanism.takes is Takes.Snapshots,
+        memory=UnitMemory(segments, key, standing.segment, after, point),
+    )
+    sealed = (None, None)
+    if mechanism.rounds > 1:
+        gone = None if deletes is None else seal_rows(plan, deletes)
+        sealed = (seal_rows(plan, frame), gone)
+    return Intent(step, nonce, segment, time, counts, sealed)
+
+
+def write(store: Store, intent: Intent) -> None:
+    """Keep an intent durably, in place of an earlier one."""
     about = {
         "step": intent.step,
         "nonce": intent.nonce,
@@ -58,19 +114,68 @@ def values(intent: Intent) -> dict[str, bytes]:
     rows = {
         name: data for name, data in zip(_BATCH, intent.sealed, strict=True) if data is not None
     }
-    return {"intent": json.dumps(about).encode(), "intent/counts": pack(intent.counts), **rows}
+    with store.transaction("intent") as change:
+        change.erase("intent")
+        change.put("intent", json.dumps(about).encode())
+        change.put("intent/counts", pack(intent.counts))
+        for name, data in rows.items():
+            change.put(name, data)
 
 
 @understood()
-def found(store: Store, like: Callable[[], Any]) -> Intent | None:
-    """The step that was cut off, if one was; its counts have the shape of those that `like`
-    makes.
-    """
+def found(store: Store, mechanism: Mechanism, state: State) -> Intent | None:
+    """The intent of a step that was cut off, if there is one."""
     if store.find("intent") is None:
         return None
-    about, counts = store.json("intent"), unpack(store.bytes("intent/counts"), like=like())
-    time = about.get("time") or datetime.now(UTC).isoformat(
-        timespec="seconds"
-    )  # not written by earlier versions
+    like = (
+        mechanism.plan(state.public).counts(None)
+        if mechanism.takes is Takes.Once
+        else Counts(np.zeros(0, np.int64), np.zeros(0, np.int64))
+    )
+    about, counts = store.json("intent"), unpack(store.bytes("intent/counts"), like=like)
+    # Earlier versions wrote no time.
+    time = about.get("time") or datetime.now(UTC).isoformat(timespec="seconds")
     sealed = (store.find(_BATCH[0]), store.find(_BATCH[1]))
     return Intent(about["step"], about["nonce"], about["segment"], time, counts, sealed)
+
+
+def mark(noise: Noise, intent: Intent) -> Mark:
+    """Where the ledger stands once a step is claimed."""
+    tag = noise.at("tag", intent.step, intent.nonce).keyed_hash(b"tag").hex()[:32]
+    return Mark(intent.step, tag)
+
+
+def claim(
+    ledger: Ledger | None, entry: str, noise: Noise, standing: Standing, intent: Intent
+) -> Mark:
+    """Take a step in the ledger, if there is one; a stale copy is refused."""
+    after = mark(noise, intent)
+    if ledger is not None:
+        ledger.claim(entry, before=standing.mark, after=after)
+    return after
+
+
+def draw(
+    mechanism: Mechanism, noise: Noise, standing: Standing, intent: Intent
+) -> tuple[State, Any, Sample]:
+    """Measure the counts with noise, and sample; return state, view and sample."""
+    noise = Noise.kept(noise.secret, noise.kind).at("step", intent.step, intent.nonce)
+    measured = mechanism.measure(standing.state, intent.counts, noise.at("round", 0))
+    for turn in range(1, mechanism.rounds):
+        if not measured.again:
+            break
+        plan = mechanism.plan(measured.state.public)
+        counts = plan.counts(*(unseal_rows(plan, rows) for rows in intent.sealed))
+        measured = mechanism.measure(measured.state, counts, noise.at("round", turn))
+    view = mechanism.view(measured.state.public)
+    sample = mechanism.sample(view, standing.table, noise.at("sample").generator())
+    return measured.state, view, sample
+
+
+def commit(store: Store, standing: Standing, release: Release) -> None:
+    """Store all of a step at once, and erase its intent."""
+    values = standing_values(standing) | release_values(release, standing.state.public)
+    with store.transaction("commit", erases=True) as change:
+        for name, data in values.items():
+            change.put(name, data)
+        change.erase("intent")

@@ -32,20 +32,16 @@ import numpy as np
 
 from tailrace.calendar import Calendar
 from tailrace.calls import told
-from tailrace.counting.memory import clean, counted
-from tailrace.counting.memory.snapshot import snapshot_counted
-from tailrace.counting.plan import Counts, Plan
+from tailrace.counting.memory import clean
 from tailrace.errors import ConfigError, Corrupt, DataError, HorizonReached, StateError
 from tailrace.ledger import Ledger, Mark
 from tailrace.mechanisms.base import Mechanism, Takes, row_codes
 from tailrace.noise import Noise
 from tailrace.privacy.guarantee import Guarantee
 from tailrace.privacy.loss import whole
-from tailrace.privacy.unit import User, Window
-from tailrace.storage.durable import point
+from tailrace.privacy.unit import User
 from tailrace.storage.store import Store
-from tailrace.stream import state as keep
-from tailrace.stream import step as intents
+from tailrace.stream import state
 from tailrace.stream.directory import (
     PathLike,
     announce_stream,
@@ -62,7 +58,17 @@ from tailrace.stream.directory import (
     where,
 )
 from tailrace.stream.release import Release, kind_of, part
-from tailrace.stream.step import Intent
+from tailrace.stream.step import (
+    Intent,
+    claim,
+    commit,
+    draw,
+    found,
+    mark,
+    published_time,
+    seal,
+    write,
+)
 
 
 @told
@@ -82,7 +88,7 @@ class Stream:
     def __init__(self, mechanism: Mechanism, *, noise: Noise | None = None) -> None:
         self._temporary = tempfile.TemporaryDirectory(prefix="tailrace-")
         source = checked(mechanism, noise)
-        self._begin(mechanism, source, Path(self._temporary.name), keep.beginning(mechanism))
+        self._begin(mechanism, source, Path(self._temporary.name), state.beginning(mechanism))
 
     @classmethod
     def create(
@@ -106,7 +112,7 @@ class Stream:
             population=population,
             ledger=ledger,
             noise=source,
-            standing=keep.beginning(mechanism),
+            standing=state.beginning(mechanism),
             calendar=calendar,
         )
         return cls.open(path, ledger=ledger)
@@ -122,7 +128,7 @@ class Stream:
             mechanism = mechanism_of(about)
             noise = Noise.kept(store.secret, about["noise"])
             stream._begin(
-                mechanism, noise, store.folder / "memory", keep.read_standing(store, mechanism)
+                mechanism, noise, store.folder / "memory", state.read_standing(store, mechanism)
             )
             stream._store, stream._entry, stream._units = store, about["entry"], about["units"]
             stream._calendar = calendar_of(about)
@@ -144,7 +150,7 @@ class Stream:
         return cls.open(to, ledger=ledger)
 
     def _begin(
-        self, mechanism: Mechanism, noise: Noise, segments: Path, standing: keep.Standing
+        self, mechanism: Mechanism, noise: Noise, segments: Path, standing: state.Standing
     ) -> None:
         self._mechanism, self._noise, self._segments, self._standing = (
             mechanism,
@@ -155,7 +161,7 @@ class Stream:
         self._store: Store | None = None
         self._ledger: Ledger | None = None
         self._calendar: Calendar | None = None
-        self._cut: keep.Cut | None = None  # of a stream in memory
+        self._cut: state.Cut | None = None  # of a stream in memory
         self._entry = ""  # in the ledger
         self._units = unit_key(noise)
         self._kept: dict[int, Release] = {}  # releases of a stream in memory
@@ -183,12 +189,11 @@ class Stream:
             ledger.claim(
                 self._entry, before=Mark(0, ""), after=self._standing.mark
             )  # a fork takes its place, once
-        intent, stood = intents.found(store, self._nothing), ledger.mark(self._entry)
-        ours = (
-            {self._standing.mark}
-            if intent is None
-            else {self._standing.mark, Mark(intent.step, self._tag(intent))}
-        )
+        intent = found(store, self._mechanism, self._standing.state)
+        stood = ledger.mark(self._entry)
+        ours = {self._standing.mark}
+        if intent is not None:
+            ours.add(mark(self._noise, intent))
         if intent is not None and intent.step != self.step + 1:
             raise Corrupt(
                 "The step in progress does not follow the last one: restore the whole directory "
@@ -208,7 +213,7 @@ class Stream:
         assert self._store is not None
         announce_stream(self._public, self._mechanism, self.guarantee, self._calendar)
         for step in range(1, self.step + 1):
-            keep.deliver(self._store, self._public, step)
+            state.deliver(self._store, self._public, step)
 
     @property
     def step(self) -> int:
@@ -273,16 +278,14 @@ class Stream:
                 "This mechanism was made without deletes: its guarantee does not cover them. Make "
                 "one with deletes=True."
             )
-        intent = self._seal(
-            wanted, frame, deletes, intents.published_time(self._calendar, wanted, asked)
-        )
+        intent = self._seal(frame, deletes, published_time(self._calendar, wanted, asked))
         return replace(self._finish(intent), kind=kind)
 
-    def bind(self, cut: keep.Cut, *, moved: Callable[[], bool] | None = None) -> None:
+    def bind(self, cut: state.Cut, *, moved: Callable[[], bool] | None = None) -> None:
         """Keep how a source cuts rows into steps; another cut is refused (`run` calls this)."""
         with self._lock:
             self._check_usable()
-            self._cut = keep.bound(self._store, self._cut, cut, begun=self.step > 0, moved=moved)
+            self._cut = state.bound(self._store, self._cut, cut, begun=self.step > 0, moved=moved)
 
     def release(self, step: int) -> Release:
         """A stored release again."""
@@ -297,7 +300,7 @@ class Stream:
             )
         if self._store is None:
             return self._kept[step]
-        return keep.read_release(self._store, step, self._mechanism, self.guarantee)
+        return state.read_release(self._store, step, self._mechanism, self.guarantee)
 
     def close(self, erase: bool = False) -> None:
         """Let go of the directory; `erase` also removes all that is private, so that only the
@@ -342,70 +345,31 @@ class Stream:
                 "process only."
             )
 
-    def _nothing(self) -> Any:
-        """Counts of the shape that the next step's have, of no rows."""
-        if self._mechanism.takes is Takes.Once:
-            return self._mechanism.plan(self._standing.state.public).counts(None)
-        return Counts(np.zeros(0, np.int64), np.zeros(0, np.int64))
-
-    def _seal(self, step: int, frame: Any, deletes: Any, time: str) -> Intent:
-        """Bound, count, and write it down; nothing has been drawn."""
-        nonce = self._noise.at("step", step).nonce()
-        plan, unit, segment = (
-            self._mechanism.plan(self._standing.state.public),
-            self._mechanism.unit,
-            None,
+    def _seal(self, frame: Any, deletes: Any, time: str) -> Intent:
+        """Count the next step and write its intent; nothing is drawn."""
+        intent = seal(
+            self._mechanism,
+            self._noise,
+            self._standing,
+            frame,
+            deletes,
+            time=time,
+            segments=self._segments,
+            key=bytes.fromhex(self._units),
         )
-        if not isinstance(plan, Plan):
-            frame = plan.read(frame)
-            counts = plan.counts(frame)
-        elif self._mechanism.takes is Takes.Snapshots and isinstance(unit, User | Window):
-            key = bytes.fromhex(self._units)
-            counts = snapshot_counted(plan, unit, frame, folder=self._segments, key=key)
-        elif isinstance(unit, User):
-            segment = f"{step:06d}-{nonce[:8]}"
-            old = self._standing.segment
-            counts = counted(
-                plan,
-                unit,
-                frame,
-                deletes,
-                old=None if old is None else self._segments / old,
-                new=self._segments / segment,
-                key=bytes.fromhex(self._units),
-                point=point,
-            )
-        else:
-            counts = plan.counts(frame, deletes)
-        intent = Intent(step, nonce, segment, time, counts)
-        if self._mechanism.rounds > 1:
-            gone = None if deletes is None else keep.seal(plan, deletes)
-            intent = replace(intent, sealed=(keep.seal(plan, frame), gone))
         if self._store is not None:
-            self._usable = False  # from here on an error leaves the stream to be opened again
-            with self._store.transaction("intent") as change:
-                change.erase("intent")
-                for name, data in intents.values(intent).items():
-                    change.put(name, data)
+            # From here on an error leaves the stream to be opened again.
+            self._usable = False
+            write(self._store, intent)
         return intent
 
     def _finish(self, intent: Intent) -> Release:
-        """Claim, draw, measure, sample, commit, deliver."""
-        self._usable = False  # until all of it is done: after an error the stream is opened again
-        before, after = self._standing.mark, Mark(intent.step, self._tag(intent))
-        if self._ledger is not None:
-            self._ledger.claim(self._entry, before=before, after=after)
-        mechanism, noise = self._mechanism, Noise.kept(self._noise.secret, self._noise.kind)
-        noise = noise.at("step", intent.step, intent.nonce)
-        measured = mechanism.measure(self._standing.state, intent.counts, noise.at("round", 0))
-        for turn in range(1, mechanism.rounds):
-            if not measured.again:
-                break
-            plan = mechanism.plan(measured.state.public)
-            counts = plan.counts(*(keep.unseal(plan, rows) for rows in intent.sealed))
-            measured = mechanism.measure(measured.state, counts, noise.at("round", turn))
-        view = mechanism.view(measured.state.public)
-        sample = mechanism.sample(view, self._standing.table, noise.at("sample").generator())
+        """Claim, draw, commit, and only then deliver."""
+        # Until all of it is done: after an error the stream is opened again.
+        self._usable = False
+        before, store = self._standing, self._store
+        after = claim(self._ledger, self._entry, self._noise, before, intent)
+        drawn, view, sample = draw(self._mechanism, self._noise, before, intent)
         kept = int(sample.stayed.sum())
         release = Release(
             step=intent.step,
@@ -414,34 +378,20 @@ class Stream:
             view=view,
             rows=sample.table,
             added=part(sample.table, slice(kept, None)),
-            removed=part(
-                self._standing.table, np.flatnonzero(~sample.stayed) if kept else slice(None)
-            ),
-            types=row_codes(mechanism).types,
+            removed=part(before.table, np.flatnonzero(~sample.stayed) if kept else slice(None)),
+            types=row_codes(self._mechanism).types,
         )
-        self._commit(keep.Standing(measured.state, after, intent.segment, sample.table), release)
-        self._usable = True
-        return release
-
-    def _commit(self, standing: keep.Standing, release: Release) -> None:
-        """All of a step at once; then, and only then, deliver it."""
-        if self._store is None:
+        standing = state.Standing(drawn, after, intent.segment, sample.table)
+        if store is None:
             self._kept[release.step] = release
         else:
-            with self._store.transaction("commit", erases=True) as change:
-                values = keep.standing_values(standing) | keep.release_values(
-                    release, standing.state.public
-                )
-                for name, data in values.items():
-                    change.put(name, data)
-                change.erase("intent")
+            commit(store, standing, release)
         self._standing = standing
         self._clean()
-        if self._store is not None:
-            keep.deliver(self._store, self._public, release.step)
-
-    def _tag(self, intent: Intent) -> str:
-        return self._noise.at("tag", intent.step, intent.nonce).keyed_hash(b"tag").hex()[:32]
+        if store is not None:
+            state.deliver(store, self._public, release.step)
+        self._usable = True
+        return release
 
     def _provenance(self, intent: Intent) -> dict[str, Any]:
         from tailrace import __version__

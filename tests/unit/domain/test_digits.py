@@ -24,7 +24,7 @@ from tailrace import (
 from tailrace.checks import check_mechanism
 from tailrace.domain.digits import Digits
 from tailrace.mechanisms.base import Sample, Table
-from tailrace.stream import state as keep
+from tailrace.stream.state import beginning, read_release, release_values
 
 WARD = Schema(
     sex=Categorical(["f", "m"], outside="other"),
@@ -106,15 +106,15 @@ def test_a_mechanism_may_know_its_rows_by_digits():
 
 def test_releases_of_such_rows_are_kept_and_read_again():
     mechanism = WideHistogram(domain=WARD, privacy=PureDP(epsilon=1), unit=Event(), horizon=5)
-    assert keep.beginning(mechanism).table.cells.shape == (0, 3)
+    assert beginning(mechanism).table.cells.shape == (0, 3)
     with Stream(mechanism, noise=Noise.insecure(1)) as stream:
         before, release = stream.push(batch(0)), stream.push(batch(1), batch(0, 30))
     assert len(release.rows.cells) > 20 and release.rows.cells.shape[1] == 3
     stayed = len(release.rows.cells) - len(release.added.cells)
     assert 0 < stayed == len(before.rows.cells) - len(release.removed.cells)
     assert np.array_equal(release.rows.cells[stayed:], release.added.cells)
-    values = Values(keep.release_values(release, mechanism.init().public))
-    again = keep.read_release(values, 2, mechanism, release.guarantee)
+    values = Values(release_values(release, mechanism.init().public))
+    again = read_release(values, 2, mechanism, release.guarantee)
     for one, other in (
         (again.rows, release.rows),
         (again.added, release.added),

@@ -26,7 +26,7 @@ from tailrace.errors import ConfigError
 from tailrace.mechanisms.tabular.workloads import flat
 from tailrace.models.tables import JunctionTree, MultiplicativeWeights
 from tailrace.papers import TabularSteps
-from tailrace.stream import state as keep
+from tailrace.stream.state import beginning
 
 SHOP = Schema(
     kind=Categorical(["a", "b", "c"]),
@@ -294,7 +294,7 @@ def test_batches_apart_are_added_up_row_by_row():
         steps(apart=True, deletes=False, privacy=PureDP(epsilon=20)),
         np.random.default_rng(0),
     )
-    table = keep.beginning(mechanism).table
+    table = beginning(mechanism).table
     for state in states(mechanism, ADDS)[1:]:
         view = mechanism.view(state.public)
         sample = mechanism.sample(view, table, rng)

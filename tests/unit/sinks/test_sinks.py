@@ -28,7 +28,7 @@ from tailrace import (
 )
 from tailrace.privacy.guarantee import Guarantee
 from tailrace.sinks import CsvFolder, Memory, ParquetFolder, SqlTable, digest
-from tailrace.sources import database as databases
+from tailrace.sources import database
 from tailrace.storage import durable
 from tailrace.stream.release import Kind
 
@@ -440,7 +440,7 @@ def test_sqlite_files_that_cannot_be_used(tmp_path, three, monkeypatch):
     )
     with sqlite3.connect(tmp_path / "locked.db", isolation_level=None) as other:
         other.execute("BEGIN EXCLUSIVE")
-        monkeypatch.setattr(databases, "_LOCKED", 0.0)
+        monkeypatch.setattr(database, "_LOCKED", 0.0)
         cases = {
             "text.db": "not a SQLite database",
             "none/x.db": "cannot be opened",

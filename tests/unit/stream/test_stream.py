@@ -223,13 +223,13 @@ def test_creation_is_charged_and_capped(tmp_path):
 
 
 def test_after_a_crash_the_entry_without_a_step_is_reused(tmp_path, monkeypatch):
-    from tailrace.stream import directory as create
+    from tailrace.stream import directory
 
     def crash(*_):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(create, "place", crash)
+        patch.setattr(directory, "place", crash)
         with pytest.raises(KeyboardInterrupt):
             Stream.create(tmp_path / "w", histogram(), population="ward")
     Stream.create(tmp_path / "w", histogram(), population="ward").close()
@@ -425,10 +425,10 @@ class TwoRounds(HistogramStream):
 
 
 def test_a_mechanism_may_count_again_in_the_same_step(tmp_path, monkeypatch):
-    from tailrace.stream import directory as create
+    from tailrace.stream import directory
 
-    parts = create.parts
-    monkeypatch.setattr(create, "parts", lambda: {**parts(), "TwoRounds": TwoRounds})
+    known = directory.parts
+    monkeypatch.setattr(directory, "parts", lambda: {**known(), "TwoRounds": TwoRounds})
     mechanism = TwoRounds(domain=WARD, privacy=PureDP(epsilon=1000), unit=Event(), horizon=9)
     with Stream.create(
         tmp_path / "w", mechanism, population="p", noise=Noise.insecure(1)

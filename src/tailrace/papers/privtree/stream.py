@@ -322,9 +322,9 @@ def weights_of(domain: Any) -> np.ndarray:
 
 def _joined(held: Held, counts: Counts) -> Held:
     """What was held back together with this step's counts, by sorted place."""
-    from tailrace.papers.privtree import kernel as privtree_kernel
+    from tailrace.papers.privtree import kernel
 
-    touched = privtree_kernel.touched(counts.adds, counts.deletes)
+    touched = kernel.touched(counts.adds, counts.deletes)
     adds, deletes = counts.adds[touched], counts.deletes[touched]
     if not len(held.places):
         return replace(held, places=touched, adds=adds, deletes=deletes)

@@ -15,7 +15,7 @@ from tailrace.errors import ConfigError
 from tailrace.mechanisms.spatial.epochs import AdaTree
 from tailrace.mechanisms.spatial.stream import SpatialStream
 from tailrace.storage.codec import pack
-from tailrace.stream import state as keep
+from tailrace.stream.state import beginning
 
 SQUARE = Box(low=(0, 0), high=(1, 1), columns=("x", "y"), cells=64)
 SMALL = Box(
@@ -155,9 +155,7 @@ def test_without_noise_and_fully_divided_the_counts_are_exact():
 
         by_cell[Partition(SMALL).cells] = cells
         assert np.array_equal(by_cell, expected)
-        table = mechanism.sample(
-            view, keep.beginning(mechanism).table, np.random.default_rng(0)
-        ).table
+        table = mechanism.sample(view, beginning(mechanism).table, np.random.default_rng(0)).table
         assert np.array_equal(np.bincount(table.cells, minlength=SMALL.size), expected)
 
 
@@ -179,7 +177,7 @@ def test_points_stay_where_the_view_allows_it():
         np.random.default_rng(0),
     )
     found = states(mechanism, [(batch(i, 3000), None) for i in range(8)])
-    table = keep.beginning(mechanism).table
+    table = beginning(mechanism).table
     for state in found[1:]:
         view = mechanism.view(state.public)
         first = mechanism.sample(view, table, rng)
@@ -263,7 +261,7 @@ def test_cells_that_miss_the_geometry_are_public_zeros():
     assert plan.size < 64  # of the 64 nodes at depth 6, some miss the triangle
     check_mechanism(mechanism, BATCHES)
     view = mechanism.view(states(mechanism, BATCHES)[-1].public)
-    table = mechanism.sample(view, keep.beginning(mechanism).table, np.random.default_rng(0)).table
+    table = mechanism.sample(view, beginning(mechanism).table, np.random.default_rng(0)).table
     assert len(table.cells) > 100
     assert (table.columns["x"] + table.columns["y"] <= 1 + 1e-9).all()
 

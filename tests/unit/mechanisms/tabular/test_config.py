@@ -6,7 +6,7 @@ from tailrace import ConfigError, Selection, TabularStream, counters
 from tailrace.config import load
 from tailrace.models.tables import JunctionTree
 from tailrace.papers import TabularSteps
-from tailrace.registry import parts as kinds
+from tailrace.registry import parts
 from tailrace.storage.codec import from_plain
 from tailrace.stream.directory import configuration
 
@@ -69,7 +69,7 @@ def test_every_part_can_be_written(tmp_path):
 def test_what_is_kept_makes_the_same_again(tmp_path):
     for more in ('workload = [["kind", "size"], ["paid"]]', "workload = 1"):
         made = loaded(tmp_path, more)
-        assert from_plain(configuration(made), kinds()) == made
+        assert from_plain(configuration(made), parts()) == made
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,62 @@
+"""Count one step's rows, each unit's within its bound."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tailrace.counting.memory import counted
+from tailrace.counting.memory.snapshot import snapshot_counted
+from tailrace.counting.plan import Plan
+from tailrace.privacy.unit import Unit, User, Window
+
+
+@dataclass(frozen=True)
+class UnitMemory:
+    """The folder that holds a stream's unit memory, one segment per step.
+
+    folder: holds the segments, and the parts of a batch that do not fit in memory.
+    key: of the hashes under which units are known.
+    before: the segment written at the last step; None before the first.
+    after: the name of the segment that this step may write.
+    point: called before each durable write, with its name.
+    """
+
+    folder: Path
+    key: bytes
+    before: str | None
+    after: str
+    point: Callable[[str], None] = lambda name: None  # noqa: ARG005
+
+
+def count(
+    plan: Plan | Any,
+    unit: Unit,
+    frame: Any,
+    deletes: Any,
+    *,
+    snapshot: bool,
+    memory: UnitMemory,
+) -> tuple[Any, str | None]:
+    """Count one step; return the counts, and the segment written.
+
+    A snapshot bounds each unit by its rows of this step alone; a stream of events, and a panel,
+    by all steps so far. Events, and everything at once (no `Plan`), need no memory.
+    """
+    if isinstance(plan, Plan) and snapshot and isinstance(unit, User | Window):
+        return snapshot_counted(plan, unit, frame, folder=memory.folder, key=memory.key), None
+    if isinstance(plan, Plan) and isinstance(unit, User):
+        counts = counted(
+            plan,
+            unit,
+            frame,
+            deletes,
+            old=None if memory.before is None else memory.folder / memory.before,
+            new=memory.folder / memory.after,
+            key=memory.key,
+            point=memory.point,
+        )
+        return counts, memory.after
+    return plan.counts(frame, deletes), None
