@@ -1,41 +1,50 @@
-"""A tabular stream step by step: choose a few workloads, count them on, fit a table; or, apart, a
-new table for every batch.
+"""Kumar's tabular stream, step by step, and streaming MWEM.
 
-At each step the noisy total is counted first. Then, `chosen` times: a workload is chosen whose net
-counts in this batch are far from what the table so far makes them; they are fed to its counters;
-and the table before moves on to what was measured at this step. That is what the counters of the
-chosen workloads say and, of the steps at which they were not chosen, the tables before; workloads
-of earlier steps are not fitted again: what the table knew of them it keeps. With `apart`, a table
-of this batch alone begins uniform, is fitted to this batch's measurements, and is added to those
-before.
+A step of the tabular stream:
 
-Privacy: the declared loss of the declared unit over the horizon, neighbours add/remove. Given all
-that was released, one event changes the total's row, at one step, by one: `total.loss`. It moves
-the scores of one step, by at most one each: `choice.loss` of all its rounds. And it changes one
-cell of each of the workloads chosen at that step, so one entry of one row of that many counters: so
-many times `counting.loss`. Which rows are fed when depends on what was released, which each of
-these losses allows (selective counting: fix an output, and it fixes which rows are fed; every
-counter takes inputs that depend on past releases). The three losses add up, drawn in turn. A user
-of m insertions and d deletions loses `loss(m, d)` of each. Tables are functions of what was
-released; their totals are the noisy total; what meets exact counts is rounded to integers first.
-Accuracy: a cell of a workload has the noise of its counter since it was first chosen, and before
-that what the table says.
-Source: Kumar's tabular stream, Algorithm 3, and, apart, Algorithm 2 (streaming MWEM); dissertation,
-chapter 4.
-Departs: the exponent of the choice, and its sensitivity, one, from integer scores that are not
-divided by the number of cells; a noisy total instead of the true one; the table begins at the one
-before, scaled to that total; r keeps what its text says the other way round; the last table is
-released instead of the mean of all rounds', which is no graphical model; no more rounds than
-workloads. Its text leaves open how the table is fitted: a junction tree keeps the potentials of the
-table before, of which only those of this step's workloads change (where it has no room for all,
-those go that tie their columns least); the measurements of a step are as sure as each other,
-because each adds one step's noise to the table before.
+1. Count the noisy total.
+2. Choose a workload whose net counts in this batch are far from the table's; feed them to the
+   workload's counters; fit the table to this step's measurements. Do so `chosen` times.
+
+A measurement is the sum of the counters' estimates and, for steps that did not choose the workload,
+of the earlier tables. Workloads of earlier steps are not fitted again: the table keeps them.
+With `apart` (streaming MWEM) every batch has a table of its own: it begins uniform, is fitted to
+this batch's measurements, and is added to those before.
+
+Privacy: the declared loss of the declared unit over the horizon, neighbours add/remove.
+
+1. What one event can change, given all releases. The total's row, at one step, by one:
+   `totals.loss`. The scores of one step, by at most one each: `choice.loss` of all rounds. One cell
+   of each workload chosen at that step, so one entry of one row of `chosen` counters: `chosen`
+   times `counting.loss`.
+2. Fix all releases. They fix which rows are fed when (selective counting). Tables are functions of
+   releases, their totals are the noisy total, and numbers that meet exact counts are rounded to
+   integers first.
+3. Sum. The three losses add up, drawn in turn; every counter takes inputs that depend on earlier
+   releases. A user of m insertions and d deletions loses `loss(m, d)` of each.
+
+Accuracy: a cell of a workload has the noise of its counter since the workload was first chosen;
+before that, the table's own error.
+Source: Kumar's tabular stream, Algorithm 3, and, with `apart`, Algorithm 2 (streaming MWEM);
+dissertation, chapter 4.
+Departs:
+- The exponent of the choice, and its sensitivity: one, from integer scores that are not divided by
+  the number of cells.
+- A noisy total instead of the true one.
+- The table begins at the one before, scaled to that total.
+- The paper's text and Algorithm 3 disagree on r; this follows the algorithm.
+- The last table is released instead of the mean of all rounds' tables, which is no graphical model.
+- No more rounds than workloads.
+- The text leaves the fit open. A junction tree keeps the potentials of the table before; only those
+  of this step's workloads change (where it has no room for all, the weakest ties go). Measurements
+  of a step have equal variances, because each adds one step's noise to the table before.
 """
 
 from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
@@ -43,17 +52,20 @@ from typing import Any
 import numpy as np
 
 from tailrace.calls import told
+from tailrace.counters import Counter
 from tailrace.counters.choice import allot, check_counter
 from tailrace.counting.marginals import Marginals
 from tailrace.counting.plan import Counts, Plan
 from tailrace.domain import Schema
 from tailrace.domain.digits import Digits
+from tailrace.errors import ConfigError
 from tailrace.mechanisms.base import Estimate, Sample, State, Step, Table, Takes
 from tailrace.mechanisms.tabular.select import Choice, scores, within
 from tailrace.mechanisms.tabular.view import TabularView
 from tailrace.mechanisms.tabular.workloads import (
     Workload,
     asked,
+    changed,
     check,
     check_fit,
     default_fit,
@@ -63,9 +75,9 @@ from tailrace.mechanisms.tabular.workloads import (
     plan_of,
     rows_in,
 )
-from tailrace.models.tables import Measured
+from tailrace.models.tables import Measured, Model
+from tailrace.models.tables.rows import resampled
 from tailrace.noise import Draws
-from tailrace.papers.tabular_batches import Added, appended
 from tailrace.privacy.budget import Drawn, drawable, part, restate
 from tailrace.privacy.guarantee import Guarantee, promised
 from tailrace.privacy.loss import Loss, Number, PureDP, exact, whole
@@ -73,40 +85,101 @@ from tailrace.privacy.unit import AddRemove, Neighbours, Unit, events_of
 
 
 @dataclass(frozen=True)
-class Released:
-    """What has been released so far."""
+class StepsPublic:
+    """Everything a tabular stream has released up to this step.
+
+    total: noisy number of records.
+    fed: how often each workload was chosen.
+    counted: the counters' estimates.
+    shown: the table's counts; for workloads chosen last, the measurements it was fitted to.
+    held: records of the model.
+    structure, values: the packed model: of the whole table, or with `apart` of the last batch.
+    """
 
     step: np.ndarray  # ()
-    total: np.ndarray  # () the noisy number of records
-    fed: np.ndarray  # (workloads,) how often each was chosen
-    counted: np.ndarray  # (cells,) what the counters say
-    shown: (
-        np.ndarray
-    )  # (cells,) what the table says; of the workloads chosen last, what it was fitted to
-    held: np.ndarray  # () records of the model
-    structure: np.ndarray  # of the model: of the whole table, or, apart, of the last batch
+    total: np.ndarray  # ()
+    fed: np.ndarray  # (workloads,)
+    counted: np.ndarray  # (cells,)
+    shown: np.ndarray  # (cells,)
+    held: np.ndarray  # ()
+    structure: np.ndarray
     values: np.ndarray
 
 
 @dataclass(frozen=True)
-class Held:
-    """What is private: the counters' exact sums."""
+class StepsPrivate:
+    """Private state: the counters' exact sums."""
 
-    total: Any
+    total: Any  # states of the counters
     cells: Any
+
+
+@dataclass(frozen=True, eq=False)
+class Added:
+    """Tables of all batches, added up: no model holds their sum."""
+
+    workload: Marginals
+    sums: np.ndarray  # (cells,) of the workloads, over all batches
+    last: Model  # of the last batch
+    total: float
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.workload.shape
+
+    def marginals(self, cliques: Sequence[tuple[int, ...]]) -> list[np.ndarray]:
+        """Expected counts of marginals inside a workload."""
+        return [self._marginal(clique) for clique in cliques]
+
+    def _marginal(self, clique: tuple[int, ...]) -> np.ndarray:
+        telling = {axis for axis in clique if self.shape[axis] > 1}
+        for j, held in enumerate(self.workload.cliques):
+            if telling.issubset(held):
+                others = tuple(place for place, axis in enumerate(held) if axis not in telling)
+                found = self.workload.part(self.sums, j).sum(axis=others)
+                scale = self.total / max(float(found.sum()), 1.0)
+                return scale * found.reshape([self.shape[axis] for axis in clique])
+        raise ConfigError(
+            "Batches that are fitted apart know marginals of their workloads only: ask for those."
+        )
+
+
+def appended(codes: Digits, model: Added, previous: Table, rng: np.random.Generator) -> Sample:
+    """Append rows of the last batch; surplus rows leave at random."""
+    many, target = len(previous.cells), round(model.total)
+    stayed = np.ones(many, np.bool_)
+    stayed[rng.permutation(many)[: max(many - target, 0)]] = False
+    new = previous.cells[:0]
+    if target > many:
+        new = resampled(model.last, previous.cells[:0], target - many, rng)[1]
+    return changed(codes, previous, stayed, new, rng)
+
+
+StepsView = TabularView[Model] | TabularView[Added]
 
 
 @told
 @dataclass(frozen=True, kw_only=True)
 class TabularSteps:
-    """Marginals of a table with columns `domain`, of which `chosen` are measured at every step.
+    """A table whose workloads are chosen and counted at every step.
 
-    `total` is the share of the budget for the number of records, `selection` the share of the rest
-    that chooses.
+    Parameters
+    domain: the table's columns.
+    privacy, unit: the loss, and who is protected.
+    horizon: steps; None: no end.
+    workload: marginals to choose from: all of so many columns, or those of these columns.
+    fit: how models are fitted.
+    chosen: workloads measured at every step.
+    counter: of a workload's cells; None: the best for the horizon.
+    total: share of the budget for the number of records.
+    selection: share of the rest for choosing.
+    apart: a new table for every batch (streaming MWEM).
+    deletes: whether records leave.
 
-    >>> from tailrace import Categorical, Event, Integer, PureDP, Schema
-    >>> ward = Schema(sex=Categorical(["f", "m"]), age=Integer(0, 9), ill=Categorical([False, True]))
-    >>> TabularSteps(domain=ward, privacy=PureDP(epsilon=1), unit=Event(), horizon=365).guarantee.short
+    >>> from tailrace import Event, Integer, PureDP, Schema
+    >>> ward = Schema(sex=Integer(0, 1), age=Integer(0, 9), ill=Integer(0, 1))
+    >>> year = TabularSteps(domain=ward, privacy=PureDP(epsilon=1), unit=Event(), horizon=365)
+    >>> year.guarantee.short
     'epsilon = 1 for one event over 365 steps'
     """
 
@@ -115,6 +188,7 @@ class TabularSteps:
     unit: Unit
     horizon: int | None
     workload: Workload = 2
+    # a Fit; as Any, a wrong one in a configuration is refused by `check_fit`
     fit: Any = field(default_factory=default_fit)
     chosen: int = 3
     counter: Any = None
@@ -133,7 +207,8 @@ class TabularSteps:
         object.__setattr__(self, "chosen", whole("chosen", self.chosen))
         for name in ("total", "selection"):
             object.__setattr__(self, name, exact(name, getattr(self, name), below=1))
-        self.counting.init(0)  # what does not fit is refused now, not at the first step
+        # a budget or counter that cannot work is refused now, not at the first step
+        self.counting.init(0)
         self.totals.init(0)
 
     @property
@@ -162,15 +237,15 @@ class TabularSteps:
 
     @property
     def _chosen(self) -> int:
-        """How many workloads are measured at a step."""
+        """Workloads measured at a step."""
         return min(self.chosen, len(self.marginals.cliques))
 
     def _budget(self, share: Fraction) -> Drawn:
-        """A part of the whole loss: of epsilon, or of rho."""
+        """A share of epsilon, or of rho."""
         return part(drawable(self.privacy), share)
 
     @functools.cached_property
-    def totals(self) -> Any:
+    def totals(self) -> Counter[Any]:
         """The counter of insertions less deletions."""
         return allot(
             None,
@@ -181,15 +256,15 @@ class TabularSteps:
 
     @functools.cached_property
     def choice(self) -> Choice | None:
-        """What chooses; nothing where every workload is measured."""
+        """The choice; None where every workload is measured."""
         if self._chosen == len(self.marginals.cliques):
             return None
         share = (1 - Fraction(self.total)) * Fraction(self.selection)
         return Choice(self._budget(share), self._chosen, self._events)
 
     @functools.cached_property
-    def counting(self) -> Any:
-        """The counter of a workload's cell, with its budget per event."""
+    def counting(self) -> Counter[Any]:
+        """The counter of a workload's cells."""
         share = (1 - Fraction(self.total)) * (
             1 if self.choice is None else 1 - Fraction(self.selection)
         )
@@ -201,7 +276,7 @@ class TabularSteps:
         return promised(self, self._loss)
 
     def _loss(self, inserted: int, deleted: int) -> Loss:
-        """What the three kinds of draws prove together, in the form that was asked for."""
+        """The proved loss of all draws, in the declared form."""
         loss = self.totals.loss(inserted, deleted) & part(
             drawable(self.counting.loss(inserted, deleted)), self._chosen
         )
@@ -211,7 +286,7 @@ class TabularSteps:
 
     def init(self) -> State:
         zero, cells = np.zeros((), np.int64), np.zeros(self.marginals.size)
-        public = Released(
+        public = StepsPublic(
             step=zero,
             total=np.zeros(()),
             fed=np.zeros(len(self.marginals.cliques), np.int64),
@@ -221,9 +296,11 @@ class TabularSteps:
             structure=np.zeros(0, np.int64),
             values=np.zeros(0),
         )
-        return State(public, Held(self.totals.init(1), self.counting.init(self.marginals.size)))
+        return State(
+            public, StepsPrivate(self.totals.init(1), self.counting.init(self.marginals.size))
+        )
 
-    def plan(self, public: Released) -> Plan:  # noqa: ARG002
+    def plan(self, public: StepsPublic) -> Plan:  # noqa: ARG002
         return plan_of(self.domain, self.marginals, self.unit)
 
     def measure(self, state: State, counts: Counts, noise: Draws) -> Step:
@@ -258,7 +335,7 @@ class TabularSteps:
         for j in [] if self.apart else chosen:
             self.marginals.part(shown, j)[...] = self.marginals.part(targets, j)
         structure, values = table.pack()
-        public = Released(
+        public = StepsPublic(
             step=np.asarray(before.step + 1),
             total=np.asarray(total),
             fed=fed,
@@ -268,18 +345,16 @@ class TabularSteps:
             structure=structure,
             values=values,
         )
-        return Step(State(public, Held(total_state, cells)))
+        return Step(State(public, StepsPrivate(total_state, cells)))
 
-    def _fitted(self, targets: np.ndarray, chosen: list[int], total: float, start: Any) -> Any:
-        """This step's measurements alone, fitted from the table before: that one keeps what it
-        knew.
-        """
+    def _fitted(self, targets: np.ndarray, chosen: list[int], total: float, start: Model) -> Model:
+        """Fit this step's measurements, starting from the table before."""
         cliques, variance = self.marginals.cliques, float(self.counting.variance(1))
         held = within(self.fit, self.marginals, chosen)
         found = [Measured(cliques[j], self.marginals.part(targets, j), variance) for j in held]
         return self.fit.fit(self.domain.shape, found, total=total, start=start, keep=not self.apart)
 
-    def view(self, public: Released) -> TabularView | None:
+    def view(self, public: StepsPublic) -> StepsView | None:
         step = int(public.step)
         if not step:
             return None
@@ -288,23 +363,28 @@ class TabularSteps:
             max(float(public.total), 0.0), math.sqrt(float(self.totals.variance(step)))
         )
         model = self._model(public)
+        # every step is measured
+        moved = np.zeros(len(variance))
+        rest = self.marginals, variance, 1.0, total, moved
         if self.apart:
-            model = Added(self.marginals, public.shown, model, total.value)
-        none = np.zeros(len(variance))  # every step is measured
-        return TabularView(self.domain, model, self.marginals, variance, 1.0, total, none)
+            added = Added(self.marginals, public.shown, model, total.value)
+            return TabularView(self.domain, added, *rest)
+        return TabularView(self.domain, model, *rest)
 
-    def _model(self, public: Released) -> Any:
+    def _model(self, public: StepsPublic) -> Model:
         return self.fit.unpack(
             self.domain.shape, public.structure, public.values, float(public.held)
         )
 
-    def sample(self, view: TabularView | None, previous: Table, rng: np.random.Generator) -> Sample:
+    def sample(self, view: StepsView | None, previous: Table, rng: np.random.Generator) -> Sample:
         model = None if view is None else view.model
-        return (appended if self.apart else followed)(self.rows, model, previous, rng)
+        if isinstance(model, Added):
+            return appended(self.rows, model, previous, rng)
+        return followed(self.rows, model, previous, rng)
 
     @functools.cached_property
     def _noise_size(self) -> float:
-        """The mean size of one cell's noise, taken as that of one draw."""
+        """Mean absolute noise of a cell, taken as that of one draw."""
         variance = float(self.counting.variance(1))
         return math.sqrt(
             variance / 2 if isinstance(self.counting.privacy, PureDP) else 2 * variance / math.pi

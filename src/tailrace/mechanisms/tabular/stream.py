@@ -80,7 +80,7 @@ from tailrace.mechanisms.tabular.workloads import (
     plan_of,
     rows_in,
 )
-from tailrace.models.tables import Fit, Model
+from tailrace.models.tables import Model
 from tailrace.noise import Draws
 from tailrace.noise.atoms import Atoms
 from tailrace.privacy.guarantee import Guarantee, promised
@@ -125,7 +125,8 @@ class TabularStream:
     unit: Unit
     horizon: int | None
     workload: Workload = 2
-    fit: Fit = field(default_factory=default_fit)
+    # a Fit; as Any, a wrong one in a configuration is refused by `check_fit`
+    fit: Any = field(default_factory=default_fit)
     selection: Selection = field(default_factory=Selection)
     deletes: bool = True
 
