@@ -1,5 +1,6 @@
-"""The papers' own configurations, by name: built from the same parts, with the corrections that
-their guarantees need.
+"""Published methods by name, with the corrections their guarantees need.
+
+Each function builds a mechanism; docs/explanation/corrections.md lists the corrections.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from tailrace.errors import ConfigError
 from tailrace.mechanisms.panel.cumulative import PanelCumulative
 from tailrace.mechanisms.panel.window import PanelWindow
 from tailrace.mechanisms.snapshot.histogram import SnapshotHistogram
-from tailrace.mechanisms.tabular.workloads import default_fit
+from tailrace.mechanisms.tabular.workloads import Workload, default_fit
 from tailrace.models.tables import Fit
 from tailrace.papers.privtree.splits import PrivTree
 from tailrace.papers.privtree.stream import PrivTreeStream
@@ -85,8 +86,10 @@ def privstream(
     deletes: bool = True,
     rounding: Literal["up", "unbiased"] = "up",
 ) -> PrivTreeStream:
-    """PrivStream (Kumar, Strohmer, Vershynin), corrected: half of the budget draws the tree, simple
-    counters (counter=None) at its leaves, counts rounded up.
+    """PrivStream (Kumar, Strohmer, Vershynin), corrected.
+
+    Half of the budget draws the tree, simple counters (counter=None) count its leaves, counts are
+    rounded up.
 
     >>> from tailrace import Box, Event, PureDP
     >>> square = Box(low=(0, 0), high=(1, 1), columns=("x", "y"))
@@ -119,11 +122,14 @@ def panel_window(
     missing: Missing = Missing.Carry,
     beta: float = 0.05,
 ) -> PanelWindow:
-    """Bun et al., Algorithm 1, with the noise that the relation needs: raw bins at every step, each
-    window padded so that no count is negative with probability 1 - beta (Theorem 3.2).
+    """Bun et al., Algorithm 1, with noise that fits the relation.
+
+    Raw bins at every step; windows are padded so that, with probability 1 - beta, no count is
+    negative (Theorem 3.2).
 
     >>> from tailrace import ZCDP, AddRemove, Integer, Schema, User
-    >>> panel_window(domain=Schema(poor=Integer(0, 1)), unit=User(column="id"), window=3, horizon=12, privacy=ZCDP(rho=0.005),
+    >>> poor, person = Schema(poor=Integer(0, 1)), User(column="id")
+    >>> panel_window(domain=poor, unit=person, window=3, horizon=12, privacy=ZCDP(rho=0.005),
     ...     neighbours=AddRemove).padding
     124
     """
@@ -157,12 +163,14 @@ def panel_cumulative(
     people: int | None = None,
     missing: Missing = Missing.Carry,
 ) -> PanelCumulative:
-    """Bun et al., Algorithm 2 with tree counters and the split of Corollary B.1, corrected: levels
-    are counted as bit_length(T-b+1), Replace pays for moves, and under AddRemove the number of
-    people is noisy.
+    """Bun et al., Algorithm 2 with tree counters, corrected.
+
+    The split is that of Corollary B.1. Levels are counted as bit_length(T-b+1), Replace pays for
+    moves, and under AddRemove the number of people is noisy.
 
     >>> from tailrace import ZCDP, Integer, Null, Schema, User
-    >>> made = panel_cumulative(domain=Schema(poor=Integer(0, 1)), unit=User(column="id"), horizon=12, privacy=ZCDP(rho=0.005),
+    >>> poor, person = Schema(poor=Integer(0, 1)), User(column="id")
+    >>> made = panel_cumulative(domain=poor, unit=person, horizon=12, privacy=ZCDP(rho=0.005),
     ...     neighbours=Null, people=1000)
     >>> [int(share) for share in made.shares]
     [64, 64, 64, 64, 27, 27, 27, 27, 8, 8, 1, 1]
@@ -178,9 +186,8 @@ def panel_cumulative(
         counter=BinaryTree(),
     )
     steps = even.horizon
-    levels = [
-        max((steps - b).bit_length(), 1) for b in range(1, steps + 1)
-    ]  # ceil(log2(T-b+1)), at least 1
+    # ceil(log2(T-b+1)), at least 1
+    levels = [max((steps - b).bit_length(), 1) for b in range(1, steps + 1)]
     return replace(even, shares=tuple(level**3 for level in levels))
 
 
@@ -196,12 +203,12 @@ def dsft(
     histogram: Any = None,
     population: int | None = None,
 ) -> SnapshotHistogram:
-    """DSFT (Li, Xiong, Jiang, Liu), corrected: noise on bins, and a hundredth of the steps released
-    (releases=None).
+    """DSFT (Li, Xiong, Jiang, Liu), corrected: noise on bins.
+
+    A hundredth of the steps is released where releases=None.
     """
-    policy = DSFT(
-        threshold=threshold, releases=_hundredth(unit, horizon) if releases is None else releases
-    )
+    many = _hundredth(unit, horizon) if releases is None else releases
+    policy = DSFT(threshold=threshold, releases=many)
     return _snapshots(domain, privacy, unit, horizon, policy, histogram, population)
 
 
@@ -218,16 +225,18 @@ def dsat(
     histogram: Any = None,
     population: int | None = None,
 ) -> SnapshotHistogram:
-    """DSAT (Li, Xiong, Jiang, Liu), corrected, with the proportional term alone as in its
-    experiments.
+    """DSAT (Li, Xiong, Jiang, Liu), corrected: noise on bins.
+
+    The controller has the proportional term alone, as in the paper's experiments. A hundredth of
+    the steps is released where releases=None.
 
     >>> from tailrace import Integer, PureDP
-    >>> age = Schema(age=Integer(0, 99))
-    >>> dsat(domain=age, privacy=PureDP(epsilon=1), unit=User(column="id", records=1), horizon=500).policy.releases
+    >>> age, person = Schema(age=Integer(0, 99)), User(column="id", records=1)
+    >>> dsat(domain=age, privacy=PureDP(epsilon=1), unit=person, horizon=500).policy.releases
     5
     """
-    wanted = _hundredth(unit, horizon) if releases is None else releases
-    policy = DSAT(releases=wanted, gains=gains, burn_in=burn_in)
+    many = _hundredth(unit, horizon) if releases is None else releases
+    policy = DSAT(releases=many, gains=gains, burn_in=burn_in)
     return _snapshots(domain, privacy, unit, horizon, policy, histogram, population)
 
 
@@ -270,13 +279,16 @@ def trajectories(
     weighting: Even | Ends = Even(),  # noqa: B008 - it is frozen
     max_depth: int | None = None,
 ) -> PrivTreeTrajectories:
-    """Kumar's dissertation, Algorithm 21, corrected: PrivTree's cells, transitions along every
-    edge, PrivTree on pairs of ends, and walks between them; `shares` of the budget are epsilon_1,
-    epsilon_2, epsilon_3, and `weighting` is the sensitivity distribution alpha.
+    """Kumar's dissertation, Algorithm 21, corrected.
+
+    PrivTree's cells, transitions along every edge, PrivTree on pairs of ends, and walks between
+    them. `shares` of the budget are the paper's epsilon_1, epsilon_2, epsilon_3; `weighting` is its
+    sensitivity distribution alpha.
 
     >>> from tailrace import Box, Event, PureDP
     >>> square = Box(low=(0, 0), high=(1, 1), columns=("x", "y"))
-    >>> made = trajectories(domain=square, privacy=PureDP(epsilon=1), unit=Event(), trajectory="trip", order="time")
+    >>> made = trajectories(domain=square, privacy=PureDP(epsilon=1), unit=Event(),
+    ...     trajectory="trip", order="time")
     >>> [str(budget) for budget in made.budgets.values()]
     ['epsilon = 0.3', 'epsilon = 0.4', 'epsilon = 0.3']
     """
@@ -303,7 +315,7 @@ def tabular_stream(
     privacy: Loss,
     unit: Unit,
     horizon: int | None,
-    workload: int | tuple[tuple[str, ...], ...] = 2,
+    workload: Workload = 2,
     chosen: int = 3,
     fit: Fit | None = None,
     counter: Any = None,
@@ -311,13 +323,15 @@ def tabular_stream(
     selection: Number = "1/2",
     deletes: bool = True,
 ) -> TabularSteps:
-    """Kumar's tabular stream, Algorithm 3, corrected: `chosen` (its k) workloads at every step,
-    half of the budget to choose them, simple counters (counter=None), a `total` share for the noisy
-    number of records.
+    """Kumar's tabular stream, Algorithm 3, corrected.
+
+    Measures `chosen` (the paper's k) workloads at every step, with half of the budget to choose
+    them, simple counters (counter=None), and a `total` share for the noisy number of records.
 
     >>> from tailrace import Event, Integer, PureDP
     >>> bits = Schema(a=Integer(0, 1), b=Integer(0, 1), c=Integer(0, 1))
-    >>> tabular_stream(domain=bits, privacy=PureDP(epsilon=2), unit=Event(), horizon=9, chosen=1, total="1/2").counting
+    >>> tabular_stream(domain=bits, privacy=PureDP(epsilon=2), unit=Event(), horizon=9, chosen=1,
+    ...     total="1/2").counting
     Simple(privacy=PureDP(epsilon='0.5'), horizon=9)
     """
     return TabularSteps(
@@ -342,18 +356,20 @@ def streaming_mwem(
     privacy: Loss,
     unit: Unit,
     horizon: int | None,
-    workload: int | tuple[tuple[str, ...], ...] = 2,
+    workload: Workload = 2,
     chosen: int = 3,
     fit: Fit | None = None,
     total: Number = "1/20",
     selection: Number = "1/2",
 ) -> TabularSteps:
-    """Streaming MWEM, Algorithm 2 of the same paper, corrected: a table for every batch by itself,
-    all added up; nothing is deleted.
+    """Streaming MWEM, Algorithm 2 of the same paper, corrected.
+
+    Every batch has its own table, and all are added up; nothing is deleted.
 
     >>> from tailrace import Event, Integer, PureDP
     >>> bits = Schema(a=Integer(0, 1), b=Integer(0, 1))
-    >>> streaming_mwem(domain=bits, privacy=PureDP(epsilon=1), unit=Event(), horizon=9).guarantee.short
+    >>> mwem = streaming_mwem(domain=bits, privacy=PureDP(epsilon=1), unit=Event(), horizon=9)
+    >>> mwem.guarantee.short
     'epsilon = 1 for one event over 9 steps'
     """
     return TabularSteps(
@@ -381,6 +397,7 @@ def _snapshots(
     histogram: Any,
     population: int | None,
 ) -> SnapshotHistogram:
+    """Snapshots under a policy, with Laplace noise on bins by default."""
     return SnapshotHistogram(
         domain=domain,
         privacy=privacy,
@@ -393,6 +410,6 @@ def _snapshots(
 
 
 def _hundredth(unit: User | Window, horizon: int | None) -> int | None:
-    """A hundredth of the steps that are protected together, and at least the first."""
+    """A hundredth of the steps protected together, at least one."""
     steps = unit.steps if isinstance(unit, Window) else horizon
     return None if steps is None else -(-steps // 100)
