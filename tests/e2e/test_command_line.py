@@ -138,7 +138,7 @@ def beyond_the_cap(tailrace, configure, folder):
 
 
 def fault(tailrace, configure, folder):
-    script = "import tailrace.cli.status as standing\ndef show_ledger(*_, **__): raise RuntimeError('a secret')\n"
+    script = "import tailrace.cli.ledger as standing\ndef show_ledger(*_, **__): raise RuntimeError('a secret')\n"
     script += "standing.show_ledger = show_ledger\nfrom tailrace.cli import app; app()"
     said = tailrace("ledger", "show", cwd=folder, code=70, script=script).stderr
     assert "A fault of Tailrace itself (RuntimeError at" in said and "secret" not in said

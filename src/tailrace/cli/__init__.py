@@ -1,4 +1,4 @@
-"""The command line: each command is a sentence over the library."""
+"""The command line: one file a command."""
 
 from tailrace.cli.main import app
 

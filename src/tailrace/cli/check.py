@@ -1,15 +1,17 @@
-"""`tailrace check`: what a curator may know, and nobody else."""
+"""`tailrace check`, `status --private`: exact numbers for the curator."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from tailrace.cli import say
 from tailrace.config import load
 from tailrace.config.models import Config
-from tailrace.config.opening import reader
+from tailrace.config.opening import reader, shelf, used
+from tailrace.errors import ConfigError, DataError
 from tailrace.sources import Examination, examine
 from tailrace.sources.files import read, told
 from tailrace.sources.used import Seen
@@ -81,3 +83,43 @@ def _show(config: Config, name: str, found: Examination) -> None:
 
 def _share(part: int | None, whole: int) -> str:
     return "see above" if part is None else say.share(part, whole)
+
+
+def files_now(config: Config | None) -> dict[str, dict[str, Any]]:
+    """State and rows of each file in the source's folder."""
+    if config is None:
+        raise ConfigError(
+            "--private looks at the files of the source: name the stream.toml, not the "
+            "stream's folder."
+        )
+    if config.source.kind != "Folder":
+        return {}
+    known = used(config).files
+    found = {file.name: file.path for file in shelf(config.source).found()}
+    shown = {}
+    for name in sorted({*known, *found}):
+        use, path = known.get(name), found.get(name)
+        if path is None:
+            state = "gone"
+        elif use is None:
+            state = "not used yet"
+        else:
+            what = "closed steps keep what they had" if use.times is not None else "ignored"
+            state = f"changed after use: {what}" if use.differs(path) else "used"
+        shown[name] = {
+            "since": use.since if use else None,
+            "state": state,
+            **_row_counts(config, path),
+        }
+    return shown
+
+
+def _row_counts(config: Config, path: Path | None) -> dict[str, Any]:
+    nothing: dict[str, Any] = {"rows": None, "dropped": None, "problem": None}
+    if path is None:
+        return nothing
+    try:
+        found = examined(config, path)
+    except DataError as error:
+        return {**nothing, "problem": str(error)}
+    return {**nothing, "rows": found.rows, "dropped": found.dropped}

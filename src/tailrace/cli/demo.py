@@ -1,4 +1,4 @@
-"""`tailrace demo`."""
+"""`tailrace demo`: a generated city, released and reported."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tailrace.report import demo as demonstration
 
 
 def demonstrate(to: Path) -> None:
-    """Release the generated city and say what was done and where."""
+    """Release the generated city and tell what was made."""
     console = Console()
     columns = (
         TextColumn("Releasing"),

@@ -1,4 +1,4 @@
-"""`tailrace init`: a few questions, each answered by a flag or by the one who sits there."""
+"""`tailrace init`: questions, answered by flags or at the terminal."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Any
 
 from tailrace.calendar import Calendar
 from tailrace.cli import say
+from tailrace.cli.new_file import write_new
 from tailrace.cli.words import budget, protected
-from tailrace.cli.written import write_new
 from tailrace.config import load
 from tailrace.config.template import Answers, attribute, write
 from tailrace.domain import Attribute
@@ -23,7 +23,7 @@ from tailrace.sources.files import names_in
 
 @dataclass(frozen=True, kw_only=True)
 class Flags:
-    """What was said on the command line; None where it was not."""
+    """Flags of the command line; None where not given."""
 
     path: str | None
     population: str | None
@@ -42,7 +42,7 @@ class Flags:
 
 
 def write_configuration(to: Path, like: Path | None, flags: Flags) -> None:
-    """Ask for what is missing and write a file that can be used as it is."""
+    """Ask for missing answers and write a stream.toml."""
     if to.exists():  # before anything is asked
         raise ConfigError(f"{to} is there already: choose another name with --to.")
     names = [] if like is None else names_in(like)
@@ -96,7 +96,7 @@ def _answers(flags: Flags, names: list[str], files: str) -> Answers:
 
 
 def _calendar(flags: Flags, names: list[str]) -> tuple[dict[str, str], Calendar | None]:
-    """The column of times, how it is written, and the calendar that cuts by it; or nothing."""
+    """Column and format of times with their calendar, or nothing."""
     time, written = flags.time, flags.format
     if time == "none":
         return _no_calendar(flags)
@@ -130,7 +130,7 @@ def _calendar(flags: Flags, names: list[str]) -> tuple[dict[str, str], Calendar 
 
 
 def _no_calendar(flags: Flags) -> tuple[dict[str, str], None]:
-    """Every file is a step; what only a calendar needs is refused."""
+    """Every file is a step; flags of a calendar are refused."""
     for flag in ("start", "period", "timezone", "format"):
         if getattr(flags, flag) is not None:
             raise ConfigError(
@@ -140,7 +140,7 @@ def _no_calendar(flags: Flags) -> tuple[dict[str, str], None]:
 
 
 def _named(time: str, names: list[str]) -> str:
-    """The name of a column, if it is one of the file's, where these are known."""
+    """Refuse a column that the file does not have."""
     if names and time not in names:
         raise ConfigError(
             f"There is no such column in that file: --time names one of {', '.join(names)}."
@@ -149,7 +149,7 @@ def _named(time: str, names: list[str]) -> str:
 
 
 def _attributes(given: tuple[str, ...], names: list[str]) -> tuple[tuple[str, Attribute], ...]:
-    """What each column may hold: by flags, or asked for column by column."""
+    """Domains of the columns, from flags or from questions."""
     found = {}
     for words in given:
         name, sign, rest = words.partition("=")
@@ -192,7 +192,7 @@ def _ask(
     example: str,
     make: Callable[[str], Any] = lambda text: text,
 ) -> Any:
-    """The answer as `make` reads it; asked again until it can be read."""
+    """The answer as `make` reads it, asked until it can."""
     if given is not None or not _someone():
         if given is None:
             raise ConfigError(f"{question} Say it with {flag}, for example {flag} '{example}'.")

@@ -1,5 +1,6 @@
-"""The commands. What a command needs is imported when it runs, so that `tailrace --help` answers at
-once.
+"""The commands and their options.
+
+A command imports what it needs when it runs, so that `tailrace --help` answers at once.
 """
 
 from __future__ import annotations
@@ -14,7 +15,6 @@ from tailrace.cli import say
 app = typer.Typer(
     name="tailrace",
     cls=say.Commands,
-    help="A private stream in, a public synthetic stream out, under one differential-privacy guarantee.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
@@ -124,7 +124,7 @@ def export(
     ] = False,
 ) -> None:
     """Write the synthetic table of one step into a file."""
-    from tailrace.cli.status import export_table
+    from tailrace.cli.export import export_table
 
     with say.sentences():
         export_table(stream, to, step, formulas=formulas)
@@ -250,7 +250,7 @@ def ledger_show(
     json: Json = False,
 ) -> None:
     """Caps, what is spent of them, and every stream that was charged."""
-    from tailrace.cli.status import show_ledger
+    from tailrace.cli.ledger import show_ledger
 
     with say.sentences():
         show_ledger(stream, file, json=json)
@@ -269,7 +269,7 @@ def ledger_cap(
     """Set the most that a population may lose over all its streams; a stream beyond it is refused
     when it is made.
     """
-    from tailrace.cli.status import set_cap
+    from tailrace.cli.ledger import set_cap
 
     with say.sentences():
         set_cap(file, population, epsilon, delta, unit)

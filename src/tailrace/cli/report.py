@@ -1,4 +1,4 @@
-"""`tailrace report`: a page to look at."""
+"""`tailrace report`: a page to look at, public or private."""
 
 from __future__ import annotations
 
@@ -28,9 +28,7 @@ from tailrace.stream.stream import Stream
 
 
 def write_report(path: Path, to: Path | None, *, private: bool) -> None:
-    """The public report of a stream, or the curator's, which shows the true data beside and stays
-    with them.
-    """
+    """Write a stream's public report, or the curator's private one."""
     where = Place.of(path)
     if private and to is not None:
         raise ConfigError(
@@ -62,7 +60,7 @@ def write_report(path: Path, to: Path | None, *, private: bool) -> None:
 
 
 def _truth(config: Config | None, stream: Stream) -> Lives | Tracks:
-    """The true points, or journeys, read from the source again, with nothing noted."""
+    """True points or journeys, read from the source again."""
     if config is None or config.source.kind == "Lines":
         raise ConfigError(
             "The private report reads the true data again: give it a stream.toml whose source is a "

@@ -1,4 +1,4 @@
-"""`tailrace run`."""
+"""`tailrace run`: release the steps that are ready."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from tailrace.stream.stream import Stream
 
 
 def release_steps(file: Path, *, watch: bool, every: float, json: bool) -> None:
-    """Release what is ready; with `watch`, look again and again, and tell of a file or connection
-    that is not in order only once.
+    """Release the steps that are ready; with `watch`, look again and again.
+
+    A file or connection that is not in order is told of once.
     """
     config = load(file)
-    lines = (
-        open_source(config, live=watch) if config.source.kind == "Lines" else None
-    )  # can be listened to only once
+    # standard input can be listened to only once
+    lines = open_source(config, live=watch) if config.source.kind == "Lines" else None
     told = ""
     while True:
         try:
@@ -47,15 +47,14 @@ def release_steps(file: Path, *, watch: bool, every: float, json: bool) -> None:
 
 
 def _look(config: Config, lines: Source | None, *, watch: bool, json: bool) -> bool:
-    """Release every step that is ready; whether no other will ever be."""
+    """Release every ready step; True once the stream is over."""
     asked = now()  # before a row is read
     stood = peek(config.path / "private", "standing")[0]["step"] if config.path.exists() else 0
     with open_stream(config) as stream:
         if lines is not None and config.calendar is None:
             _finish_before(config, stream, stood)
-        source = lines or open_source(
-            config
-        )  # not before the stream is ours: another process may have used files
+        # not before the stream is ours: another process may have used files
+        source = lines or open_source(config)
         say.interruptible()
         before, horizon = stream.step, stream.mechanism.horizon
         console = Console(stderr=True)
@@ -80,8 +79,9 @@ def _look(config: Config, lines: Source | None, *, watch: bool, json: bool) -> b
 
 
 def _finish_before(config: Config, stream: Stream, stood: int) -> None:
-    """Stop where an earlier run was cut off: rows that are piped in again would count twice, since
-    nothing tells them apart.
+    """Finish a step that an earlier run left, and stop there.
+
+    Rows that are piped in again would count twice: nothing tells them apart.
     """
     sinks = open_sinks(config)
     lacking = [sink for sink in sinks if not set(range(1, stream.step + 1)) <= sink.holds()]
@@ -94,13 +94,12 @@ def _finish_before(config: Config, stream: Stream, stood: int) -> None:
 
 
 def _ready(stream: Stream) -> int | None:
-    """How many steps the calendar has closed; None where there is none to tell."""
+    """How many steps the calendar has closed; None without one."""
     if stream.calendar is None:
         return None
     closed = stream.calendar.released_by(now())
-    return max(
-        min(closed, stream.mechanism.horizon or closed) - stream.step, 0
-    )  # a clock may be set back
+    # a clock may be set back
+    return max(min(closed, stream.mechanism.horizon or closed) - stream.step, 0)
 
 
 def _tell(config: Config, release: Release, *, json: bool) -> None:

@@ -1,5 +1,4 @@
-"""How the command line speaks: tables and JSON for people and scripts, one sentence for what is
-wrong, and exit codes.
+"""Output of the command line: sentences, tables, JSON and exit codes.
 
 | code | meaning |
 |---|---|
@@ -41,17 +40,12 @@ from tailrace.errors import (
 )
 
 _CODES = {ConfigError: 3, DataError: 4, BudgetExceeded: 6}
-_UNSEEN = {
-    "Cc",
-    "Cf",
-    "Cs",
-    "Zl",
-    "Zp",
-}  # controls, marks that reorder text, halves of letters, line ends
+# controls, marks that reorder text, halves of letters, line ends
+_UNSEEN = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 
 
 def plain(text: object) -> str:
-    """Text that does nothing to a terminal or a log, and holds no password.
+    """Text without control characters and passwords.
 
     >>> plain("cleared\\x1b[2J postgresql://me:secret@host/ward")
     'cleared\\\\x1b[2J postgresql://me:***@host/ward'
@@ -64,7 +58,7 @@ def plain(text: object) -> str:
 
 
 class Commands(TyperGroup):
-    """Commands whose own errors, which quote what was typed, are plain text too."""
+    """Commands whose usage errors are plain text too."""
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -76,7 +70,7 @@ class Commands(TyperGroup):
 
 
 def tell(*lines: object, err: bool = False) -> None:
-    """Print lines; all that the command line says goes through here or through a table."""
+    """Print lines as plain text."""
     for line in lines:
         typer.echo(plain(line), err=err)
 
@@ -94,12 +88,11 @@ def refuse(sentence: str, code: int = 1) -> NoReturn:
 
 @contextlib.contextmanager
 def sentences() -> Iterator[None]:
-    """Turn every error into a sentence and a code; a trace might quote data."""
+    """Turn errors into a sentence and a code, without a trace."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(
-                errors="backslashreplace"
-            )  # of letters that a terminal's encoding lacks
+            # for letters that a terminal's encoding lacks
+            stream.reconfigure(errors="backslashreplace")
     try:
         with _warned():
             yield
@@ -152,15 +145,13 @@ def _warned() -> Iterator[None]:
 
 
 def interruptible() -> None:
-    """Let Ctrl-C end a wait: once Polars is loaded, the system would take the wait up again, and
-    again.
-    """
+    """Let Ctrl-C end a wait, which Polars would have resumed."""
     if threading.current_thread() is threading.main_thread():
         signal.siginterrupt(signal.SIGINT, True)
 
 
 def show(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """A table; a name with brackets in it is shown as it is."""
+    """Print a table; cells are shown as they are."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -174,7 +165,7 @@ def show(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> No
 
 
 def facts(pairs: Sequence[tuple[str, str]]) -> None:
-    """Names and what they are, one a line."""
+    """Print names and values, one pair a line."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -186,17 +177,17 @@ def facts(pairs: Sequence[tuple[str, str]]) -> None:
 
 
 def as_json(value: Any) -> None:
-    """For scripts."""
+    """Print JSON, for scripts."""
     typer.echo(_encoded(value, indent=2))
 
 
 def as_line(value: Any) -> None:
-    """The same, on one line."""
+    """Print JSON on one line."""
     typer.echo(_encoded(value))
 
 
 def _encoded(value: Any, **form: Any) -> str:
-    """JSON in ASCII, where the only letter that is no text is the last one."""
+    """JSON in ASCII, with DEL escaped too."""
     return without_password(json.dumps(value, **form)).replace("\x7f", "\\u007f")
 
 

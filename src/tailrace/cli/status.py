@@ -1,6 +1,4 @@
-"""`tailrace status`, `export` and `ledger`: what can be said of a stream while another process has
-it open.
-"""
+"""`tailrace status`: read while another process may have the stream open."""
 
 from __future__ import annotations
 
@@ -11,21 +9,17 @@ from pathlib import Path
 from typing import Any
 
 from tailrace.cli import say
-from tailrace.cli.words import budget, protected
-from tailrace.cli.written import write_new
 from tailrace.config import load
 from tailrace.config.models import Config
-from tailrace.errors import ConfigError, Corrupt, StateError
-from tailrace.ledger import Entry, Ledger, population_name
-from tailrace.sinks.folders import csv_of
+from tailrace.errors import Corrupt, StateError
+from tailrace.ledger import Ledger, population_name
 from tailrace.storage.store import loses_commits, peek
 from tailrace.stream.directory import calendar_of, ledger_of
 
 _FLAWED = (
     f"{sqlite3.sqlite_version} can lose a commit of a WAL database that several programs write "
-    f"(mended in 3.51.3). A stream has "
-    "one writer and a ledger no WAL, so let no other program write private/state.db; update SQLite "
-    "when you can"
+    "(mended in 3.51.3). A stream has one writer and a ledger no WAL, so let no other program "
+    "write private/state.db; update SQLite when you can"
 )
 
 
@@ -47,7 +41,7 @@ class Place:
 
 
 def show_status(path: Path, *, private: bool, json: bool) -> None:
-    """The promise, the step, the ledger; and for the curator the files."""
+    """Show promise, step and ledger, and to the curator the files."""
     place_ = Place.of(path)
     about, standing = peek(place_.folder / "private", "about", "standing")
     promise = _promise(place_.folder / "releases" / "guarantee.json")
@@ -71,8 +65,7 @@ def show_status(path: Path, *, private: bool, json: bool) -> None:
         "sqlite": _FLAWED if loses_commits() else None,
     }
     if private:
-        from tailrace.cli.check import PRIVATE
-        from tailrace.cli.shelved import files_now
+        from tailrace.cli.check import PRIVATE, files_now
 
         found["private"] = {"note": PRIVATE, "files": files_now(place_.config)}
     if json:
@@ -87,7 +80,7 @@ def show_status(path: Path, *, private: bool, json: bool) -> None:
 
 
 def _cap(book: Ledger, population: str) -> str | None:
-    """What the population may lose, or that nothing limits what its streams lose together."""
+    """The population's cap and its spending; a warning where uncapped."""
     entries = [entry.guarantee for entry in book.entries(population)]
     for cap in book.caps():
         if cap.population == population:
@@ -114,99 +107,3 @@ def _show_files(private: dict[str, Any]) -> None:
     say.show(
         "Files", header, [["" if cell is None else f"{cell}" for cell in row] for row in cells]
     )
-
-
-def export_table(path: Path, to: Path, step: int | None, *, formulas: bool) -> None:
-    """One table as a file; it is already public."""
-    import io
-
-    import polars as pl
-
-    releases = Place.of(path).folder / "releases"
-    held = sorted(int(one.name) for one in releases.iterdir() if one.name.isdigit())
-    wanted = step if step is not None else (held[-1] if held else 0)
-    if wanted not in held:
-        raise StateError(
-            f"There is no release of step {wanted}: the last one is {held[-1] if held else 0}."
-        )
-    table, buffer = releases / f"{wanted:06d}" / "table.parquet", io.BytesIO()
-    try:
-        frame = pl.read_parquet(table)
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError):
-        raise Corrupt(
-            f"releases/{table.parent.name}/{table.name} is damaged: move its folder away, and "
-            f"tailrace run writes it again."
-        ) from None
-    if to.suffix.lower() == ".csv":
-        buffer.write(csv_of(frame, formulas=formulas))
-    elif to.suffix.lower() == ".parquet":
-        frame.write_parquet(buffer)
-    else:
-        raise ConfigError(f"{to} must end in .csv or .parquet.")
-    write_new(to, buffer.getvalue())
-    say.tell(f"Wrote the table of step {wanted} to {to}.")
-
-
-def show_ledger(stream: Path | None, path: Path, *, json: bool) -> None:
-    """Caps and entries of a ledger: a stream's, or the one at `path`."""
-    book = _ledger(path) if stream is None else _ledger_of(stream)
-    entries = book.entries()
-    caps = [
-        {
-            "population": cap.population,
-            "cap": str(cap.loss),
-            "unit": cap.unit.words(),
-            "spent": cap.words(
-                cap.spent(one.guarantee for one in entries if one.population == cap.population)
-            ),
-        }
-        for cap in book.caps()
-    ]
-    streams = [_entry(entry) for entry in entries]
-    if json:
-        return say.as_json({"caps": caps, "streams": streams})
-    for title, rows in (("Caps", caps), ("Streams", streams)):
-        if rows:
-            words = {True: "yes", False: "no"}
-            cells = [
-                [words[one] if isinstance(one, bool) else f"{one}" for one in row.values()]
-                for row in rows
-            ]
-            say.show(title, tuple(rows[0]), cells)
-        else:
-            say.tell(f"{title}: none.")
-    return None
-
-
-def set_cap(path: Path, population: str, epsilon: str, delta: str | None, unit: str) -> None:
-    """Set a cap, in place of an earlier one."""
-    cap = Ledger(path).cap(population, budget(epsilon, delta), protected(unit))
-    say.tell(
-        f"Population '{cap.population}' may lose {cap.loss} for {cap.unit.words()}, over all its "
-        f"streams."
-    )
-
-
-def _ledger_of(stream: Path) -> Ledger:
-    """The ledger that a stream is charged to, by its folder or its configuration."""
-    if stream.is_dir():
-        return ledger_of(stream.resolve(), None)
-    config = load(stream)
-    return ledger_of(config.path, config.ledger)
-
-
-def _ledger(path: Path) -> Ledger:
-    if not path.is_file():
-        raise StateError(f"There is no ledger {path}: say where it is with --ledger.")
-    return Ledger(path)
-
-
-def _entry(entry: Entry) -> dict[str, Any]:
-    return {
-        "population": entry.population,
-        "stream": Path(entry.path).name,
-        "guarantee": entry.guarantee.short,
-        "step": entry.mark.step,
-        "charged": entry.created,
-        "fork": entry.fork_of is not None,
-    }

@@ -1,4 +1,4 @@
-"""Words of the command line as parts of the library."""
+"""Losses and units, read from words of the command line."""
 
 from __future__ import annotations
 

@@ -37,7 +37,10 @@ _MEASURES = {
     "length": "How long journeys are (length error)",
     "places": "Which of 36 cells most journeys visit (Kendall's tau)",
 }
-_SCALES = "0 is best, but for the tau, where 1 is. The last column compares two halves of the true journeys with each other."
+_SCALES = (
+    "0 is best, but for the tau, where 1 is. The last column compares two halves of the true "
+    "journeys with each other."
+)
 
 
 @page_of.register(TrajectoriesView)

@@ -9,7 +9,7 @@ from tailrace.errors import ConfigError
 from tailrace.ledger import Entry
 
 # Each of these registers the pages of its views.
-from tailrace.report import journeys, panels, tables  # noqa: F401
+from tailrace.report import journeys, panels, places, tables  # noqa: F401
 from tailrace.report.page import page_of, rendered
 from tailrace.stream.stream import Stream
 

@@ -171,7 +171,10 @@ def html(title: str, lead: str, sections: Sequence[tuple[str, str]]) -> str:
         f"<title>{escape(title)}</title>\n<style>{style}</style>"
     )
     top = f'<h1>{escape(title)}</h1>\n<p class="lead">{escape(lead)}</p>'
-    return f'<!doctype html>\n<html lang="en">\n<head>\n{head}\n</head>\n<body>\n{top}\n{body}\n</body>\n</html>\n'
+    return (
+        f'<!doctype html>\n<html lang="en">\n<head>\n{head}\n</head>\n'
+        f"<body>\n{top}\n{body}\n</body>\n</html>\n"
+    )
 
 
 def figure(svg: str, caption: str) -> str:
@@ -253,7 +256,8 @@ def _table(header: Sequence[str], rows: Any) -> str:
         "<tr>" + "".join(f"<td{_bar(cell)}>{cell}</td>" for cell in row) + "</tr>" for row in rows
     )
     body = "\n".join(lines)
-    return f'<div class="wide"><table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table></div>'
+    table = f"<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody>"
+    return f'<div class="wide"><table>\n{table}\n</table></div>'
 
 
 def _bar(cell: str) -> str:

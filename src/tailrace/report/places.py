@@ -148,7 +148,10 @@ def _labels(stream: Stream) -> list[str]:
 
 
 def _caption(private: bool) -> str:
-    stated = f"Mean absolute error over {_RECTANGLES} rectangles of 1 to 10 % of the area, as the releases state it"
+    stated = (
+        f"Mean absolute error over {_RECTANGLES} rectangles of 1 to 10 % of the area, as the "
+        "releases state it"
+    )
     end = (
         ", and as measured on the true points." if private else ": no true count was read for this."
     )

@@ -1,4 +1,4 @@
-"""A new file for the user, whole or not at all."""
+"""Write a new file whole or not at all."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tailrace.storage.durable import place, write_file
 
 
 def write_new(path: Path, data: bytes, *, check: Callable[[Path], object] | None = None) -> None:
-    """Write a file that is not there yet; what `check` refuses is taken away again."""
+    """Write a new file; remove it again if `check` refuses it."""
     if path.exists():
         raise ConfigError(f"{path} is there already: choose another name with --to.")
     partial = path.with_name(f".{path.name}.partial")

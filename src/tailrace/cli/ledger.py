@@ -1,0 +1,78 @@
+"""`tailrace ledger`: caps, and what is spent of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from tailrace.cli import say
+from tailrace.cli.words import budget, protected
+from tailrace.config import load
+from tailrace.errors import StateError
+from tailrace.ledger import Entry, Ledger
+from tailrace.stream.directory import ledger_of
+
+
+def show_ledger(stream: Path | None, path: Path, *, json: bool) -> None:
+    """Show caps and charges of a stream's ledger, or of `path`."""
+    book = _ledger(path) if stream is None else _ledger_of(stream)
+    entries = book.entries()
+    caps = [
+        {
+            "population": cap.population,
+            "cap": str(cap.loss),
+            "unit": cap.unit.words(),
+            "spent": cap.words(
+                cap.spent(one.guarantee for one in entries if one.population == cap.population)
+            ),
+        }
+        for cap in book.caps()
+    ]
+    streams = [_entry(entry) for entry in entries]
+    if json:
+        return say.as_json({"caps": caps, "streams": streams})
+    for title, rows in (("Caps", caps), ("Streams", streams)):
+        if rows:
+            words = {True: "yes", False: "no"}
+            cells = [
+                [words[one] if isinstance(one, bool) else f"{one}" for one in row.values()]
+                for row in rows
+            ]
+            say.show(title, tuple(rows[0]), cells)
+        else:
+            say.tell(f"{title}: none.")
+    return None
+
+
+def set_cap(path: Path, population: str, epsilon: str, delta: str | None, unit: str) -> None:
+    """Set a cap, in place of an earlier one."""
+    cap = Ledger(path).cap(population, budget(epsilon, delta), protected(unit))
+    say.tell(
+        f"Population '{cap.population}' may lose {cap.loss} for {cap.unit.words()}, over all its "
+        f"streams."
+    )
+
+
+def _ledger_of(stream: Path) -> Ledger:
+    """The ledger of a stream, given by folder or configuration."""
+    if stream.is_dir():
+        return ledger_of(stream.resolve(), None)
+    config = load(stream)
+    return ledger_of(config.path, config.ledger)
+
+
+def _ledger(path: Path) -> Ledger:
+    if not path.is_file():
+        raise StateError(f"There is no ledger {path}: say where it is with --ledger.")
+    return Ledger(path)
+
+
+def _entry(entry: Entry) -> dict[str, Any]:
+    return {
+        "population": entry.population,
+        "stream": Path(entry.path).name,
+        "guarantee": entry.guarantee.short,
+        "step": entry.mark.step,
+        "charged": entry.created,
+        "fork": entry.fork_of is not None,
+    }
