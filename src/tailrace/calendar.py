@@ -1,5 +1,6 @@
-"""Steps by the clock: a public start, period, time zone and grace say when each step begins, ends
-and closes.
+"""Steps by the clock: when each begins, ends and closes.
+
+A public start, period, time zone and grace say it.
 
 Days, weeks, months and years go by the wall clock of the zone, so a day may last 23 or 25 hours;
 hours, minutes and seconds go by absolute time. All zone rules come from `zoneinfo`, scalar or
@@ -35,8 +36,9 @@ LAST = np.datetime64(
 @told
 @dataclass(frozen=True, kw_only=True)
 class Calendar:
-    """Steps 1, 2, 3, ... of one period each; `start` is a date, a naive date-time or ISO text, and
-    is kept as text.
+    """Steps 1, 2, 3, ... of one period each.
+
+    `start` is a date, a naive date-time or ISO text, and is kept as text.
 
     >>> calendar = Calendar(start="2026-01-31", period="month", timezone="Europe/Berlin", grace="6 hours")
     >>> calendar.period, calendar.label(2), str(calendar.begin(2)), str(calendar.closes(2))
@@ -72,15 +74,15 @@ class Calendar:
         return self._moment(step)
 
     def end(self, step: int) -> datetime:
-        """The instant at which a step ends, and the next begins."""
+        """The instant at which a step ends."""
         return self._moment(step, later=1)
 
     def closes(self, step: int) -> datetime:
-        """The instant from which no row can join a step: its end and the grace."""
+        """The instant that closes a step: its end plus grace."""
         return self._moment(step, later=1, wait=self._grace.fixed)
 
     def released_by(self, now: datetime) -> int:
-        """The last step that is closed at `now`; 0 if none is.
+        """The last step closed at `now`, or 0.
 
         >>> Calendar(start="2026-01-01", period="1 day").released_by(datetime(2026, 1, 3, 12, tzinfo=UTC))
         2
@@ -93,14 +95,16 @@ class Calendar:
         return int(self.open_at(np.array([since], dtype="M8[us]"))[0]) - 1
 
     def steps(self, instants: np.ndarray) -> np.ndarray:
-        """The step that each instant (datetime64[us], UTC) lies in: 0 before the start, -1 for
-        NaT.
+        """The step of each instant (datetime64[us], UTC).
+
+        0 before the start, -1 for NaT.
         """
         return self._last_begun(instants, wait=AT_ONCE)
 
     def open_at(self, instants: np.ndarray) -> np.ndarray:
-        """The step that takes what arrives at each instant: the first that is not closed; -1 for
-        NaT.
+        """The first step still open at each instant.
+
+        It takes the rows that arrive then; -1 for NaT.
         """
         steps = self._last_begun(
             instants, wait=self._grace.fixed
@@ -108,8 +112,9 @@ class Calendar:
         return np.where(steps == 0, 1, steps)
 
     def label(self, step: int) -> str:
-        """How people call a step: "2026-01-05", "2026-01" for whole months, "2026-01-05 06:00"
-        otherwise.
+        """The name of a step, from its beginning.
+
+        "2026-01-05" for days, "2026-01" for whole months, "2026-01-05 06:00" otherwise.
 
         >>> Calendar(start="2026-01-01", period="month").label(3)
         '2026-03'
@@ -139,7 +144,7 @@ class Calendar:
         return Length.read("grace", self.grace)
 
     def _moment(self, step: int, *, later: int = 0, wait: np.timedelta64 = AT_ONCE) -> datetime:
-        """When the step begins that comes `later`, and the wait is over."""
+        """When a step begins, `later` steps on, plus a wait."""
         if step < 1:
             raise ConfigError("Steps are numbered from 1.")
         if (
@@ -154,8 +159,9 @@ class Calendar:
         )
 
     def _walls(self, steps: np.ndarray) -> np.ndarray:
-        """The wall clock when steps begin: always counted from the start, so that month ends do not
-        wear down.
+        """The wall clock when steps begin.
+
+        Counted from the start, so that month ends do not wear down.
         """
         start, period = np.datetime64(self.start, "us"), self._period
         if not period.months:
@@ -166,14 +172,17 @@ class Calendar:
         return days + (start - day)
 
     def _begins(self, steps: np.ndarray) -> np.ndarray:
-        """The instants when steps begin; they never fall from one step to the next."""
+        """The instants when steps begin, which never decrease."""
         if self._period.by_wall_clock:
             return to_instants(self._walls(steps), timezone=self.timezone)
         start = to_instants(np.array([self.start], dtype="M8[us]"), timezone=self.timezone)
         return start + (steps - 1) * self._period.fixed
 
     def _last_begun(self, instants: np.ndarray, *, wait: np.timedelta64) -> np.ndarray:
-        """The last step that began at least the wait before each instant; 0 if none, -1 for NaT."""
+        """The last step that began before each instant less `wait`.
+
+        0 if none did, -1 for NaT.
+        """
         instants = np.asarray(instants, dtype="M8[us]")
         known = ~np.isnat(instants)
         steps = np.full(instants.shape, -1, dtype=np.int64)
@@ -186,8 +195,9 @@ class Calendar:
         return np.maximum((instants - self._begins(np.array([1]))) // self._period.fixed + 1, 0)
 
     def _found(self, instants: np.ndarray) -> np.ndarray:
-        """Look instants up among the steps near them, so that one stray year costs a few steps and
-        not thousands.
+        """Look instants up among the steps near them.
+
+        One stray year then costs a few steps and not thousands.
         """
         start, period = np.datetime64(self.start, "us"), self._period
         if period.months:
@@ -216,7 +226,7 @@ class Calendar:
 
 @dataclass(frozen=True)
 class Length:
-    """A length of time as people say it: a number of units."""
+    """A length of time: a number of units."""
 
     count: int
     unit: str
@@ -251,7 +261,7 @@ class Length:
 
     @property
     def fixed(self) -> np.timedelta64:
-        """How long, by the clock, for the units from second to week."""
+        """The length of units from second to week."""
         return np.timedelta64(self.count * SECONDS[self.unit] * 10**6, "us")
 
     @property
@@ -275,8 +285,9 @@ def zone(timezone: str) -> ZoneInfo:
 
 
 def to_instants(walls: np.ndarray, *, timezone: str) -> np.ndarray:
-    """Wall-clock times (datetime64[us]) as instants: the first of two; in a gap by the offset
-    before it.
+    """Turn wall-clock times (datetime64[us]) into instants.
+
+    Of two instants the first; in a gap by the offset before it.
 
     >>> to_instants(np.array(["2026-03-29T02:30"], dtype="M8[us]"), timezone="Europe/Berlin").astype("M8[m]").tolist()
     [datetime.datetime(2026, 3, 29, 1, 30)]

@@ -1,4 +1,4 @@
-"""Wrong calls of public names, told in one sentence that names the argument.
+"""Wrong calls of public names, told in one sentence.
 
 `told` stands above a public class or function. A call that works is not looked at. Where a call
 fails, its arguments are held against the signature and its hints: one that is missing, unknown,
@@ -38,7 +38,7 @@ _WORDS = {
 
 
 def told(made: _Made) -> _Made:
-    """Decorate a public class or function so that a wrong call is told in a sentence."""
+    """Decorate a public class or function to explain wrong calls."""
     kind = inspect.isclass(made)
     inner = vars(made)["__init__"] if kind else made
 
@@ -61,8 +61,9 @@ def told(made: _Made) -> _Made:
 def _sentence(
     made: Any, args: tuple[Any, ...], kwargs: dict[str, Any], *, refused: bool
 ) -> str | None:
-    """What is wrong with a call that failed; None where nothing is to be seen, or it was refused in
-    other words.
+    """Say what is wrong with a call that failed.
+
+    None where no argument is at fault, or the call was refused in its own words.
     """
     name, signature = made.__name__, inspect.signature(made)
     try:
@@ -115,7 +116,7 @@ def _unbound(
 
 
 def _hints(made: Any) -> dict[str, Any]:
-    """The types of the arguments, as far as they can be known."""
+    """The known types of the arguments."""
     found: dict[str, Any] = {}
     sources = [*reversed(made.__mro__), made.__init__] if inspect.isclass(made) else [made]
     for source in sources:
@@ -140,7 +141,7 @@ def _fits(value: Any, options: Iterable[Any]) -> bool:
 
 
 def _is(value: Any, option: Any) -> bool:
-    """Whether a value is what a hint says; whatever cannot be told is."""
+    """Whether a value fits a hint; yes where unknown."""
     origin, inner = typing.get_origin(option) or option, typing.get_args(option)
     if origin is typing.Literal:
         return any(value is one or (type(value) is type(one) and value == one) for one in inner)

@@ -41,7 +41,10 @@ class ConfigError(Error, ValueError):
 
 
 class DataError(Error, ValueError):
-    """Data of the wrong shape: a type, a column, a length. Content never raises."""
+    """Data of the wrong shape; their content never raises.
+
+    A shape is a type, a column, a length.
+    """
 
 
 class BudgetExceeded(Error):
@@ -49,16 +52,20 @@ class BudgetExceeded(Error):
 
 
 class HorizonReached(Error):
-    """A step beyond the horizon that the guarantee covers; raised before any noise is drawn."""
+    """A step lies beyond the horizon of the guarantee.
+
+    Raised before any noise is drawn.
+    """
 
 
 class StateError(Error):
-    """A state, key or path cannot be used as it is."""
+    """A state, key or path cannot be used."""
 
 
 class NoiseReused(StateError):
-    """A second draw from one noise path: the same noise on two data sets reveals their
-    difference.
+    """A second draw from one noise path.
+
+    The same noise on two data sets reveals their difference.
     """
 
 
@@ -75,4 +82,7 @@ class Corrupt(StateError):
 
 
 class Uncapped(UserWarning):
-    """A population is charged for several streams and has no cap: what they lose adds up."""
+    """A population has several charges and no cap.
+
+    What its streams lose adds up.
+    """

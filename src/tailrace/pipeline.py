@@ -20,7 +20,7 @@ from tailrace.stream.stream import Stream
 def run(
     stream: Stream, source: Source, sinks: Sequence[Sink] = (), *, asked: datetime | None = None
 ) -> Iterator[Release]:
-    """Release every step that is ready, one after the other, and bring every sink up to date.
+    """Release every step that is ready, to every sink.
 
     A step is in the stream before it is in a sink: where a sink fails, the next run delivers what
     it lacks. How the source cuts rows into steps is kept with the stream, and a source that cuts
@@ -56,8 +56,9 @@ def run(
 
 @told
 def release_once(mechanism: Mechanism, frame: Any, *, noise: Noise | None = None) -> Release:
-    """The one release of a mechanism that takes everything at once; `Stream.create` makes the same,
-    kept and charged.
+    """Release all at once, with a mechanism made for it.
+
+    `Stream.create` makes the same release, kept and charged.
 
     >>> import polars as pl
     >>> from tailrace import Box, Event, PureDP, Trajectories

@@ -1,4 +1,4 @@
-"""What to count, said in public, and counting it on any engine.
+"""What to count, in public; and counting on any engine.
 
 Counting is additive: the counts of two frames add up to the counts of their rows together, so rows
 may be counted wherever they lie, in any order and partition (one that keeps a plan's key together,
@@ -27,8 +27,9 @@ _PIECE = 1 << 18  # rows of a wide table that are coded at a time
 
 @dataclass(frozen=True, eq=False)
 class Counts:
-    """How many rows were added to and deleted from each cell, kept apart because they are measured
-    apart.
+    """Rows added to and deleted from each cell.
+
+    They are kept apart because they are measured apart.
 
     >>> (Counts(np.array([2, 0]), np.array([0, 1])) + Counts(np.array([1, 1]), np.array([0, 0]))).net
     array([3, 0])
@@ -62,8 +63,9 @@ class Counts:
 
 @dataclass(frozen=True)
 class Plan:
-    """A public description of what to count: cells of `codes`; rows with the same `key` must be
-    counted together.
+    """A public description of what to count: cells of `codes`.
+
+    Rows with the same `key` must be counted together.
 
     `memory` says what is remembered of each unit (`tailrace.counting.memory.LastValues`, `Weight`),
     where a step's counts need that: such a plan counts units with
@@ -108,8 +110,9 @@ class Plan:
 
     @functools.cached_property
     def size(self) -> int:
-        """How many counts there are: of units where they are remembered, else of the cells of
-        marginals, of groups, or of cells.
+        """The number of counts.
+
+        Of units where they are remembered, else of the cells of marginals, of groups, or of cells.
         """
         if self.memory is not None:
             return self.memory.size
@@ -118,8 +121,10 @@ class Plan:
         return self.codes.size if self.groups is None else int(self.groups.max(initial=-1)) + 1
 
     def count(self, frame: Any) -> np.ndarray:
-        """How many rows of the frame (of any engine, or None) lie in each cell, group of cells, or
-        cell of each marginal.
+        """Count the frame's rows per cell.
+
+        The frame is any engine's, or None. Counted is each cell, group of cells, or cell of each
+        marginal.
         """
         if self.memory is not None:
             raise ConfigError(
@@ -142,9 +147,7 @@ class Plan:
         return self.tally(self.codes.cells(rows))
 
     def tally(self, cells: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
-        """How many of these cells (-1: dropped) there are of each, or how many `rows` they stand
-        for.
-        """
+        """Count these cells (-1: dropped), each standing for `rows`."""
         from tailrace.domain import kernel
 
         if self.marginals is not None:
@@ -157,12 +160,13 @@ class Plan:
         )
 
     def counts(self, adds: Any, deletes: Any = None) -> Counts:
-        """Both parts of a step; None stands for a frame without rows."""
+        """Count both parts of a step; None has no rows."""
         return Counts(self.count(adds), self.count(deletes))
 
     def rows(self, frame: Any) -> tuple[Any, np.ndarray]:
-        """The unit id (a numpy or Arrow array) and the cell (-1: dropped) of every row, fetched
-        from any engine.
+        """The unit id and the cell of every row.
+
+        Ids are a numpy or Arrow array; a cell of -1 is dropped.
         """
         if self.key is None:
             raise ConfigError("This plan has no key= to tell units apart by.")
@@ -208,7 +212,7 @@ class Plan:
 
 
 def unit_of(rows: Frame, column: str) -> nw.Expr:
-    """The column of a unit's id, its type checked, as "unit".
+    """The column of unit ids as "unit", its type checked.
 
     Floats are refused by their type: beyond 2**53 they make one id of several. No other type that a
     cell can cause is.
@@ -235,7 +239,7 @@ def unit_of(rows: Frame, column: str) -> nw.Expr:
 
 
 def opened(frame: Any) -> Frame | None:
-    """Any engine's frame behind one interface; None if there is nothing in it.
+    """Open any engine's frame; None if it has no columns.
 
     A frame without columns (what pandas and Polars make of an empty list of records) is a frame
     without rows.
@@ -259,8 +263,9 @@ def opened(frame: Any) -> Frame | None:
 
 
 def fetched(rows: nw.LazyFrame[Any], query: Any) -> nw.DataFrame[Any]:
-    """The query's result; what an engine says when it fails may quote data, so it is not passed
-    on.
+    """Run a query, without passing on the engine's errors.
+
+    What an engine says when it fails may quote data.
     """
     try:
         return query().collect()
@@ -274,7 +279,10 @@ def fetched(rows: nw.LazyFrame[Any], query: Any) -> nw.DataFrame[Any]:
 
 
 def ids_of(ids: nw.Series[Any]) -> Any:
-    """Ids as they are: numpy where it can hold them, Arrow where a value is missing or text."""
+    """Ids in NumPy, or in Arrow where NumPy cannot.
+
+    Arrow holds texts and missing values.
+    """
     if (
         holds_objects(ids)
         or isinstance(ids.dtype, nw.Object)

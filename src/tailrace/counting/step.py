@@ -15,7 +15,7 @@ from tailrace.privacy.unit import Unit, User, Window
 
 @dataclass(frozen=True)
 class UnitMemory:
-    """The folder that holds a stream's unit memory, one segment per step.
+    """Where a stream remembers its units, one segment per step.
 
     folder: holds the segments, and the parts of a batch that do not fit in memory.
     key: of the hashes under which units are known.

@@ -1,5 +1,6 @@
-"""What the data may hold: public, declared, never read off the data; rows to cell numbers and back
-on every engine.
+"""The declared domain: public, never read off the data.
+
+Rows become cell numbers, and cells rows, on every engine.
 """
 
 from tailrace.domain.attributes import Attribute, Categorical, Integer, Real

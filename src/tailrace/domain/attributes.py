@@ -1,5 +1,6 @@
-"""The kinds of attribute: a public set of values, numbered from 0, and what happens to a value
-outside it.
+"""Attributes: public sets of values, numbered from 0.
+
+Each says what happens to a value outside its set.
 
 | `outside` | a value outside the set                                     | null and NaN    |
 |-----------|-------------------------------------------------------------|-----------------|
@@ -43,7 +44,7 @@ _LISTED = 20  # values in a sentence
 @told
 @dataclass(frozen=True)
 class Categorical:
-    """One of a list of public values: texts, whole numbers or booleans.
+    """One of a list of texts, whole numbers or booleans.
 
     >>> Categorical(["f", "m"], outside="other").size
     3
@@ -124,7 +125,7 @@ class Categorical:
         )
 
     def code_text(self, text: nw.Expr) -> nw.Expr:
-        """The code of the declared text that a text is, or that spells the same."""
+        """The code of the declared text that a text spells."""
         other = len(self.values) if self.outside == "other" else None
         bare, known = text.str.strip_chars(cells.BLANKS) if self.trimmed else text, self._codes
         if not self.spelt:
@@ -164,12 +165,14 @@ class Categorical:
 
     @property
     def trimmed(self) -> bool:
-        """Whether blanks around a text mean nothing: no declared text has any."""
+        """Whether to ignore blanks: no declared text has any."""
         return all(value == value.strip(cells.BLANKS) for value in map(str, self.values))
 
     @functools.cached_property
     def _codes(self) -> dict[str, int]:
-        """The code of each declared text; and of true and false where one of them is a word for it.
+        """The code of each declared text.
+
+        Also of true and false, where one declared text is a word for it.
 
         Some readers make booleans of the words, "f" too.
         """
@@ -184,8 +187,9 @@ class Categorical:
 
     @functools.cached_property
     def spelt(self) -> dict[float, int]:
-        """The code of each number that one declared text spells, or one of them as numbers are
-        written.
+        """The code of each number that one declared text spells.
+
+        Also of one of them as numbers are written.
         """
         import polars as pl
 
@@ -210,8 +214,9 @@ class Categorical:
 @told
 @dataclass(frozen=True)
 class Integer:
-    """A whole number from `low` to `high`, both included; a number with a fraction lies outside
-    ("clip" rounds it down).
+    """A whole number from `low` to `high`, both included.
+
+    A number with a fraction lies outside ("clip" rounds it down).
 
     >>> Integer(0, 99).size
     100
@@ -285,8 +290,10 @@ class Integer:
 @told
 @dataclass(frozen=True, kw_only=True)
 class Real:
-    """A number, known by its bin: from an edge up to the next, the last bin closed; decoded evenly
-    inside the bin.
+    """A number, known by its bin.
+
+    A bin goes from an edge up to the next, the last bin closed; values are decoded evenly inside
+    it.
 
     >>> Real(edges=[0, 0.5, 2]).size
     2
@@ -322,8 +329,9 @@ class Real:
         return _else(nw.when(inside).then(bins), self.size - 1 if self.outside == "other" else None)
 
     def _search(self, x: nw.Expr, lower: int, upper: int) -> nw.Expr:
-        """A search by halves as nested cases: as deep as its logarithm, so no engine's limit on
-        depth is met.
+        """Search by halves, as nested cases of logarithmic depth.
+
+        So no engine's limit on depth is met.
         """
         if upper - lower == 1:
             return nw.lit(lower, nw.Int64)
@@ -356,7 +364,7 @@ Attribute = Categorical | Integer | Real
 
 
 def listed(values: Sequence[Any]) -> str:
-    """The public values of an attribute, for a sentence; of many the first and the last.
+    """The public values, for a sentence; of many the ends.
 
     >>> listed(["f", "m"]), listed(range(100))
     ("'f', 'm'", '0, 1, 2, 3, 4, 5, 6, 7, 8, 9, ... 99')
@@ -368,7 +376,7 @@ def listed(values: Sequence[Any]) -> str:
 
 
 def reals(values: Sequence[float], name: str) -> tuple[float, ...]:
-    """Finite numbers as doubles, which they must equal: what is declared is what is used."""
+    """Finite numbers as the doubles that they equal."""
     wanted = ConfigError(f"{name} must be a list of finite numbers.")
     if isinstance(values, str) or not isinstance(values, Iterable):
         raise wanted
@@ -398,7 +406,10 @@ def _surrogate(text: str) -> bool:
 
 
 def _objects(values: Iterable[Any]) -> np.ndarray:
-    """An array of the values as they are; numpy's own text arrays drop trailing zero letters."""
+    """An object array of the values as they are.
+
+    numpy's own text arrays drop trailing zero letters.
+    """
     values = list(values)
     array = np.empty(len(values), object)
     array[:] = values
@@ -410,7 +421,7 @@ def present(x: nw.Expr) -> nw.Expr:
 
 
 def clipped(x: nw.Expr, low: float, high: float) -> nw.Expr:
-    """Between the bounds, whatever the engine thinks of NaN, so that a cast cannot fail."""
+    """Clip to the bounds, NaN too, so casts cannot fail."""
     low, high = float(low), float(high)
     return (
         nw.when((x >= low) & (x <= high))
@@ -420,8 +431,9 @@ def clipped(x: nw.Expr, low: float, high: float) -> nw.Expr:
 
 
 def _whole(x: nw.Expr, low: int, high: int) -> tuple[nw.Expr, nw.Expr]:
-    """Whether x is a whole number between the bounds, and that number (anything between them where
-    it is not).
+    """Whether x is whole and within bounds, and that number.
+
+    Where it is not, the number is anything between the bounds.
     """
     # NaN is below the range on some engines, above it on others, and inside on none.
     inside = (x >= float(low)) & (x <= float(high))

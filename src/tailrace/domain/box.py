@@ -1,4 +1,7 @@
-"""A box of points in one to four dimensions, divided evenly: the domain of places."""
+"""The domain of places: an evenly divided box of points.
+
+It has one to four dimensions.
+"""
 
 from __future__ import annotations
 
@@ -24,8 +27,9 @@ _FINEST = (
 @told
 @dataclass(frozen=True, init=False, repr=False)
 class Box:
-    """Points between `low` and `high`, both included, on a grid of `cells` per side; the last
-    column changes fastest.
+    """Points from `low` to `high` on an even grid.
+
+    Both ends are included; there are `cells` per side, and the last column changes fastest.
 
     `outside="drop"` does not count a point beyond the box, "clip" moves it to the nearest one
     inside; a point with a missing coordinate is never counted.
@@ -94,12 +98,12 @@ class Box:
 
     @property
     def size(self) -> int:
-        """The number of cells, which may be more than can be counted."""
+        """The number of cells, perhaps too many to count."""
         return math.prod(self.shape)
 
     @property
     def types(self) -> dict[str, nw.dtypes.DType]:
-        """The column types of what is decoded; they come from the domain, never from a frame."""
+        """The types of decoded columns, from the domain alone."""
         return {column: nw.Float64() for column in self.columns}
 
     @property
@@ -110,15 +114,15 @@ class Box:
         )
 
     def check(self, frame: read.Frame) -> None:
-        """Refuse a frame without the columns, or with one that does not hold numbers."""
+        """Refuse a frame that lacks columns, or numbers in them."""
         read.checked(frame, self.columns, self._sides)
 
     def cell(self, frame: read.Frame) -> nw.Expr:
-        """One expression, on any engine: the row's cell number, null where the row is dropped."""
+        """Each row's cell as an expression; null where dropped."""
         return read.cell(frame, self.columns, self._sides)
 
     def cells(self, frame: nw.DataFrame[Any]) -> np.ndarray:
-        """The same for an in-memory frame by compiled loops: int64, -1 where the row is dropped."""
+        """Each in-memory row's cell, int64; -1 where dropped."""
         return read.cells(frame, self.columns, self._sides)
 
     def settle(self, cells: np.ndarray) -> np.ndarray:
@@ -130,14 +134,14 @@ class Box:
         return read.decode(cells, self.columns, self._sides, rng)
 
     def to_dict(self) -> dict[str, Any]:
-        """The box in the plain values of a TOML or JSON file."""
+        """The box in plain values, for TOML or JSON."""
         place = {"columns": list(self.columns), "low": list(self.low), "high": list(self.high)}
         return {"kind": "Box", **place, "cells": self.side, "outside": self.outside}
 
 
 @dataclass(frozen=True)
 class _Side:
-    """One column of a box: an even grid from `low` to `high`."""
+    """One side of a box: an even grid."""
 
     low: float
     high: float

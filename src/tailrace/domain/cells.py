@@ -1,4 +1,4 @@
-"""How one cell is read: one rule for every engine, type of column and source.
+"""Read one cell: one rule for every engine and source.
 
 Data frames guess the type of a column from its cells, so that one word turns a column of numbers
 into text, and one missing number turns integers into floats. What a cell means must not depend on
@@ -51,8 +51,9 @@ YES_NO = {
 
 
 def number(values: pl.Series, *, words: Mapping[str, float] = TRUE_FALSE) -> pl.Series:
-    """The numbers that cells spell, in digits or by one of the words, as doubles; null where they
-    spell none.
+    """The doubles that cells spell; null where none.
+
+    They are spelt in digits or by one of the words.
 
     >>> import polars as pl
     >>> number(pl.Series([" 7", "1e3", "true", "seven"])).to_list()
@@ -72,7 +73,7 @@ def number(values: pl.Series, *, words: Mapping[str, float] = TRUE_FALSE) -> pl.
 
 
 def number_there(text: nw.Expr, *, words: Mapping[str, float] = TRUE_FALSE) -> nw.Expr:
-    """The same as an expression over text, for an engine; no cell makes it fail."""
+    """The same as an expression over text; it never fails."""
     bare = text.str.strip_chars(BLANKS).str.to_lowercase()
     found: Any = nw.when(bare.str.contains(_DECIMAL)).then(bare).cast(nw.Float64)
     meanings = {**_INFINITE, **words}
@@ -105,7 +106,7 @@ def texts(cells: Iterable[Any], name: str = "") -> pl.Series:
 
 
 def column(values: nw.Series[Any]) -> pl.Series:
-    """A column in memory, of any engine; Python objects become text."""
+    """A column in memory; Python objects become text."""
     if isinstance(values.dtype, nw.Object) or holds_objects(values):
         return texts(values.to_numpy().tolist(), values.name)
     try:
@@ -115,7 +116,7 @@ def column(values: nw.Series[Any]) -> pl.Series:
 
 
 def holds_objects(values: nw.Series[Any]) -> bool:
-    """Whether pandas has a Python object for each cell, or for each category."""
+    """Whether pandas holds a Python object per cell or category."""
     if not values.implementation.is_pandas_like():
         return False
     dtype = values.to_native().dtype
@@ -124,7 +125,7 @@ def holds_objects(values: nw.Series[Any]) -> bool:
 
 
 def written(value: Any) -> str | None:
-    """The text of one Python object; None where a value is missing."""
+    """The text of one Python object; None where missing."""
     if isinstance(value, str):
         return _HALVES.sub("\ufffd", value)
     if isinstance(value, bytes):

@@ -1,4 +1,4 @@
-"""What a plan needs to know of a domain, and how a domain is stored."""
+"""The contract of a domain, and how it is stored."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from tailrace.errors import ConfigError
 
 
 class Codes(Protocol):
-    """Rows as cell numbers from 0 to `size` - 1, and back: a `Schema`, a `Box`, or any other public
-    map.
+    """Rows as cell numbers below `size`, and back.
+
+    A `Schema`, a `Box`, or any other public map.
     """
 
     @property
@@ -29,8 +30,9 @@ class Codes(Protocol):
     def cell(self, frame: Frame) -> nw.Expr: ...
     def cells(self, frame: nw.DataFrame[Any]) -> np.ndarray: ...
     def settle(self, cells: np.ndarray) -> np.ndarray:
-        """What `cell` leaves open, since no expression can say it: numbers of an engine as those of
-        `cells`.
+        """Settle what the expression `cell` leaves open.
+
+        Numbers of an engine become those of `cells`.
         """
         ...
 

@@ -1,4 +1,4 @@
-"""A frame's columns as a domain reads them, and its rows as cells, on every engine.
+"""Read a frame's columns, and its rows as cells.
 
 Numbers of every type are read as doubles: no bound or category lies beyond the integers that
 doubles hold exactly, so rounding a larger number cannot move it into the domain, and all engines
@@ -31,7 +31,7 @@ _TIMES = (nw.Date, nw.Datetime, nw.Time, nw.Duration)
 
 
 class Axis(Protocol):
-    """What cells are made of: the attributes of a schema, the sides of a box."""
+    """One axis of a domain: an attribute or a side."""
 
     @property
     def holds(self) -> str: ...
@@ -43,8 +43,9 @@ class Axis(Protocol):
 
 
 def kinds(frame: Frame, columns: Sequence[str]) -> dict[str, str]:
-    """What each column holds: integers, floats, booleans, text, times, bytes, objects, nulls, or
-    "nested".
+    """The kind of value that each column holds.
+
+    Integers, floats, booleans, text, times, bytes, objects, nulls, or "nested".
     """
     types = frame.collect_schema()
     for column in columns:
@@ -54,7 +55,7 @@ def kinds(frame: Frame, columns: Sequence[str]) -> dict[str, str]:
 
 
 def checked(frame: Frame, columns: Sequence[str], axes: Sequence[Axis]) -> dict[str, str]:
-    """The columns' kinds, or an error that names one whose cells are no single values.
+    """The columns' kinds; refuses a column of nested values.
 
     No other type is refused: a frame may have got it from one cell.
     """
@@ -68,12 +69,15 @@ def checked(frame: Frame, columns: Sequence[str], axes: Sequence[Axis]) -> dict[
 
 
 def unreadable(frame: Frame) -> set[str]:
-    """The kinds of columns that cannot be read: objects and bytes only where they are in memory."""
+    """The kinds of columns that cannot be read.
+
+    Objects and bytes can be, but only in memory.
+    """
     return {"nested"} if isinstance(frame, nw.DataFrame) else {"nested", "object", "bytes"}
 
 
 def codes(frame: Frame, columns: Sequence[str], axes: Sequence[Axis]) -> list[nw.Expr]:
-    """The code of each column as an expression; null where it drops the row."""
+    """Each column's code as an expression; null where dropped."""
     found = checked(frame, columns, axes)
     if {"object", "bytes"} & set(found.values()):
         raise DataError(
@@ -83,7 +87,7 @@ def codes(frame: Frame, columns: Sequence[str], axes: Sequence[Axis]) -> list[nw
 
 
 def cell(frame: Frame, columns: Sequence[str], axes: Sequence[Axis]) -> nw.Expr:
-    """The cell number of each row as one expression; null where the row is dropped."""
+    """Each row's cell as one expression; null where dropped."""
     # pandas holds numbers beside a missing one as doubles
     _bounded(axes, EXACT if frame.implementation.is_pandas_like() else MOST_CELLS)
     first, *others = codes(frame, columns, axes)
@@ -94,7 +98,7 @@ def cell(frame: Frame, columns: Sequence[str], axes: Sequence[Axis]) -> nw.Expr:
 
 
 def cells(frame: nw.DataFrame[Any], columns: Sequence[str], axes: Sequence[Axis]) -> np.ndarray:
-    """The cell number of each row of an in-memory frame; -1 where the row is dropped."""
+    """Each in-memory row's cell; -1 where dropped."""
     from tailrace.domain import kernel
 
     _bounded(axes, MOST_CELLS)
@@ -105,9 +109,7 @@ def cells(frame: nw.DataFrame[Any], columns: Sequence[str], axes: Sequence[Axis]
 
 
 def digits(frame: nw.DataFrame[Any], columns: Sequence[str], axes: Sequence[Axis]) -> np.ndarray:
-    """The code of each column of an in-memory frame, side by side; a row of -1 where the row is
-    dropped.
-    """
+    """Each in-memory row's codes side by side; -1 where dropped."""
     from tailrace.domain import kernel
 
     if max(axis.size for axis in axes) > _MOST_VALUES:
@@ -193,7 +195,7 @@ def _kind(frame: Frame, column: str, dtype: nw.dtypes.DType) -> str:
 
 
 def _kind_of_categories(frame: Frame, column: str) -> str:
-    """pandas and Arrow also make categories of other things than text."""
+    """The kind of categories, which need not be text."""
     native = frame.to_native()
     if frame.implementation.is_pandas_like():
         values = native[column].dtype.categories.to_series().reset_index(drop=True)

@@ -1,5 +1,6 @@
-"""Rows of a table that is too wide for its cells to be numbered: each is known by the numbers of
-its values.
+"""Rows of a table too wide to number its cells.
+
+Each row is known by the numbers of its values.
 """
 
 from __future__ import annotations
@@ -17,8 +18,9 @@ from tailrace.errors import ConfigError
 
 @dataclass(frozen=True)
 class Digits:
-    """The rows of a schema of any width: `cells` is an array (rows, attributes) of the numbers of
-    their values.
+    """The rows of a schema of any width.
+
+    `cells` is an array (rows, attributes) of the numbers of their values.
 
     >>> import polars as pl
     >>> from tailrace.domain import Categorical, Integer
@@ -60,7 +62,10 @@ class Digits:
         return cells
 
     def decode(self, cells: np.ndarray, rng: np.random.Generator) -> dict[str, np.ndarray]:
-        """Values of each row in the user's types; `rng` places numbers inside their bins."""
+        """Values of each row in the user's types.
+
+        `rng` places numbers inside their bins.
+        """
         parts = zip(self.schema.columns, self.schema.attributes, np.transpose(cells), strict=True)
         return {
             column: attribute.decode(np.ascontiguousarray(codes), rng)

@@ -1,5 +1,4 @@
-"""From numbers to codes, codes to cells and cells to counts, as compiled loops over in-memory
-arrays.
+"""Compiled loops: numbers to codes, cells and counts.
 
 Each loop says in doubles what the attribute's expression says on an engine, with the same
 operations in the same order, so both give the same codes to the last bit. NaN stands for a missing
@@ -26,8 +25,9 @@ def integers(values, low, high, clip, outside):
 
 @njit(cache=True, inline="always")
 def _last_not_above(x, edges):
-    """The index of the last of the sorted edges that is not above x, which the first one is not; no
-    branches to mispredict.
+    """The last of the sorted edges not above x.
+
+    The first edge is never above x. There are no branches to mispredict.
     """
     index, length = 0, len(edges)
     while length > 1:
@@ -39,7 +39,10 @@ def _last_not_above(x, edges):
 
 @njit(cache=True)
 def members(values, known, numbers, outside):
-    """The code of each value: `numbers[j]` where it equals `known[j]` (sorted)."""
+    """Look up each value: `numbers[j]` where it equals `known[j]`.
+
+    `known` is sorted.
+    """
     codes = np.empty(len(values), np.int64)
     for i in range(len(values)):
         x = values[i]
@@ -53,7 +56,10 @@ def members(values, known, numbers, outside):
 
 @njit(cache=True)
 def bins(values, edges, clip, outside):
-    """The bin of each value: the last edge that is not above it; the last bin is closed."""
+    """The bin of each value; the last bin is closed.
+
+    A value's bin begins at the last edge that is not above it.
+    """
     codes = np.empty(len(values), np.int64)
     last = len(edges) - 1
     for i in range(len(values)):
@@ -66,8 +72,9 @@ def bins(values, edges, clip, outside):
 
 @njit(cache=True)
 def grid(values, low, high, scale, cells, clip):
-    """The cell of each value on an even grid; a product, since engines may divide by multiplying
-    with an inverse.
+    """The cell of each value on an even grid.
+
+    A product, since engines may divide by multiplying with an inverse.
     """
     codes = np.empty(len(values), np.int64)
     for i in range(len(values)):
@@ -80,8 +87,9 @@ def grid(values, low, high, scale, cells, clip):
 
 @njit(cache=True)
 def join(cells, codes, size):
-    """Append one attribute's codes to the cell numbers, in place; a row dropped once stays
-    dropped.
+    """Append one attribute's codes to cell numbers, in place.
+
+    A row dropped once stays dropped.
     """
     for i in range(len(cells)):
         cells[i] = -1 if cells[i] < 0 or codes[i] < 0 else cells[i] * size + codes[i]
@@ -108,7 +116,7 @@ def count(cells, size):
 
 @njit(cache=True)
 def add_up(cells, rows, size):
-    """How many rows lie in each cell, where entry i stands for `rows[i]` of them."""
+    """Count rows per cell; entry i stands for `rows[i]`."""
     counts = np.zeros(size, np.int64)
     for i in range(len(cells)):
         if cells[i] >= 0:
@@ -118,9 +126,7 @@ def add_up(cells, rows, size):
 
 @njit(cache=True)
 def note(codes, row, dropped):
-    """Write one attribute's codes into its row of a table, and which of them drop their row of the
-    frame.
-    """
+    """Write one attribute's codes, and note the rows dropped."""
     for i in range(len(codes)):
         row[i] = codes[i]
         dropped[i] |= codes[i] < 0
@@ -128,9 +134,7 @@ def note(codes, row, dropped):
 
 @njit(cache=True)
 def turn(table, dropped):
-    """The digits of each row of the frame from a table with a row for each attribute; -1 where it
-    is dropped.
-    """
+    """Transpose codes to the digits of rows; -1 where dropped."""
     attributes, rows = table.shape
     digits = np.empty((rows, attributes), np.int32)
     for at in range(0, rows, _TURN):
@@ -142,8 +146,9 @@ def turn(table, dropped):
 
 @njit(cache=True)
 def split(cells, shape):
-    """The digits of cell numbers, the last attribute changing fastest; a dropped row stays
-    dropped.
+    """The digits of cell numbers; a dropped row stays dropped.
+
+    The last attribute changes fastest.
     """
     digits = np.empty((len(cells), len(shape)), np.int32)
     for i in range(len(cells)):
@@ -156,8 +161,9 @@ def split(cells, shape):
 
 @njit(cache=True)
 def marginals(digits, rows, shape, offsets, starts, members, strides):
-    """How many rows lie in each cell of each marginal; entry i stands for `rows[i]` of them, or for
-    one where `rows` is empty.
+    """Count rows per cell of each marginal.
+
+    Entry i stands for `rows[i]` of them, or for one where `rows` is empty.
 
     Some rows at a time, laid out by attribute: then cell numbers are sums of stretches of memory,
     and the counts that are raised are those of one marginal.

@@ -18,7 +18,9 @@ from tailrace.errors import ConfigError
 @told
 @dataclass(frozen=True, init=False, repr=False)
 class Schema:
-    """Named attributes, in order; a cell is one value of each, the last attribute changing fastest.
+    """Named attributes, in order: the domain of records.
+
+    A cell is one value of each, the last attribute changing fastest.
 
     >>> from tailrace.domain import Categorical, Integer
     >>> Schema(age=Integer(0, 99), sex=Categorical(["f", "m"])).shape
@@ -50,13 +52,14 @@ class Schema:
 
     @property
     def size(self) -> int:
-        """The number of cells, which may be more than can be counted."""
+        """The number of cells, perhaps too many to count."""
         return math.prod(self.shape)
 
     @property
     def types(self) -> dict[str, nw.dtypes.DType]:
-        """The column types of what is decoded, missing values apart; they come from the domain,
-        never from a frame.
+        """The types of decoded columns, from the domain alone.
+
+        Missing values are left apart.
         """
         return {
             column: attribute.dtype
@@ -64,28 +67,25 @@ class Schema:
         }
 
     def check(self, frame: read.Frame) -> None:
-        """Refuse a frame without the columns, or with one of a type that its attribute cannot
-        hold.
-        """
+        """Refuse a frame that lacks columns, or their types."""
         read.checked(frame, self.columns, self.attributes)
 
     def cell(self, frame: read.Frame) -> nw.Expr:
-        """One expression, on any engine: the row's cell number, null where the row is dropped."""
+        """Each row's cell as an expression; null where dropped."""
         return read.cell(frame, self.columns, self.attributes)
 
     def cells(self, frame: nw.DataFrame[Any]) -> np.ndarray:
-        """The same for an in-memory frame by compiled loops: int64, -1 where the row is dropped."""
+        """Each in-memory row's cell, int64; -1 where dropped."""
         return read.cells(frame, self.columns, self.attributes)
 
     def codes(self, frame: read.Frame) -> list[nw.Expr]:
-        """The same by attribute: an expression for the number of each one's value, null where it
-        drops the row.
-        """
+        """Each attribute's code as an expression; null where dropped."""
         return read.codes(frame, self.columns, self.attributes)
 
     def digits(self, frame: nw.DataFrame[Any]) -> np.ndarray:
-        """Those numbers of an in-memory frame, (rows, attributes) int32; all -1 where the row is
-        dropped.
+        """Each in-memory row's codes, (rows, attributes) int32.
+
+        All are -1 where the row is dropped.
 
         Unlike cells they have no bound on the number of attributes.
         """
@@ -96,12 +96,16 @@ class Schema:
         return cells
 
     def decode(self, cells: np.ndarray, rng: np.random.Generator) -> dict[str, np.ndarray]:
-        """Values of each cell in the user's types; `rng` places numbers inside their bins."""
+        """Values of each cell in the user's types.
+
+        `rng` places numbers inside their bins.
+        """
         return read.decode(cells, self.columns, self.attributes, rng)
 
     def to_dict(self) -> dict[str, Any]:
-        """The schema in the plain values of a TOML or JSON file; a list, since the order of columns
-        matters.
+        """The schema in plain values, for TOML or JSON.
+
+        Attributes are a list, since the order of columns matters.
         """
         parts = zip(self.columns, self.attributes, strict=True)
         return {

@@ -1,4 +1,6 @@
-"""A column of times as instants: ISO 8601 text, text of another stated form, dates, or date-times.
+"""Read a column of times as instants.
+
+Times are ISO 8601 text, text of another stated form, dates, or date-times.
 
 Text is taken apart by one regular expression and put together as numbers: every cell is read by
 itself, and none can raise.
@@ -52,8 +54,9 @@ DIRECTIVES = {  # as datetime.strptime reads them
 
 
 def instants(values: pl.Series, *, timezone: str, format: str | None = None) -> np.ndarray:  # noqa: A002
-    """Instants (datetime64[us], UTC), NaT where a cell cannot be read; times without an offset are
-    local to `timezone`.
+    """Read instants (datetime64[us], UTC); NaT where unreadable.
+
+    Times without an offset are local to `timezone`.
 
     >>> import polars as pl
     >>> instants(pl.Series(["2026-07-01 06:00", "2026-07-01T06:00Z", "soon"]), timezone="Europe/Berlin").tolist()
@@ -83,8 +86,9 @@ def instants(values: pl.Series, *, timezone: str, format: str | None = None) -> 
 
 
 def orders(values: pl.Series, *, timezone: str, format: str | None = None) -> np.ndarray:  # noqa: A002
-    """Numbers as doubles, times as microseconds: cell by cell, whichever a cell can be read as; NaN
-    where neither.
+    """Read numbers as doubles, times as microseconds.
+
+    Cell by cell, whichever it can be read as; NaN where neither.
 
     >>> import polars as pl
     >>> orders(pl.Series(["3", "1970-01-01 00:00:01", "later"]), timezone="UTC").tolist()
@@ -131,8 +135,9 @@ def _pattern(format: str) -> str:  # noqa: A002
 
 
 def _from_counts(values: pl.Series, unit: str) -> np.ndarray:
-    """Days or ticks since 1970 as datetime64[us], NaT outside the years 1 to 9999, which need not
-    fit.
+    """Days or ticks since 1970 as datetime64[us].
+
+    NaT outside the years 1 to 9999, which need not fit.
     """
     import polars as pl
 
@@ -165,7 +170,10 @@ def _from_text(texts: pl.Series, pattern: str, timezone: str) -> np.ndarray:
 
 
 def _parts(texts: pl.Series, pattern: str) -> dict[str, np.ndarray]:
-    """The numbers in each text, 0 where it has none; times of day and offsets in microseconds."""
+    """The numbers in each text, 0 where it has none.
+
+    Times of day and offsets are in microseconds.
+    """
     import polars as pl
 
     groups = texts.str.strip_chars().str.extract_groups(f"(?i)^(?:{pattern})$").struct.unnest()

@@ -1,5 +1,6 @@
-"""The ledger's SQLite file: made whole or not at all, opened for one transaction at a time, its
-errors in our words.
+"""The ledger's SQLite file, opened for one transaction each.
+
+It is made whole or not at all, and its errors are told in our words.
 
 A connection lives only as long as a call: SQLite's locks belong to a process and do not survive a
 fork, so nothing may be open when one happens.
@@ -49,8 +50,9 @@ PRAGMA user_version = {_FORMAT};
 
 
 def create(path: Path, point: Callable[[str], None]) -> None:
-    """A whole, empty ledger at `path`, unless there is one; of two makers that race, the first
-    one's stays.
+    """Make an empty ledger at `path`, unless there is one.
+
+    Of two makers that race, the first one's stays.
     """
     logs = [
         log for log in _LOGS if os.path.exists(f"{path}{log}")
@@ -78,7 +80,7 @@ def create(path: Path, point: Callable[[str], None]) -> None:
 
 
 def is_ledger(path: Path) -> bool:
-    """Whether a plain file is a ledger, by its first bytes."""
+    """Whether a file is a ledger, by its first bytes."""
     try:
         if path.is_symlink() or not path.is_file():
             return False
@@ -90,7 +92,7 @@ def is_ledger(path: Path) -> bool:
 
 @contextlib.contextmanager
 def transaction(path: Path, begin: str) -> Iterator[sqlite3.Connection]:
-    """A connection inside a transaction, which is undone unless the caller commits it."""
+    """A transaction, undone unless the caller commits it."""
     try:
         if (
             path.stat().st_size < _SMALLEST
@@ -115,7 +117,10 @@ def transaction(path: Path, begin: str) -> Iterator[sqlite3.Connection]:
 
 
 def _leave_log(file: sqlite3.Connection) -> None:
-    """Change a ledger with a log over to a journal, once no other process looks."""
+    """Change a ledger from a log to a journal.
+
+    Done once no other process looks.
+    """
     until = time.monotonic() + _PATIENCE
     while file.execute("PRAGMA journal_mode").fetchone()[0] == "wal":
         try:
@@ -132,7 +137,10 @@ def sound(file: sqlite3.Connection) -> bool:
 
 
 def digest(row: tuple) -> bytes:
-    """What a row carries to show damage to its values, which SQLite does not see."""
+    """The digest that shows damage to a row's values.
+
+    SQLite does not see such damage.
+    """
     return hashlib.blake2b(repr(row).encode(), digest_size=16).digest()
 
 

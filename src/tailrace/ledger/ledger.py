@@ -1,5 +1,6 @@
-"""The ledger: what each population has spent, and how far each stream has come. One SQLite file for
-many streams.
+"""The ledger: what populations spent, how far streams came.
+
+One SQLite file for many streams.
 
 It lies outside the streams' directories, so that a restored or copied directory cannot bring its
 own past along: a stream is charged once, at create, for its whole horizon, and claims every step
@@ -46,8 +47,9 @@ _COLUMNS = "id, population, path, fingerprint, guarantee, fork_of, created, step
 
 @dataclass(frozen=True)
 class Mark:
-    """How far a stream has come: its last claimed step, and the tag of the one attempt that may
-    make it.
+    """A stream's last claimed step, and its one attempt.
+
+    `tag` names the attempt that may make the step.
     """
 
     step: int
@@ -65,8 +67,9 @@ class Mark:
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """One stream's charge, and its mark; `created` is a time in UTC, `fork_of` the entry that it
-    continues.
+    """One stream's charge, and its mark.
+
+    `created` is a time in UTC, `fork_of` the entry that it continues.
     """
 
     id: str
@@ -81,8 +84,9 @@ class Entry:
 
 @told
 class Ledger:
-    """The ledger in the file `path`, made if it is not there; any number of processes may use it at
-    once.
+    """The ledger in the file `path`, made if missing.
+
+    Any number of processes may use it at once.
 
     `point` is called right before and right after each commit, with its name: tests interrupt the
     process there.
@@ -113,8 +117,9 @@ class Ledger:
     def cap(
         self, population: str, loss: Loss, unit: Unit, neighbours: Neighbours = AddRemove
     ) -> Cap:
-        """Set the cap of `population`, in place of an earlier one; refused where its entries
-        already exceed it.
+        """Set the cap of `population`, replacing an earlier one.
+
+        Refused where its entries already exceed it.
         """
         cap = Cap(
             population=population_name(population), loss=loss, unit=unit, neighbours=neighbours
@@ -185,8 +190,9 @@ class Ledger:
         return asked
 
     def claim(self, entry_id: str, *, before: Mark, after: Mark) -> None:
-        """Move an entry's mark from `before` to `after`, for one caller only; at `after` already,
-        it is the caller's own.
+        """Move an entry's mark from `before` to `after`.
+
+        Only one caller can; a mark that stands at `after` already is the caller's own.
         """
         if after != before and after.step <= before.step:
             raise ConfigError("A mark only moves forward: after.step must be above before.step.")
@@ -316,7 +322,10 @@ def _elsewhere(before: Mark, stands: Mark) -> BehindLedger:
 
 
 def _same(entry: Entry, asked: Entry) -> bool:
-    """Whether `entry` is the charge that `asked` would make again: all but the id and the clock."""
+    """Whether `asked` would charge for `entry` again.
+
+    All but the id and the clock is compared.
+    """
     # as rows, since two (epsilon, delta) losses of different rho compare equal
     return _row(replace(entry, id=asked.id, created=asked.created)) == _row(asked)
 

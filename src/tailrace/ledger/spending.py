@@ -1,4 +1,4 @@
-"""What the streams of one population have spent of its cap, in exact fractions.
+"""What a population's streams have spent of its cap, exactly.
 
 First the unit: each stream's loss is stated for the cap's unit, or refused. A cap's record is a row
 of the data: one insertion or deletion of a row under `Event`, at most m of a person's under
@@ -39,8 +39,10 @@ _LEAST = Fraction(1, 10**30)  # the least rho and delta that a loss takes
 
 @dataclass(frozen=True, kw_only=True)
 class Spent:
-    """So much of a cap: `amount` is a rho under a ZCDP cap and an epsilon under the others; `delta`
-    goes with an epsilon.
+    """A part of a cap.
+
+    `amount` is a rho under a ZCDP cap and an epsilon under the others; `delta` goes with an
+    epsilon.
     """
 
     amount: Fraction
@@ -49,7 +51,9 @@ class Spent:
 
 @dataclass(frozen=True, kw_only=True)
 class Cap:
-    """The most that all streams of `population` together may lose, for one unit.
+    """The most that a population's streams may lose together.
+
+    It holds for one unit.
 
     >>> from tailrace.privacy.unit import AddRemove
     >>> cap = Cap(population="city", loss=PureDP(epsilon=1), unit=Event(), neighbours=AddRemove)
@@ -66,8 +70,9 @@ class Cap:
         Guarantee(self.loss, self.unit, self.neighbours, None)  # refuses parts of the wrong kind
 
     def spent(self, guarantees: Iterable[Guarantee]) -> Spent:
-        """What these streams spend of the cap together; refused where one cannot be stated in its
-        terms.
+        """Sum what these streams spend of the cap.
+
+        Refused where one cannot be stated in its terms.
         """
         losses = [self._stated(guarantee) for guarantee in guarantees]
         if isinstance(self.loss, PureDP):
@@ -77,8 +82,9 @@ class Cap:
         return self._approximate(losses)
 
     def admit(self, held: list[Guarantee], asked: Guarantee | None = None) -> None:
-        """Nothing, if what is held (and asked for) stays within the cap; an error that says by how
-        much it does not.
+        """Refuse a charge that would exceed the cap.
+
+        The error says by how much.
         """
         total = self.spent(held if asked is None else [*held, asked])
         if self._holds(total):
@@ -98,14 +104,14 @@ class Cap:
         )
 
     def _why(self, asked: Guarantee) -> str:
-        """Why a stream counts for more than it says, where it does."""
+        """Why a stream counts for more than it says."""
         if not isinstance(self.unit, Event) or not _larger(asked):
             return ""
         larger = "person" if isinstance(asked.unit, User) else asked.record
         return f" (it protects a {larger}, and changing one row of a {larger} counts as two changes of it)"
 
     def _stated(self, guarantee: Guarantee) -> Loss:
-        """The loss of `guarantee` for the cap's unit, never less than it is."""
+        """The loss of `guarantee` for the cap's unit, never less."""
         if guarantee.neighbours is not self.neighbours:
             raise ConfigError(
                 f"A stream with neighbours {guarantee.neighbours!r} cannot be held against the cap "
@@ -164,7 +170,7 @@ class Cap:
 
 
 def _larger(guarantee: Guarantee) -> bool:
-    """Whether what a stream protects may be more than one row."""
+    """Whether a stream may protect more than one row."""
     return isinstance(guarantee.unit, User) or guarantee.record != Guarantee.record
 
 

@@ -1,4 +1,7 @@
-"""State as bytes and back: arrays by name, no code, and only into a shape that is already known."""
+"""State as bytes and back: arrays by name, no code.
+
+Bytes are read only into a shape that is already known.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +23,9 @@ _LENGTH = "length"  # the entry that says how many parts a tuple has
 
 
 def pack(state: Any) -> bytes:
-    """`state`, a frozen dataclass of arrays, dataclasses and tuples of dataclasses, as the bytes of
-    an .npz file.
+    """Pack a state into the bytes of an .npz file.
+
+    A state is a frozen dataclass of arrays, dataclasses and tuples of dataclasses.
     """
     arrays: dict[str, np.ndarray] = {}
     _flatten("", state, arrays)
@@ -31,8 +35,9 @@ def pack(state: Any) -> bytes:
 
 
 def unpack(data: bytes, *, like: S) -> S:
-    """The state in `data`, which must have the fields, types and shapes of `like`; a side of length
-    0 in `like` may have any.
+    """Unpack `data` into a state shaped as `like`.
+
+    It must have the fields, types and shapes of `like`; a side of length 0 there may have any.
     """
     try:
         with np.load(io.BytesIO(data), allow_pickle=False) as file:
@@ -70,8 +75,9 @@ def _flatten(name: str, part: Any, arrays: dict[str, np.ndarray]) -> None:
 
 
 def _narrow(array: np.ndarray) -> np.ndarray:
-    """The same integers in the smallest type that holds them: most counts and most noise are
-    small.
+    """The same integers in the smallest type.
+
+    Most counts and most noise are small.
     """
     if array.dtype != np.int64 or not array.size:
         return array
@@ -162,7 +168,7 @@ def to_plain(thing: Any) -> Any:
 
 
 def from_plain(plain: Any, kinds: Kinds) -> Any:
-    """What `to_plain` wrote, made again from the kinds that the reader knows."""
+    """Make again what `to_plain` wrote, from known kinds."""
     if isinstance(plain, list):
         return tuple(from_plain(item, kinds) for item in plain)
     if not isinstance(plain, dict):

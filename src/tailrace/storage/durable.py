@@ -1,5 +1,6 @@
-"""Files that survive a crash, whole or not at all; and the points at which a test may kill the
-process.
+"""Files that survive a crash, whole or not at all.
+
+Also the points at which a test may kill the process.
 
 Every durable write of the package passes `point` right before and right after it takes effect. A
 test sets `hook` to stop the process there, so that a new write is covered the day it is written.
@@ -72,7 +73,7 @@ def write_file(path: Path, data: bytes, *, private: bool = False) -> None:
 
 
 def write_folder(path: Path, files: Mapping[str, bytes], name: str, *, time: float) -> None:
-    """A new folder with these files, which appears whole or not at all.
+    """Write a new folder, whole or not at all.
 
     All of it is dated `time` (seconds since 1970): when it was really written would tell how long
     the step took.
@@ -96,8 +97,9 @@ def write_folder(path: Path, files: Mapping[str, bytes], name: str, *, time: flo
 
 
 def place(partial: Path, path: Path, name: str) -> None:
-    """Give a finished folder or file its final name, at which nothing stands yet (a file may be
-    replaced).
+    """Give a finished folder or file its final name.
+
+    Nothing stands there yet, but for a file, which may be replaced.
     """
     point(f"{name}, before")
     try:

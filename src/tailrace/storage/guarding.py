@@ -1,4 +1,6 @@
-"""Folders that may be trusted: no links below them, and nobody but their owner may look or write.
+"""Folders that may be trusted: private, and without links.
+
+Nobody but their owner may look or write.
 
 A stream's folder may come from someone else. A link in it would lead reading, cleaning and erasing
 to files that are not the stream's; a private file that others may read is not private, and one that
@@ -61,7 +63,7 @@ def check_ledger(path: Path) -> None:
 
 
 def open_plain(folder: Path, name: str) -> int:
-    """Open a plain file right in `folder`; neither is a link."""
+    """Open a plain file in `folder`; neither is a link."""
     at = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
         file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=at)

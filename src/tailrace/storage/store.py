@@ -67,7 +67,7 @@ _SHAPES: dict[str, dict[str, type | tuple[type, ...]]] = {  # what values of JSO
 
 
 class Store:
-    """The open private directory of one stream; one process at a time."""
+    """The open private directory of a stream, for one process."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -142,7 +142,7 @@ class Store:
 
     @contextlib.contextmanager
     def transaction(self, name: str, *, erases: bool = False) -> Iterator[Changing]:
-        """Change several values at once; all of it is on disk when the block ends, or none of it.
+        """Change several values at once, durably, or none of them.
 
         The log keeps what a transaction erases until it is cut: `erases` cuts it.
         """
@@ -167,7 +167,7 @@ class Store:
         self._lock.close()
 
     def erase(self) -> None:
-        """Remove the directory; the next opening finishes what is cut off."""
+        """Remove the directory; the next opening finishes an erasure."""
         self._database.close()
         try:
             place(self.folder, self.folder.with_name(_ERASING), "erase")
@@ -177,7 +177,7 @@ class Store:
 
 
 def finish_erasing(stream: Path) -> None:
-    """Remove what an erasure has set aside, also one that was cut off."""
+    """Remove what an erasure set aside, finished or not."""
     aside = stream / _ERASING
     if not os.path.lexists(aside):
         return
@@ -194,8 +194,9 @@ def finish_erasing(stream: Path) -> None:
 
 
 def peek(folder: Path, *names: str) -> list[Any]:
-    """JSON values of a private directory that another process may have open; nothing is written,
-    locked or finished.
+    """Read JSON values of a directory that may be open.
+
+    Nothing is written, locked or finished.
     """
     check_private(folder)
     _check_there(folder)
@@ -227,7 +228,10 @@ class Changing:
 
 
 def _cut(database: sqlite3.Connection) -> None:
-    """Cut the log, which holds what was erased; a reader that looks right now is waited for."""
+    """Cut the log, which holds erased values.
+
+    A reader that looks right now is waited for.
+    """
     for _ in range(_PATIENCE):
         if not database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
             return
@@ -239,8 +243,9 @@ def _cut(database: sqlite3.Connection) -> None:
 
 
 def _put(database: sqlite3.Connection, name: str, data: bytes) -> None:
-    """Set a value; one of the same length is overwritten in place, which frees no pages that would
-    have to be wiped.
+    """Set a value, in place if its length stays.
+
+    That frees no pages, which would have to be wiped.
     """
     digest = _digest(name, data)
     found = database.execute(
@@ -274,7 +279,7 @@ def _there(name: str, data: bytes | None) -> bytes:
 
 
 def _parsed(name: str, data: bytes) -> Any:
-    """The JSON in `data`, with what a value of this name holds."""
+    """Parse the JSON of a value, and check its shape."""
     try:
         value = json.loads(data)
     except (ValueError, RecursionError):
@@ -294,7 +299,7 @@ def _parsed(name: str, data: bytes) -> Any:
 
 
 def unfit() -> Corrupt:
-    """Values that are whole, and are not those of a stream."""
+    """The error for sound values that make no stream."""
     return Corrupt(
         "private/state.db does not hold what this version of Tailrace keeps of a stream: it is "
         "damaged, another version wrote it, or a plug-in of its parts is not installed. Restore "
@@ -355,7 +360,7 @@ def _check_there(folder: Path) -> None:
 
 
 def loses_commits(version: tuple[int, ...] = sqlite3.sqlite_version_info) -> bool:
-    """Whether this SQLite may lose commits of a shared WAL database."""
+    """Whether this SQLite may lose commits of shared WAL databases."""
     if version[:2] in ((3, 44), (3, 50)):  # https://sqlite.org/wal.html#walresetbug: back-ports
         return version < (*version[:2], {44: 6, 50: 7}[version[1]])
     return (3, 7) <= version < (3, 51, 3)

@@ -1,4 +1,4 @@
-"""A stream's directory, made whole or not at all, and charged once."""
+"""Make a stream's directory whole, and charge it once."""
 
 from __future__ import annotations
 
@@ -56,7 +56,10 @@ def fingerprint(mechanism: Mechanism) -> str:
 
 
 def ledger_of(folder: Path, ledger: PathLike | None, *, new: bool = False) -> Ledger:
-    """The ledger given, or the one beside the stream; `new` where it may be made."""
+    """The ledger given, or the one beside the stream.
+
+    `new`: it may be made.
+    """
     path = where(ledger, "ledger") if ledger is not None else folder.parent / "tailrace.ledger"
     beside = (
         _spent_beside(folder) if new else []
@@ -96,7 +99,7 @@ def _spent_beside(folder: Path) -> list[str]:
 
 
 def checked(mechanism: Mechanism, noise: Noise | None) -> Noise:
-    """The noise of a new stream, if its parts are what they should be."""
+    """Check the parts of a new stream; return its noise."""
     if isinstance(mechanism, type) or not all(
         hasattr(mechanism, part) for part in ("measure", "sample", "guarantee")
     ):
@@ -118,7 +121,7 @@ def promise(mechanism: Mechanism, noise: Noise, *, charged: bool) -> Guarantee:
 def announce_stream(
     folder: Path, mechanism: Mechanism, guarantee: Guarantee, calendar: Calendar | None
 ) -> None:
-    """What the public directory of a stream says about all its steps."""
+    """Publish what holds for all steps of a stream."""
     announce(
         folder,
         guarantee,
@@ -141,7 +144,7 @@ def calendar_of(about: dict[str, Any]) -> Calendar | None:
 
 
 def beside_ledger(name: str, step: int, stood: int) -> BehindLedger:
-    """What is wrong with a stream at `step` whose ledger stands at another, or elsewhere."""
+    """The error for a stream whose ledger stands elsewhere."""
     stands = f"{name} stands at step {step}, its ledger at step {stood}:"
     if stood < step:
         return BehindLedger(f"{stands} restore the newest ledger.")
@@ -153,7 +156,7 @@ def beside_ledger(name: str, step: int, stood: int) -> BehindLedger:
 
 
 def unit_key(noise: Noise) -> str:
-    """The key under which a stream remembers its units, as text."""
+    """The key of a stream's unit memory, as text."""
     return noise.at("units").keyed_hash(b"units")[:16].hex()
 
 
@@ -171,8 +174,9 @@ def build(
     files: Path | None = None,
     fork_of: dict[str, Any] | None = None,
 ) -> None:
-    """Make a directory that stands at `standing`; charge the ledger once it is whole and on disk;
-    put it in place.
+    """Make a directory at `standing`, and charge the ledger.
+
+    The charge comes once all is on disk; then the directory is put in place.
 
     A fork (`fork_of`: what the first stream says about itself) keeps the key of its unit memory,
     and what its source remembers of `files`. After a crash in between, the entry of the same path
@@ -259,7 +263,7 @@ def _warn_without_cap(book: Ledger, population: str) -> None:
 
 @contextlib.contextmanager
 def _alone(folder: Path) -> Iterator[None]:
-    """Two processes that make the same stream take turns; the second finds it there."""
+    """Let processes that make the same stream take turns."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)

@@ -1,4 +1,4 @@
-"""The public directory of a stream: Parquet, JSON and a README, readable without Tailrace.
+"""The public directory of a stream, readable without Tailrace.
 
     releases/README.md  guarantee.json  codebook.json  calendar.json
     releases/000007/table.parquet  added.parquet  removed.parquet  provenance.json
@@ -41,7 +41,7 @@ def announce(
     codebook: Mapping[str, Any],
     calendar: Mapping[str, Any] | None = None,
 ) -> None:
-    """What holds for all steps, in a public directory; what is there already is left as it is."""
+    """Publish what holds for all steps, where not yet there."""
     folder.mkdir(exist_ok=True)
     promise = {"sentence": str(guarantee), **guarantee.to_dict()}
     said = {"guarantee.json": _json(promise), "codebook.json": _json(codebook)}
@@ -55,12 +55,15 @@ def announce(
 def holds(
     folder: Path, step: int, files: Mapping[str, str], fits: Callable[[str, Iterable[bytes]], bool]
 ) -> bool:
-    """Whether the folder of a step has files that fit the values of the store, by their digests."""
+    """Whether a step's files fit the store, by digests."""
     return all(fits(value, _pieces(folder / f"{step:06d}", file)) for file, value in files.items())
 
 
 def deliver(folder: Path, step: int, files: Mapping[str, bytes], *, time: float) -> None:
-    """Put a step's files in place, once, dated `time` (in seconds since 1970)."""
+    """Put a step's files in place, once.
+
+    They are dated `time`, in seconds since 1970.
+    """
     target = folder / f"{step:06d}"
     if os.path.lexists(target):
         if all(b"".join(_pieces(target, file)) == data for file, data in files.items()):
@@ -75,7 +78,10 @@ def deliver(folder: Path, step: int, files: Mapping[str, bytes], *, time: float)
 
 
 def _pieces(folder: Path, name: str) -> Iterator[bytes]:
-    """A published file, a piece at a time; nothing of one that is no plain file."""
+    """Read a published file in pieces.
+
+    A file that is no plain file has none.
+    """
     try:
         with os.fdopen(open_plain(folder, name), "rb") as file:
             yield from iter(lambda: file.read(_PIECE), b"")

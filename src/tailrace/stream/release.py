@@ -1,6 +1,4 @@
-"""What is published at a step: a table of synthetic rows, how it changed, what was measured, and
-the promise.
-"""
+"""The release of one step: rows, changes, view and guarantee."""
 
 from __future__ import annotations
 
@@ -20,14 +18,15 @@ from tailrace.privacy.guarantee import Guarantee
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of data frame, found on the frame that came in: the same kind goes out."""
+    """A kind of data frame: the same comes out."""
 
     name: str = "polars"
     session: Any = None  # Spark's, where the frame is Spark's
 
     def frame(self, table: Table, types: Mapping[str, Any]) -> Any:
-        """The rows of `table` in a frame of this kind; columns, types and order come from the
-        domain.
+        """The rows of `table` in a frame of this kind.
+
+        Columns, types and order come from the domain.
         """
         import polars as pl
 
@@ -59,7 +58,7 @@ class Kind:
 
 
 def kind_of(frame: Any) -> Kind:
-    """The kind of a frame; its content is not looked at."""
+    """The kind of a frame; its content is not read."""
     if frame is None:
         return Kind()
     try:
@@ -83,7 +82,10 @@ def kind_of(frame: Any) -> Kind:
 
 @dataclass(frozen=True)
 class Changes:
-    """Synthetic rows added and removed since the release before: frames of one kind."""
+    """Synthetic rows added and removed since the last release.
+
+    Both are frames of one kind.
+    """
 
     added: Any
     removed: Any
@@ -115,8 +117,9 @@ class Release:
 
     @property
     def changes(self) -> Changes:
-        """What makes this table of the one before: take the removed rows away and append the added
-        ones.
+        """The rows that turn the last table into this one.
+
+        Take the removed rows away and append the added ones.
         """
         return Changes(
             added=self.kind.frame(self.added, self.types),

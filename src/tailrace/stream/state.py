@@ -1,4 +1,4 @@
-"""What a stream keeps in its store: where it stands, and every release, as named values."""
+"""A stream's stored values: where it stands, and its releases."""
 
 from __future__ import annotations
 
@@ -45,7 +45,9 @@ def bound(
     begun: bool,
     moved: Callable[[], bool] | None,
 ) -> Cut:
-    """Keep the cut of a source; refuse another than the one kept, once a step was released by it.
+    """Keep the cut of a source; refuse a changed one.
+
+    A change is refused once a step was released by the first.
 
     A folder may move (`path`) if `moved` finds all files used so far in it: they are remembered by
     their names. A stream of an earlier version has no cut, and takes the first one.
@@ -85,7 +87,10 @@ def beginning(mechanism: Mechanism) -> Standing:
 
 
 def standing_values(standing: Standing) -> dict[str, bytes]:
-    """`standing` as values; its public state and its table are those of its last release."""
+    """`standing` as values, without those of its last release.
+
+    These are its public state and its table.
+    """
     stands = {"step": standing.mark.step, "tag": standing.mark.tag, "segment": standing.segment}
     return {
         "standing": json.dumps(stands).encode(),
@@ -111,7 +116,7 @@ def read_standing(store: Store, mechanism: Mechanism) -> Standing:
 
 
 def release_values(release: Release, public: Any) -> dict[str, bytes]:
-    """`release` as values, with the public state that its view is made of."""
+    """`release` as values, with the public state behind it."""
     prefix, values = _prefix(release.step), {}
     for name, table in zip(_PARTS, (release.rows, release.added, release.removed), strict=True):
         values[f"{prefix}/{name}"] = _parquet(release.kind.frame(table, release.types))
@@ -139,13 +144,13 @@ def read_release(store: Store, step: int, mechanism: Mechanism, guarantee: Any) 
 
 
 def _files(step: int) -> dict[str, str]:
-    """The files delivered of a release, and the names of their values."""
+    """The files of a release, and their values' names."""
     prefix = _prefix(step)
     return {f"{name}.parquet": f"{prefix}/{name}" for name in _PARTS} | {"provenance.json": prefix}
 
 
 def deliver(store: Store, folder: Path, step: int) -> None:
-    """Put a release into the public directory, unless it is there."""
+    """Put a release into the public directory, if not there."""
     names = _files(step)
     if published.holds(folder, step, names, store.fits):
         return
@@ -162,8 +167,9 @@ def _parquet(frame: Any) -> bytes:
 
 
 def seal_rows(plan: Plan | OncePlan, frame: Any) -> bytes | None:
-    """What later rounds of a step look at: the columns of a batch, or what a plan of everything at
-    once read of it.
+    """Seal the rows that later rounds of a step count.
+
+    The columns of a batch, or all that a plan of everything at once read of it.
     """
     import polars as pl
 
@@ -191,9 +197,7 @@ def unseal_rows(plan: Plan | OncePlan, data: bytes | None) -> Any:
 
 
 def _read_table(store: Store, step: int, name: str, mechanism: Mechanism) -> Table:
-    """A stored table; the cells of its rows are read off their values, which lead back to the cells
-    they were made of.
-    """
+    """Read a stored table, and its cells off its values."""
     import polars as pl
 
     data = store.bytes(f"{_prefix(step)}/{name}")

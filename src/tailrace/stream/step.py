@@ -58,7 +58,7 @@ class Intent:
 
 
 def published_time(calendar: Calendar | None, step: int, asked: datetime) -> str:
-    """When a step closed by the calendar, or was asked for.
+    """The time published: the calendar's, or when asked.
 
     No clock is read once rows are: how long they took is private.
     """
@@ -124,7 +124,7 @@ def write(store: Store, intent: Intent) -> None:
 
 @understood()
 def found(store: Store, mechanism: Mechanism, state: State) -> Intent | None:
-    """The intent of a step that was cut off, if there is one."""
+    """The intent of a step cut off, if any."""
     if store.find("intent") is None:
         return None
     like = (
@@ -148,7 +148,7 @@ def mark(noise: Noise, intent: Intent) -> Mark:
 def claim(
     ledger: Ledger | None, entry: str, noise: Noise, standing: Standing, intent: Intent
 ) -> Mark:
-    """Take a step in the ledger, if there is one; a stale copy is refused."""
+    """Take a step in the ledger; refuse a stale copy."""
     after = mark(noise, intent)
     if ledger is not None:
         ledger.claim(entry, before=standing.mark, after=after)
@@ -158,7 +158,7 @@ def claim(
 def draw(
     mechanism: Mechanism, noise: Noise, standing: Standing, intent: Intent
 ) -> tuple[State, Any, Sample]:
-    """Measure the counts with noise, and sample; return state, view and sample."""
+    """Measure with noise and sample; return state, view, sample."""
     noise = Noise.kept(noise.secret, noise.kind).at("step", intent.step, intent.nonce)
     measured = mechanism.measure(standing.state, intent.counts, noise.at("round", 0))
     for turn in range(1, mechanism.rounds):
@@ -173,7 +173,7 @@ def draw(
 
 
 def commit(store: Store, standing: Standing, release: Release) -> None:
-    """Store all of a step at once, and erase its intent."""
+    """Store a step at once, and erase its intent."""
     values = standing_values(standing) | release_values(release, standing.state.public)
     with store.transaction("commit", erases=True) as change:
         for name, data in values.items():

@@ -1,4 +1,6 @@
-"""A stream: the only mutable object. One release per step, whatever happens.
+"""A stream: one release per step, whatever happens.
+
+It is the only mutable object.
 
 Releasing a step twice costs twice, and drawing again after a crash that may have depended on the
 draw is rejection sampling, which breaks the guarantee by itself. So, per step:
@@ -73,8 +75,9 @@ from tailrace.stream.step import (
 
 @told
 class Stream:
-    """A mechanism at work. `Stream(mechanism)` lives in memory; `Stream.create` and `Stream.open`
-    keep it in a directory.
+    """A mechanism at work, one release per step.
+
+    `Stream(mechanism)` lives in memory; `Stream.create` and `Stream.open` keep it in a directory.
 
     >>> import polars as pl
     >>> from tailrace import Categorical, Event, HistogramStream, PureDP, Schema, Stream
@@ -101,7 +104,9 @@ class Stream:
         noise: Noise | None = None,
         calendar: Calendar | None = None,
     ) -> Stream:
-        """A new stream in a new directory, charged to `population` for its whole horizon.
+        """Make a stream in a new directory.
+
+        It is charged to `population` for its whole horizon.
 
         `calendar` says in public which period each step stands for.
         """
@@ -119,7 +124,7 @@ class Stream:
 
     @classmethod
     def open(cls, path: PathLike, *, ledger: PathLike | None = None) -> Stream:
-        """The stream kept in `path`; a step that was cut off is finished first."""
+        """Open the stream in `path`, finishing a step cut off."""
         folder = where(path)
         store = Store(folder / "private")
         stream = cls.__new__(cls)
@@ -141,8 +146,9 @@ class Stream:
 
     @classmethod
     def fork(cls, path: PathLike, to: PathLike, *, ledger: PathLike | None = None) -> Stream:
-        """A new stream in `to` that goes on from where `path` stands, with noise of its own, and
-        charged in full.
+        """Make a stream in `to` that continues from `path`.
+
+        It has noise of its own and is charged in full.
 
         A step that was cut off in `path` is not taken over: push its rows again.
         """
@@ -182,7 +188,7 @@ class Stream:
             )
 
     def _resume(self) -> None:
-        """Check the ledger, finish what was cut off, deliver what was not."""
+        """Check the ledger, finish a step, deliver its release."""
         store, ledger = self._store, self._ledger
         assert store is not None and ledger is not None
         if store.json("about")["fork"] and ledger.mark(self._entry) == Mark(0, ""):
@@ -207,8 +213,9 @@ class Stream:
         self._deliver_missing()
 
     def _deliver_missing(self) -> None:
-        """Bring the public directory up to date; a release there that is not the stored one is
-        refused.
+        """Bring the public directory up to date.
+
+        A release there that is not the stored one is refused.
         """
         assert self._store is not None
         announce_stream(self._public, self._mechanism, self.guarantee, self._calendar)
@@ -243,7 +250,9 @@ class Stream:
         step: int | None = None,
         asked: datetime | None = None,
     ) -> Release:
-        """Release the next step from the rows inserted (and deleted) since the last; None is an
+        """Release the next step from its rows.
+
+        `frame` holds the rows inserted since the last step, `deletes` those deleted; None is an
         empty batch.
 
         `step` says which one it is meant to be: one that is committed returns the stored release
@@ -282,7 +291,10 @@ class Stream:
         return replace(self._finish(intent), kind=kind)
 
     def bind(self, cut: state.Cut, *, moved: Callable[[], bool] | None = None) -> None:
-        """Keep how a source cuts rows into steps; another cut is refused (`run` calls this)."""
+        """Keep how a source cuts steps; refuse another cut.
+
+        `run` calls this.
+        """
         with self._lock:
             self._check_usable()
             self._cut = state.bound(self._store, self._cut, cut, begun=self.step > 0, moved=moved)
@@ -303,8 +315,9 @@ class Stream:
         return state.read_release(self._store, step, self._mechanism, self.guarantee)
 
     def close(self, erase: bool = False) -> None:
-        """Let go of the directory; `erase` also removes all that is private, so that only the
-        releases remain.
+        """Close the stream; `erase` removes all that is private.
+
+        Then only the releases remain.
         """
         with self._lock:
             self._check_process()
@@ -346,7 +359,7 @@ class Stream:
             )
 
     def _seal(self, frame: Any, deletes: Any, time: str) -> Intent:
-        """Count the next step and write its intent; nothing is drawn."""
+        """Count the next step and write its intent."""
         intent = seal(
             self._mechanism,
             self._noise,
@@ -406,7 +419,7 @@ class Stream:
         }
 
     def _clean(self) -> None:
-        """Remove the memory of other steps than the one that stands."""
+        """Remove the memory of earlier steps."""
         clean(self._segments, self._standing.segment)
 
     @property

@@ -1,5 +1,4 @@
-"""The inserts or the deletes of one step, read once in any order and given back slice by slice,
-sorted by unit.
+"""One step's inserts or deletes, given back in sorted slices.
 
 A batch may be as large as the memory itself. It is hashed in pieces, and each piece is laid out by
 slice in a file without a name (in memory while it is small), so that a step holds a piece or a
@@ -30,7 +29,7 @@ _SMALL = 1 << 25  # bytes kept in memory
 
 
 class Batch:
-    """Rows with an id and a cell; the others are dropped here."""
+    """Rows with an id and a cell; others are dropped."""
 
     def __init__(self, rows: Rows | None, *, folder: Path) -> None:
         self._ids, cells = (
@@ -45,8 +44,9 @@ class Batch:
         self.given, self.kept = len(self._cells), 0
 
     def read(self, key: bytes, bits: int, *, known: Known | None = None) -> None:
-        """Hash every id and lay the rows out in 2^bits slices; `known` are the units of an earlier
-        version's memory.
+        """Hash every id and lay the rows out in slices.
+
+        There are 2^bits slices; `known` are the units of an earlier version's memory.
         """
         from tailrace.counting.memory import kernel
 
@@ -89,7 +89,7 @@ class Batch:
 
 
 def in_order(hi: np.ndarray, lo: np.ndarray, cells: np.ndarray) -> Columns:
-    """Rows that are nearly sorted by unit and cell, sorted; the arrays given are overwritten."""
+    """Sort rows that are nearly in order, in place."""
     from tailrace.counting.memory import kernel
 
     if kernel.settle(hi, lo, cells):

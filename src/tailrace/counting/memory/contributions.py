@@ -1,5 +1,4 @@
-"""What a unit has contributed so far, and what it may still: contribution bounds under `User` and
-`Window`.
+"""Contribution bounds under `User` and `Window`.
 
 Privacy: a unit's rows are accepted or dropped by looking at that unit's own rows alone, now and
 earlier, in an order given by a keyed hash; so a unit that comes or goes changes only its own,
@@ -35,8 +34,9 @@ _MOST = 2**31 - 1  # a larger bound is this one: `count` holds 32 bits
 
 @dataclass(frozen=True)
 class Bounded:
-    """The cells of the accepted inserts and of the accepted deletes, one per row, in the order of
-    the units' hashes.
+    """The cells of the accepted inserts and deletes.
+
+    One per row, in the order of the units' hashes.
     """
 
     adds: np.ndarray
@@ -54,8 +54,9 @@ def counted(
     key: bytes,
     point: Callable[[str], None] = lambda name: None,  # noqa: ARG005
 ) -> Counts:
-    """What a plan counts of one step: of a panel's units what they do now, of others the rows that
-    they may contribute.
+    """Count one step within the bound of each unit.
+
+    A panel's units are counted by what they do now, others by the rows they may contribute.
     """
     if plan.memory is not None:
         one_step(plan, frame)
@@ -78,8 +79,9 @@ def bound(
     deletes: Rows | None,
     point: Callable[[str], None] = lambda name: None,  # noqa: ARG005
 ) -> Bounded:
-    """Accept what each unit may still insert and delete, and write the memory after this step to
-    the directory `new`.
+    """Accept each unit's inserts and deletes within its bound.
+
+    The memory after this step is written to the directory `new`.
 
     `events=m`: at most m inserts are ever accepted, deleted ones included, and inserts come before
     deletes. `records=m`: at most m live at once; first come deletes of records from earlier steps,

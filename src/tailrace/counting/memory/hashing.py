@@ -1,5 +1,6 @@
-"""Who a row belongs to, as a keyed hash: the same id gives the same hash from every engine, and
-nobody is (0, 0).
+"""Keyed hashes of unit ids, the same from every engine.
+
+A row without an id has the hash (0, 0).
 
 An id is its text, whatever the type of its column, which a data frame may have guessed from another
 row's id. Text is compared as it stands, with two exceptions. Blanks around it mean nothing. And a
@@ -41,8 +42,9 @@ def words(key: bytes) -> Key:
 
 
 def hash_units(ids: Any, key: bytes) -> np.ndarray:
-    """The 128-bit keyed hash of each id (NumPy or PyArrow array), as `hi` and `lo`; (0, 0) where
-    there is no id.
+    """Hash each id, keyed, to 128 bits: `hi` and `lo`.
+
+    Ids are a NumPy or PyArrow array; (0, 0) where there is none.
 
     A column of floats is refused, as it cannot hold every id. In a column of objects a float beyond
     2**53, which may be several people's, is no id; nor is null, NaN, or an object that is no single
@@ -58,7 +60,9 @@ def hash_units(ids: Any, key: bytes) -> np.ndarray:
 
 
 def recognised(ids: Any, key: bytes, known: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
-    """The hashes of ids in a memory of an earlier version, for which "7" was another unit than 7.
+    """Hash ids as an earlier version's memory knows them.
+
+    There "7" was another unit than 7.
 
     A unit that `known` does not find keeps the hash that it has there, of its text as it stood or
     of its number as text.
@@ -129,14 +133,14 @@ def _objects(ids: np.ndarray, key: Key) -> np.ndarray:
 
 
 def _laid_out(contents: list[bytes]) -> tuple[np.ndarray, np.ndarray]:
-    """Contents one after another, and where each begins and the last one ends."""
+    """Join contents, and say where each begins and ends."""
     offsets = np.zeros(len(contents) + 1, np.int64)
     np.cumsum([len(content) for content in contents], out=offsets[1:])
     return np.frombuffer(b"".join(contents), np.uint8), offsets
 
 
 def _message(value: Any) -> tuple[bytes, int]:
-    """What is hashed of one id, and the tag of its kind."""
+    """The bytes hashed for one id, and its tag."""
     if isinstance(value, str):
         return value.encode("utf-8", "surrogatepass"), _TEXT
     if isinstance(value, int | np.integer) and not isinstance(value, bool):

@@ -1,5 +1,6 @@
-"""The compiled loops of the unit memory: SipHash-2-4 with 128 bits, a partition by hash, and the
-merge of one slice.
+"""Compiled loops of the unit memory: hash, partition, merge.
+
+The hash is SipHash-2-4 with 128 bits.
 
 An id of text that spells a whole number is this number (`spelling_kernel.py`), so that it is hashed
 as integers are.
@@ -68,8 +69,9 @@ def _finished(v0, v1, v2, v3):
 
 @njit(cache=True)
 def of_bytes(data, start, stop, tag, k0, k1):
-    """The hash of data[start:stop] and the tag, as two words (the first 8 bytes of the official
-    output, the last 8).
+    """Hash data[start:stop] and the tag to two words.
+
+    They are the first and the last 8 bytes of the official output.
     """
     v0, v1, v2, v3 = _begun(k0, k1)
     length = stop - start + 1
@@ -88,7 +90,7 @@ def of_bytes(data, start, stop, tag, k0, k1):
 
 @njit(cache=True)
 def of_word(word, tag, k0, k1):
-    """The hash of 8 bytes and the tag: `of_bytes` without the bytes."""
+    """Hash 8 bytes and the tag."""
     v0, v1, v2, v3 = _begun(k0, k1)
     v0, v1, v2, v3 = _absorbed(v0, v1, v2, v3, word)
     v0, v1, v2, v3 = _absorbed(v0, v1, v2, v3, np.uint64(tag) | np.uint64(9 << 56))
@@ -97,7 +99,7 @@ def of_word(word, tag, k0, k1):
 
 @njit(cache=True)
 def place(high, low, cell, k0, k1):
-    """Where a unit's insert into a cell stands in the order in which its inserts are accepted."""
+    """The place of an insert in its unit's order."""
     v0, v1, v2, v3 = _begun(k0, k1)
     v0, v1, v2, v3 = _absorbed(v0, v1, v2, v3, high)
     v0, v1, v2, v3 = _absorbed(v0, v1, v2, v3, low)
@@ -108,7 +110,10 @@ def place(high, low, cell, k0, k1):
 
 @njit(cache=True)
 def hash_bytes(data, offsets, tags, k0, k1, high, low):
-    """Row i: data[offsets[i]:offsets[i + 1]] with its tag; tag 0 is nobody, (0, 0)."""
+    """Hash data[offsets[i]:offsets[i + 1]] with tags[i].
+
+    Tag 0 is nobody, (0, 0).
+    """
     for i in range(len(tags)):
         high[i], low[i] = np.uint64(0), np.uint64(0)
         if tags[i] != 0:
@@ -117,8 +122,9 @@ def hash_bytes(data, offsets, tags, k0, k1, high, low):
 
 @njit(cache=True)
 def hash_ids(data, offsets, tags, k0, k1, high, low):
-    """The same, but for text: blanks around it are left out, and a whole number is hashed as an
-    integer.
+    """Hash ids as text, without the blanks around it.
+
+    A whole number is hashed as an integer.
 
     Returns which rows spell one beyond 64 bits, and are left to others.
     """
@@ -140,7 +146,10 @@ def hash_ids(data, offsets, tags, k0, k1, high, low):
 
 @njit(cache=True)
 def hash_words(words, tags, k0, k1, high, low):
-    """Row i: the eight bytes of words[i] with their tag; tag 0 is nobody, (0, 0)."""
+    """Hash the eight bytes of words[i] with tags[i].
+
+    Tag 0 is nobody, (0, 0).
+    """
     for i in range(len(tags)):
         high[i], low[i] = np.uint64(0), np.uint64(0)
         if tags[i] != 0:
@@ -149,8 +158,10 @@ def hash_words(words, tags, k0, k1, high, low):
 
 @njit(cache=True)
 def partition(high, low, cells, skip, bits, order):
-    """Fill `order` with the rows of bucket 0, 1, ... (`bits` of the hash, after the first `skip`);
-    each bucket's start, and the end.
+    """Fill `order` with the rows of each bucket in turn.
+
+    A bucket is `bits` of the hash, after the first `skip`. Returns each bucket's start, and the
+    end.
 
     A row of nobody or outside the domain is in no bucket.
     """
@@ -179,9 +190,7 @@ def _bucket(high, skip, bits):
 
 @njit(cache=True)
 def settle(high, low, cells):
-    """Sort rows that are in order but for a few places each, in place; False: given up, they are
-    not.
-    """
+    """Sort nearly sorted rows in place; False: given up."""
     moves = 64 * len(cells)
     for i in range(1, len(cells)):
         a, b, c = high[i], low[i], cells[i]
@@ -205,7 +214,7 @@ def _before(high, low, other_high, other_low):
 
 @njit(cache=True)
 def _accept(cells, adds, room, high, low, k0, k1):
-    """Cut `adds` (how many per cell) down to `room` in all, in the order of the keyed hash."""
+    """Cut `adds` per cell to `room` in all, by hash."""
     places = np.empty(len(cells), np.uint64)
     for n in range(len(cells)):
         places[n] = place(high, low, cells[n], k0, k1)
@@ -216,8 +225,9 @@ def _accept(cells, adds, room, high, low, k0, k1):
 
 @njit(cache=True)
 def merge(old, counts, adds, deletes, limit, forever, k0, k1, accepted, deleted):
-    """One slice: the old rows, and the step's inserts and deletes, each (high, low, cell) sorted by
-    all three.
+    """Merge old rows with the step's inserts and deletes.
+
+    Each is one slice (high, low, cell), sorted by all three.
 
     A unit is decided from its own rows alone. `accepted` and `deleted` are filled with cells;
     returns the new rows (high, low, cell, count) and how many of either were filled. `forever`: a

@@ -1,5 +1,4 @@
-"""The units of a panel, followed from step to step: what each one did last is remembered, and what
-it does now is counted.
+"""Units of a panel, followed from step to step.
 
 Privacy: a unit's value, window or weight is made of that unit's own rows alone (`recall.py` says
 how), and each unit is counted once at most: in one window, or in one weight that it reaches. What
@@ -43,8 +42,9 @@ _TIMES = {
 
 
 def one_step(plan: Plan, frame: Any) -> None:
-    """Refuse a frame that says by a column's name that it holds several steps; no cell is looked
-    at.
+    """Refuse a frame whose columns name several steps.
+
+    No cell is read.
     """
     rows = opened(frame)
     names = [] if rows is None else rows.collect_schema().names()
@@ -68,8 +68,9 @@ def follow(
     rows: Rows,
     point: Callable[[str], None] = lambda name: None,  # noqa: ARG005
 ) -> np.ndarray:
-    """Count what the units do at this step, and write what is remembered of them to the directory
-    `new`.
+    """Count the units at this step, and write their memory.
+
+    It goes to the directory `new`.
 
     `old` is the segment after the step before, or None at the first. `point` is called before each
     durable write, with its name.

@@ -1,4 +1,4 @@
-"""The compiled loop that follows the units of a panel through one slice of a step."""
+"""The compiled loop that follows a panel's units."""
 
 import numpy as np
 from numba import njit
@@ -13,8 +13,10 @@ def _before(high, low, other_high, other_low):
 
 @njit(cache=True)
 def follow(old, counts, now, weight, window, values, counted, missing, first, tally):
-    """One slice: the old rows (high, low, code) with their counts, and the step's (high, low,
-    cell), each sorted by unit.
+    """Follow the units of one slice.
+
+    The old rows are (high, low, code) with their counts, the step's (high, low, cell), each sorted
+    by unit.
 
     A unit is decided from its own rows alone. `tally` is added to; returns the new rows (high, low,
     code, count). Windows: `code` holds the last values, `count` how many of them are known.

@@ -1,5 +1,4 @@
-"""What is remembered of each unit of a panel, said in public, and what becomes of a unit that does
-not report.
+"""What is remembered of each unit of a panel.
 
 A unit reports one value per step. One that reports none (or only values outside the domain, or two
 different ones, which contradict each other) has missed the step. What then counts as its value is
@@ -25,8 +24,9 @@ from dataclasses import dataclass
 
 
 class Missing(enum.Enum):
-    """What becomes of a unit of a panel that does not report a value at a step: carried on, a value
-    of its own, or dropped.
+    """What becomes of a unit that does not report.
+
+    Carry its last value on, give it a value of its own, or drop it.
     """
 
     Carry = "its last value stands"
@@ -39,8 +39,9 @@ class Missing(enum.Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class LastValues:
-    """The last values of each unit, as one integer; counted is the window that they make with the
-    value of this step.
+    """Remember each unit's last values, as one integer.
+
+    Counted is the window that they make with the value of this step.
     """
 
     window: int  # values that make a window
@@ -50,14 +51,15 @@ class LastValues:
 
     @property
     def kept(self) -> int:
-        """How many values are remembered: the window but for this step's, and one at least, which
-        may be carried.
+        """The number of values remembered.
+
+        The window less this step's; at least one, which may be carried.
         """
         return max(self.window - 1, 1)
 
     @property
     def size(self) -> int:
-        """How many counts there are: one for each window, its last value changing fastest."""
+        """One count per window, its last value changing fastest."""
         return self.values**self.window
 
     @property
@@ -67,8 +69,9 @@ class LastValues:
 
 @dataclass(frozen=True, kw_only=True)
 class Weight:
-    """How often each unit has had a value so far; counted are the units first seen, and those that
-    now reach 1, 2, ... times.
+    """Remember how often each unit had a value.
+
+    Counted are the units first seen, and those that now reach 1, 2, ... times.
     """
 
     value: int  # the code that is counted
@@ -78,7 +81,7 @@ class Weight:
 
     @property
     def size(self) -> int:
-        """Units first seen, then those that reach a weight of 1 to `horizon`."""
+        """Units first seen, then those that reach 1 to `horizon`."""
         return self.horizon + 1
 
     @property

@@ -1,5 +1,6 @@
-"""A segment: the memory after one step, sorted by unit, in a directory that is written once and
-never changed.
+"""The unit memory after one step: a directory never changed.
+
+It is sorted by unit and written once.
 
     hi, lo     the keyed hash of the unit       (uint64, uint64) cell       a cell, or -1
     (int64) count      the unit's live records in it; at -1, the inserts that it has deleted again
@@ -44,15 +45,17 @@ _BLOCK = 1 << 20
 
 
 def check(path: Path) -> int:
-    """Refuse a segment whose format, length or digest is not what was written; its number of
-    rows.
+    """Refuse a damaged segment; return its number of rows.
+
+    Its format, length and digest must be as written.
     """
     return int(_checked(path)["rows"])
 
 
 def discard(path: Path) -> None:
-    """Remove a segment, the header first, so that a half-removed one is never taken for a whole
-    one.
+    """Remove a segment, the header first.
+
+    A half-removed one is then never taken for a whole one.
     """
     with failing(path):
         if path.is_dir() and not path.is_symlink():
@@ -73,8 +76,9 @@ def clean(folder: Path, kept: str | None) -> None:
 
 
 class Reader:
-    """The columns of an old segment, from the first row to the last; None: a memory without
-    rows.
+    """Reads the columns of a segment, first row to last.
+
+    None is a memory without rows.
     """
 
     def __init__(self, path: Path | None, *, bound: str, key: bytes) -> None:
@@ -93,7 +97,7 @@ class Reader:
 
     @property
     def former(self) -> Callable[[np.ndarray], np.ndarray] | None:
-        """Which units are in the segment, where they may be known by the hashes of format 1."""
+        """Which units the segment may know by format 1's hashes."""
         return None if self.format == FORMAT else self._known
 
     def _known(self, units: np.ndarray) -> np.ndarray:
@@ -105,7 +109,10 @@ class Reader:
             return (hi[at] == units["hi"]) & (lo[at] == units["lo"])
 
     def starts(self, bits: int) -> np.ndarray:
-        """The first row of each slice (units with the same first `bits`), and the end."""
+        """The first row of each slice, and the end.
+
+        Units of a slice share their first `bits`.
+        """
         edges = np.array([s << (64 - bits) for s in range(1, 1 << bits)], np.uint64)
         inner = np.zeros(len(edges), np.int64)
         if self._path is not None and self.rows and len(edges):
@@ -128,7 +135,7 @@ class Reader:
 
 
 class Writer:
-    """A new segment, filled in order of the units; whole only after `finish`."""
+    """Writes a segment in unit order; whole after `finish`."""
 
     def __init__(
         self,
@@ -181,7 +188,7 @@ class Writer:
                 sync(folder)
 
     def close(self) -> None:
-        """Let go of the files; without `finish` they are no segment."""
+        """Close the files; without `finish` they are no segment."""
         for file in self._files.values():
             with contextlib.suppress(OSError):
                 file.close()

@@ -1,5 +1,6 @@
-"""The rows of one snapshot that each unit may contribute: at most `records` of them, with nothing
-remembered from step to step.
+"""Bound each unit to `records` rows of one snapshot.
+
+Nothing is remembered from step to step.
 
 Privacy: which of a unit's rows are accepted is a function of that unit's own rows in this snapshot:
 the cells that come first in the order of a keyed hash of unit and cell. The key stays, so a unit
@@ -28,7 +29,10 @@ _MOST = 2**31 - 1
 def snapshot_counted(
     plan: Plan, unit: User | Window, frame: Any, *, folder: Path, key: bytes
 ) -> Counts:
-    """What a plan counts of one snapshot; `folder` is for what does not fit in memory."""
+    """Count one snapshot within the bound of each unit.
+
+    `folder` takes the parts that do not fit in memory.
+    """
     from tailrace.counting.memory import kernel
 
     if unit.records is None:

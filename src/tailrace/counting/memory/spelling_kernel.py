@@ -1,4 +1,7 @@
-"""Ids as they are spelt, as compiled loops over UTF-8: blanks around a text, and whole numbers."""
+"""Compiled loops over the spelling of ids, in UTF-8.
+
+They find the blanks around a text, and whole numbers.
+"""
 
 import numpy as np
 from numba import njit
@@ -12,16 +15,16 @@ _HALF, _MOST = np.uint64(1 << 63), np.uint64(0xFFFFFFFFFFFFFFFF)
 
 @njit(cache=True, inline="always")
 def plain(data, start, stop):
-    """Whether a look at the first and last letter tells that a text has no blanks around it and is
-    no number.
+    """Whether a text clearly has no blanks and no number.
+
+    Only the first and the last letter are looked at.
     """
     return stop > start and _NINE < data[start] < 0x80 and 32 < data[stop - 1] < 0x80
 
 
 @njit(cache=True)
 def spelt(data, start, stop):
-    """Where the text in data[start:stop] begins and ends without blanks, its tag, and the number
-    that it spells.
+    """Trim data[start:stop]; return its ends, tag and number.
 
     A whole number is digits, with or without a sign before and with or without a point and zeros
     after them.
@@ -42,7 +45,7 @@ def spelt(data, start, stop):
 
 @njit(cache=True)
 def _blank(data, at, stop):
-    """How many bytes the blank at this place takes; 0 where there is none."""
+    """Bytes of the blank at this place, or 0."""
     first = data[at]
     if first == 32 or 9 <= first <= 13:
         return 1
@@ -64,7 +67,7 @@ def _blank(data, at, stop):
 
 @njit(cache=True)
 def _blank_before(data, start, stop):
-    """How many bytes the blank that ends at `stop` takes; 0 where there is none."""
+    """Bytes of the blank that ends at `stop`, or 0."""
     for width in range(1, min(3, stop - start) + 1):
         if _blank(data, stop - width, stop) == width:
             return width
@@ -73,7 +76,10 @@ def _blank_before(data, start, stop):
 
 @njit(cache=True)
 def _whole(data, start, stop):
-    """The tag of a text without blanks, and the whole number that it spells, as 64 bits."""
+    """The tag of a trimmed text, and its whole number.
+
+    The number is given as 64 bits.
+    """
     at, minus, none = start, data[start] == _MINUS, np.uint64(0)
     if minus or data[start] == _PLUS:
         at += 1
