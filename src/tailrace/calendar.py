@@ -25,12 +25,10 @@ MONTHS = {"month": 1, "year": 12}
 CENTURY = 36525 * SECONDS["day"]
 AT_ONCE = np.timedelta64(0, "us")
 EPOCH = np.datetime64("1970-01-01", "us")
-FIRST = np.datetime64(
-    "0001-01-01", "us"
-)  # what Python's datetime, hence zoneinfo, can hold, less a day at the end,
-LAST = np.datetime64(
-    "9999-12-30T23:59:59.999999", "us"
-)  # so that the day after still has an offset
+# The times that Python's datetime, hence zoneinfo, can hold.
+FIRST = np.datetime64("0001-01-01", "us")
+# A day less, so that the day after still has an offset.
+LAST = np.datetime64("9999-12-30T23:59:59.999999", "us")
 
 
 @told
@@ -40,7 +38,8 @@ class Calendar:
 
     `start` is a date, a naive date-time or ISO text, and is kept as text.
 
-    >>> calendar = Calendar(start="2026-01-31", period="month", timezone="Europe/Berlin", grace="6 hours")
+    >>> berlin = {"timezone": "Europe/Berlin", "grace": "6 hours"}
+    >>> calendar = Calendar(start="2026-01-31", period="month", **berlin)
     >>> calendar.period, calendar.label(2), str(calendar.begin(2)), str(calendar.closes(2))
     ('1 month', '2026-02-28', '2026-02-27 23:00:00+00:00', '2026-03-31 04:00:00+00:00')
     """
@@ -66,7 +65,8 @@ class Calendar:
             raise ConfigError(
                 'late must be "next" (late rows join the open step), "drop", or left out.'
             )
-        self.begin(1)  # a first step that Python cannot date is refused here
+        # A first step that Python cannot date is refused here.
+        self.begin(1)
         self.end(1)
 
     def begin(self, step: int) -> datetime:
@@ -84,7 +84,8 @@ class Calendar:
     def released_by(self, now: datetime) -> int:
         """The last step closed at `now`, or 0.
 
-        >>> Calendar(start="2026-01-01", period="1 day").released_by(datetime(2026, 1, 3, 12, tzinfo=UTC))
+        >>> noon = datetime(2026, 1, 3, 12, tzinfo=UTC)
+        >>> Calendar(start="2026-01-01", period="1 day").released_by(noon)
         2
         """
         if not isinstance(now, datetime) or now.utcoffset() is None:
@@ -106,9 +107,8 @@ class Calendar:
 
         It takes the rows that arrive then; -1 for NaT.
         """
-        steps = self._last_begun(
-            instants, wait=self._grace.fixed
-        )  # a step closes when the next one has waited
+        # A step closes when the next one has waited.
+        steps = self._last_begun(instants, wait=self._grace.fixed)
         return np.where(steps == 0, 1, steps)
 
     def label(self, step: int) -> str:
@@ -128,9 +128,8 @@ class Calendar:
         if period.by_wall_clock and start.time() == time():
             day = local.date().isoformat()
             return day[: len("2026-01")] if period.months and start.day == 1 else day
-        shown = (
-            local if local.fold else local.replace(tzinfo=None)
-        )  # the offset tells the second 02:00 from the first
+        # The offset tells the second 02:00 from the first.
+        shown = local if local.fold else local.replace(tzinfo=None)
         return shown.isoformat(
             sep=" ", timespec="seconds" if start.second or period.unit == "second" else "minutes"
         )
@@ -147,9 +146,8 @@ class Calendar:
         """When a step begins, `later` steps on, plus a wait."""
         if step < 1:
             raise ConfigError("Steps are numbered from 1.")
-        if (
-            int(step) * self._period.at_least <= 101 * CENTURY
-        ):  # else numpy's microseconds could overflow
+        # Else numpy's microseconds could overflow.
+        if int(step) * self._period.at_least <= 101 * CENTURY:
             instant = self._begins(np.array([int(step) + later]))[0] + wait
             if FIRST <= instant <= LAST:
                 return instant.item().replace(tzinfo=UTC)
@@ -207,16 +205,14 @@ class Calendar:
         else:
             passed = (instants - start) // period.fixed
         # The guess takes UTC for local time and the 1st for the day on which a month begins.
-        # Offsets stay below a day
-        # and no period is shorter, so the answer lies from two below the guess to one above it.
+        # Offsets stay below a day and no period is shorter, so the answer lies from two below the
+        # guess to one above it.
         guess = np.maximum(passed, 0) + 1
         near = np.add.outer(np.flatnonzero(np.bincount(guess)), (-1, 0, 1))
-        numbers = np.flatnonzero(
-            np.bincount(near[near >= 1])
-        )  # np.unique is slow on long runs of numbers
-        begins = np.full(
-            guess.max() + 2, FIRST - np.timedelta64(2 * CENTURY, "s")
-        )  # step 0 began long ago
+        # np.unique is slow on long runs of numbers.
+        numbers = np.flatnonzero(np.bincount(near[near >= 1]))
+        # Step 0 began long ago.
+        begins = np.full(guess.max() + 2, FIRST - np.timedelta64(2 * CENTURY, "s"))
         begins[numbers] = self._begins(numbers)
         steps = guess - 2
         for distance in (-1, 0, 1):
@@ -289,7 +285,8 @@ def to_instants(walls: np.ndarray, *, timezone: str) -> np.ndarray:
 
     Of two instants the first; in a gap by the offset before it.
 
-    >>> to_instants(np.array(["2026-03-29T02:30"], dtype="M8[us]"), timezone="Europe/Berlin").astype("M8[m]").tolist()
+    >>> walls = np.array(["2026-03-29T02:30"], dtype="M8[us]")
+    >>> to_instants(walls, timezone="Europe/Berlin").astype("M8[m]").tolist()
     [datetime.datetime(2026, 3, 29, 1, 30)]
     """
     rules = zone(timezone)
@@ -297,9 +294,8 @@ def to_instants(walls: np.ndarray, *, timezone: str) -> np.ndarray:
     days, place = np.unique(within.astype("M8[D]"), return_inverse=True)
     offsets = _offsets(days, rules)
     offset = offsets[place]
-    changing = (offsets != _offsets(days + 1, rules))[
-        place
-    ]  # no zone has ever changed twice within a day
+    # No zone has ever changed twice within a day.
+    changing = (offsets != _offsets(days + 1, rules))[place]
     if changing.any():
         seconds, place = np.unique(within[changing].astype("M8[s]"), return_inverse=True)
         offset[changing] = _offsets(seconds, rules)[place]

@@ -76,7 +76,8 @@ def _sentence(
             continue
         options = _options(hints.get(argument, Any))
         if _lacks_brackets(value, options):
-            return f"{argument}={value.__name__} of {name} lacks its brackets: write {argument}={_example(value)}."
+            given = f"{argument}={value.__name__} of {name}"
+            return f"{given} lacks its brackets: write {argument}={_example(value)}."
         if not refused and not _fits(value, options):
             return f"{argument} of {name} must be {_words(options)}."
     return None
@@ -106,7 +107,8 @@ def _unbound(
     ]
     if len(args) > len(placed):
         which = "further" if placed else "its"
-        return f"{name} takes {which} arguments by name: {_example_of(name, signature)} (it has {listed})."
+        example = _example_of(name, signature)
+        return f"{name} takes {which} arguments by name: {example} (it has {listed})."
     twice = [one.name for one in placed[: len(args)] if one.name in kwargs]
     if twice:
         return f"{name} was given {twice[0]}= twice, by place and by name."
@@ -124,7 +126,8 @@ def _hints(made: Any) -> dict[str, Any]:
             alone = type(
                 "Alone", (), {"__annotations__": {name: hint}, "__module__": source.__module__}
             )
-            with contextlib.suppress(NameError):  # which only a type checker imports
+            # Some names are imported for type checkers only.
+            with contextlib.suppress(NameError):
                 found |= typing.get_type_hints(alone)
     return found
 
@@ -169,7 +172,8 @@ def _is(value: Any, option: Any) -> bool:
 def _words(options: Iterable[Any]) -> str:
     """What belongs there: nothing where a hint does not tell."""
     each = tuple(options)
-    if Fraction in each:  # a text or a decimal may be given too, which need not be told
+    # A text or a decimal may be given too, which need not be told.
+    if Fraction in each:
         each = (float, *(option for option in each if option is types.NoneType))
     found = list(dict.fromkeys(words for option in each for words in _named(option)))
     return f"{', '.join(found[:-1])} or {found[-1]}" if len(found) > 1 else "".join(found)

@@ -2,7 +2,7 @@
 
     Error
     ├── ConfigError          a parameter cannot be used as given
-    ├── DataError            data of the wrong shape: a type, a column, a length (never their content)
+    ├── DataError            data of the wrong shape: a type, a column, a length
     ├── BudgetExceeded       a ledger's cap does not allow the charge
     ├── HorizonReached       a step beyond the horizon the guarantee covers
     └── StateError           a state, key or path cannot be used as it is

@@ -28,17 +28,19 @@ def run(
     published with where there is no calendar: that of the call where left out, and never later,
     which would tell how long reading and counting took.
 
-    >>> from tailrace import Categorical, Event, HistogramStream, PureDP, Schema, Stream, sinks, sources
-    >>> ward = Schema(sex=Categorical(["f", "m"]))
-    >>> stream = Stream(HistogramStream(domain=ward, privacy=PureDP(epsilon=1), unit=Event(), horizon=7))
-    >>> kept = sinks.Memory()
-    >>> [release.step for release in run(stream, sources.Frames([None, None]), [kept])]
+    >>> import tailrace as tr
+    >>> ward, budget = tr.Schema(sex=tr.Categorical(["f", "m"])), tr.PureDP(epsilon=1)
+    >>> counts = tr.HistogramStream(domain=ward, privacy=budget, unit=tr.Event(), horizon=7)
+    >>> kept = tr.sinks.Memory()
+    >>> releases = run(tr.Stream(counts), tr.sources.Frames([None, None]), [kept])
+    >>> [release.step for release in releases]
     [1, 2]
     >>> sorted(kept.holds())
     [1, 2]
     """
     asked = now() if asked is None else asked
-    cut = getattr(source, "cut", None)  # frames are cut by whoever gives them
+    # `Frames` has none: whoever gives them cuts them.
+    cut = getattr(source, "cut", None)
     if cut is not None:
         stream.bind(cut, moved=getattr(source, "moved", None))
     for sink in sinks:
@@ -61,9 +63,10 @@ def release_once(mechanism: Mechanism, frame: Any, *, noise: Noise | None = None
     `Stream.create` makes the same release, kept and charged.
 
     >>> import polars as pl
-    >>> from tailrace import Box, Event, PureDP, Trajectories
-    >>> square = Box(low=(0, 0), high=(1, 1), columns=("x", "y"), cells=8)
-    >>> walks = Trajectories(domain=square, privacy=PureDP(epsilon=1), unit=Event(), trajectory="walk", order="minute")
+    >>> import tailrace as tr
+    >>> square = tr.Box(low=(0, 0), high=(1, 1), columns=("x", "y"), cells=8)
+    >>> parts = {"privacy": tr.PureDP(epsilon=1), "unit": tr.Event()}
+    >>> walks = tr.Trajectories(domain=square, trajectory="walk", order="minute", **parts)
     >>> rows = pl.DataFrame({"walk": [1, 1], "minute": [0, 5], "x": [0.1, 0.3], "y": [0.1, 0.2]})
     >>> release_once(walks, rows).table.columns
     ['walk', 'minute', 'x', 'y']

@@ -263,7 +263,7 @@ def chosen(schema: Schema, columns: tuple[tuple[str, ...], ...]) -> Marginals:
             or set(names) - set(schema.columns)
         ):
             raise ConfigError(
-                f"A marginal is a list of different columns of the domain: "
+                "A marginal is a list of different columns of the domain: "
                 f"{', '.join(schema.columns)}."
             )
         found.append(tuple(sorted(a for a in map(schema.columns.index, names) if shape[a] > 1)))

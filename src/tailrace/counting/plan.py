@@ -21,8 +21,10 @@ from tailrace.domain.cells import holds_objects
 from tailrace.domain.columns import MOST_CELLS, kinds, unreadable
 from tailrace.errors import ConfigError, DataError
 
-_MOST = 2**31  # cells of one array of counts
-_PIECE = 1 << 18  # rows of a wide table that are coded at a time
+# Cells of one array of counts at most: 16 GB.
+_MOST = 2**31
+# Rows of a wide table coded at a time, so that their codes stay small.
+_PIECE = 1 << 18
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +33,8 @@ class Counts:
 
     They are kept apart because they are measured apart.
 
-    >>> (Counts(np.array([2, 0]), np.array([0, 1])) + Counts(np.array([1, 1]), np.array([0, 0]))).net
+    >>> zero = np.zeros(2, np.int64)
+    >>> (Counts(np.array([2, 0]), np.array([0, 1])) + Counts(np.array([1, 1]), zero)).net
     array([3, 0])
     """
 
@@ -104,8 +107,7 @@ class Plan:
         if self.key is not None and self.codes.size > MOST_CELLS:
             raise ConfigError(
                 f"The domain has more than {MOST_CELLS:,} cells, and the rows of each unit cannot "
-                f"be told apart by number: "
-                "use fewer attributes or coarser ones, or protect events."
+                "be told apart by number: use fewer attributes or coarser ones, or protect events."
             )
 
     @functools.cached_property
@@ -134,7 +136,7 @@ class Plan:
         if self.marginals is None and self.codes.size > _MOST:
             raise ConfigError(
                 f"This plan has {self.codes.size:,} cells; at most {_MOST:,} can be counted: use "
-                f"fewer columns or coarser ones."
+                "fewer columns or coarser ones."
             )
         rows = opened(frame)
         if rows is None:
@@ -218,14 +220,13 @@ def unit_of(rows: Frame, column: str) -> nw.Expr:
     cell can cause is.
     """
     kind = kinds(rows, [column])[column]
-    empty = isinstance(rows, nw.DataFrame) and not len(
-        rows
-    )  # pandas has floats where it knows nothing
+    # pandas takes a column without rows for floats.
+    empty = isinstance(rows, nw.DataFrame) and not len(rows)
     if kind == "float" and not empty:
         raise DataError(
             f"Column '{column}' holds ids as floats, which cannot tell large ids apart; pandas "
-            f"makes them where an id is "
-            "missing. Read ids as text, or as nullable integers (dtype 'Int64')."
+            "makes them where an id is missing. Read ids as text, or as nullable integers (dtype "
+            "'Int64')."
         )
     if kind in unreadable(rows):
         raise DataError(f"Column '{column}' must hold ids as text or as whole numbers.")

@@ -38,7 +38,8 @@ if TYPE_CHECKING:
 # Below it every integer is a double and every larger integer stays outside when it is rounded to
 # one.
 EXACT = 2**53 - 1
-_LISTED = 20  # values in a sentence
+# Values in a sentence.
+_LISTED = 20
 
 
 @told
@@ -53,9 +54,8 @@ class Categorical:
     values: Sequence[str] | Sequence[int] | Sequence[bool]
     _: KW_ONLY
     outside: Literal["drop", "other"] = "drop"
-    holds: str = field(
-        init=False, repr=False
-    )  # compared too: the values 0 and 1 equal False and True
+    # Compared too: the values 0 and 1 equal False and True.
+    holds: str = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         if isinstance(self.values, str) or not isinstance(self.values, Iterable):
@@ -119,7 +119,8 @@ class Categorical:
             return _else(
                 nw.when(number.is_null() & ~number.is_null()).then(nw.lit(0, nw.Int64)), other
             )
-        exact = number + 0.0  # -0.0 becomes 0.0, which every engine finds
+        # -0.0 becomes 0.0, which every engine finds.
+        exact = number + 0.0
         return exact.replace_strict(
             list(self.spelt), list(self.spelt.values()), default=other, return_dtype=nw.Int64
         )
@@ -147,9 +148,8 @@ class Categorical:
         """As `code_text`, of a column in memory."""
         codes = self._exact(text)
         rest = np.flatnonzero(codes < 0)
-        if self.trimmed and len(
-            rest
-        ):  # few or none: blanks are looked for where there is no declared text
+        # Few or none: blanks are looked for where there is no declared text.
+        if self.trimmed and len(rest):
             codes[rest] = self._exact(text.gather(rest).str.strip_chars())
             rest = rest[codes[rest] < 0]
         if len(rest):
@@ -237,7 +237,7 @@ class Integer:
             ):
                 raise ConfigError(
                     f"{name} of an Integer must be a whole number strictly between -2**53 and "
-                    f"2**53."
+                    "2**53."
                 )
             object.__setattr__(self, name, int(value))
         if self.low > self.high:
@@ -351,7 +351,8 @@ class Real:
         bins = np.minimum(codes, last)
         low, high = edges[bins], edges[bins + 1]
         share = rng.random(len(codes))
-        values = low * (1 - share) + high * share  # a difference of two edges might be infinite
+        # A difference of two edges might be infinite.
+        values = low * (1 - share) + high * share
         # Rounding must not carry a value over its upper edge, which belongs to the next bin.
         values = np.clip(values, low, np.where(bins == last, high, np.nextafter(high, low)))
         return np.where(codes > last, np.nan, values)
@@ -382,9 +383,8 @@ def reals(values: Sequence[float], name: str) -> tuple[float, ...]:
         raise wanted
     given = tuple(values)
     try:
-        numbers = tuple(
-            float(value) + 0.0 for value in given if not isinstance(value, bool | str)
-        )  # -0.0 becomes 0.0
+        # -0.0 becomes 0.0.
+        numbers = tuple(float(value) + 0.0 for value in given if not isinstance(value, bool | str))
     except (TypeError, ValueError, OverflowError):
         raise wanted from None
     if (

@@ -19,9 +19,8 @@ from tailrace.domain.attributes import clipped, policy, present, reals
 from tailrace.errors import ConfigError
 from tailrace.privacy.loss import whole
 
-_FINEST = (
-    64  # doubles that each cell must hold, so that a point drawn inside a cell is counted in it
-)
+# Doubles that each cell must hold, so that a point drawn inside a cell is counted in it.
+_FINEST = 64
 
 
 @told
@@ -174,6 +173,7 @@ class _Side:
     def decode(self, codes: np.ndarray, rng: np.random.Generator, /) -> np.ndarray:
         width = (self.high - self.low) / self.size
         values = np.clip(self.low + (codes + rng.random(len(codes))) * width, self.low, self.high)
-        strayed = self.encode(values) != codes  # by rounding, at a cell's edge
+        # By rounding, at a cell's edge.
+        strayed = self.encode(values) != codes
         values[strayed] = self.low + (codes[strayed] + 0.5) * width
         return values

@@ -4,12 +4,12 @@ Data frames guess the type of a column from its cells, so that one word turns a 
 into text, and one missing number turns integers into floats. What a cell means must not depend on
 such a guess: it is decided by the schema and by the cell's text alone.
 
-| wanted   | a cell is read as                                                                        |
-|----------|------------------------------------------------------------------------------------------|
-| numbers  | the number that it spells; true and false are 1 and 0                                    |
-| booleans | true, yes, y, t or a number 1; false, no, n, f or a number 0                             |
-| text     | the declared text that it is, but for blanks around it; else the only one that spells the |
-|          | same number, or the same of true and false: what a reader may have made of it            |
+| declared | a cell is read as                                                              |
+|----------|--------------------------------------------------------------------------------|
+| numbers  | the number that it spells; true and false are 1 and 0                          |
+| booleans | true, yes, y, t or a number 1; false, no, n, f or a number 0                   |
+| text     | the declared text that it is, but for blanks around it; else the only one that |
+|          | spells the same number, or the same of true and false                          |
 
 A cell that cannot be read is a missing value and follows the domain's policy. Blanks count where a
 declared text has some.
@@ -34,10 +34,10 @@ if TYPE_CHECKING:
 BLANKS = " \t\n\v\f\r\x85\u00a0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(
     map(chr, range(0x2000, 0x200B))
 )
-UNREADABLE = "\x00"  # the text of a Python object that is no text, number, time or boolean
-_HALVES = re.compile(
-    "[\ud800-\udfff]"
-)  # of letters beyond 16 bits: Python can hold one alone, no text can
+# The text of a Python object that is no text, number, time or boolean.
+UNREADABLE = "\x00"
+# Halves of letters beyond 16 bits: Python can hold one alone, no text can.
+_HALVES = re.compile("[\ud800-\udfff]")
 _DECIMAL = r"^[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?$"
 _INFINITE = {
     sign + word: float(sign + word) for sign in ("", "+", "-") for word in ("inf", "infinity")
@@ -111,7 +111,8 @@ def column(values: nw.Series[Any]) -> pl.Series:
         return texts(values.to_numpy().tolist(), values.name)
     try:
         return values.to_polars()
-    except ImportError:  # pandas without PyArrow
+    except ImportError:
+        # pandas without PyArrow.
         return texts(values.to_list(), values.name)
 
 
@@ -137,20 +138,21 @@ def written(value: Any) -> str | None:
     if isinstance(value, numbers.Real):
         return _written_number(value)
     if isinstance(value, datetime | date | time):
-        return value.isoformat() if value == value else None  # pandas' NaT does not equal itself
+        # pandas' NaT does not equal itself.
+        return value.isoformat() if value == value else None
     return None if value is None else UNREADABLE
 
 
 def _written_number(value: Any) -> str | None:
     if isinstance(value, numbers.Integral):
         whole = int(value)
-        if (
-            whole.bit_length() <= 1024
-        ):  # Python may refuse to write a longer one, which is beyond every double
+        # Python may refuse to write a longer one, which is beyond every double.
+        if whole.bit_length() <= 1024:
             return str(whole)
         return "inf" if whole > 0 else "-inf"
     try:
         double = float(value)
-    except OverflowError:  # a fraction
+    except OverflowError:
+        # A fraction beyond every double.
         return "inf" if value > 0 else "-inf"
     return None if math.isnan(double) else repr(double)

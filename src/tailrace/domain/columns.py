@@ -20,13 +20,15 @@ from tailrace.domain.attributes import EXACT, Categorical
 from tailrace.errors import ConfigError, DataError
 
 Frame = nw.DataFrame[Any] | nw.LazyFrame[Any]
-MOST_CELLS = 2**62  # what a number of 64 bits holds, with room to reckon
+# A cell number has 64 bits; two are left as room to reckon.
+MOST_CELLS = 2**62
 _MOST_VALUES = 2**31 - 1
 _WIDE = {nw.Int64: -EXACT - 1, nw.UInt64: 0}
+# Types that narwhals does not know, by their own names.
 _UNKNOWN = {
     **dict.fromkeys(("null", '"null"', "void", "nulltype()"), "null"),
     "uuid": "text",
-}  # to narwhals
+}
 _TIMES = (nw.Date, nw.Datetime, nw.Time, nw.Duration)
 
 
@@ -169,16 +171,18 @@ def _bounded(axes: Sequence[Axis], most: int) -> None:
     if math.prod(axis.size for axis in axes) > most:
         raise ConfigError(
             f"The domain has more than {most:,} cells, too many to number: use fewer columns or "
-            f"coarser ones."
+            "coarser ones."
         )
 
 
 def _kind(frame: Frame, column: str, dtype: nw.dtypes.DType) -> str:
     if frame.implementation.is_pandas_like() and frame.to_native()[column].dtype == object:
-        return "object"  # whatever its first rows look like
+        # Whatever its first rows look like.
+        return "object"
     if isinstance(dtype, nw.Categorical):
         return _kind_of_categories(frame, column)
-    if dtype.is_numeric():  # decimals are as exact as integers
+    # Decimals are as exact as integers.
+    if dtype.is_numeric():
         return "float" if dtype.is_float() else "integer"
     if isinstance(dtype, nw.Unknown):
         return _UNKNOWN.get(_native_type(frame, column), "nested")

@@ -8,7 +8,8 @@ value; -1 for a dropped row.
 import numpy as np
 from numba import njit
 
-_TURN = 1024  # rows counted at a time: with all their attributes they stay in a near cache
+# Rows counted at a time: with all their attributes they stay in a near cache.
+_TURN = 1024
 
 
 @njit(cache=True)
@@ -25,7 +26,7 @@ def integers(values, low, high, clip, outside):
 
 @njit(cache=True, inline="always")
 def _last_not_above(x, edges):
-    """The last of the sorted edges not above x.
+    """The index of the last sorted edge not above x.
 
     The first edge is never above x. There are no branches to mispredict.
     """
@@ -47,7 +48,8 @@ def members(values, known, numbers, outside):
     for i in range(len(values)):
         x = values[i]
         codes[i] = outside
-        if x >= known[0]:  # false for NaN
+        # False for NaN.
+        if x >= known[0]:
             j = _last_not_above(x, known)
             if known[j] == x:
                 codes[i] = numbers[j]

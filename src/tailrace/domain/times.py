@@ -21,19 +21,25 @@ if TYPE_CHECKING:
     import polars as pl
 
 NOT_A_TIME = np.datetime64("NaT", "us")
-END = np.datetime64("9999-12-31T23:59:59.999999", "us")  # the last year that has four digits
-SECOND, MINUTE, HOUR = 1_000_000, 60_000_000, 3_600_000_000  # in microseconds
+# The last year that has four digits.
+END = np.datetime64("9999-12-31T23:59:59.999999", "us")
+# In microseconds.
+SECOND, MINUTE, HOUR = 1_000_000, 60_000_000, 3_600_000_000
 MONTHS = ("January", "February", "March", "April", "May", "June", "July")
 MONTHS += ("August", "September", "October", "November", "December")
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
-OFFSET = r"(?:(?P<utc>z)|(?P<sign>[+-])(?P<ahead_hours>[01][0-9]|2[0-3])(?::?(?P<ahead_minutes>[0-5][0-9]))?)"
+OFFSET = (
+    r"(?:(?P<utc>z)|(?P<sign>[+-])(?P<ahead_hours>[01][0-9]|2[0-3])"
+    r"(?::?(?P<ahead_minutes>[0-5][0-9]))?)"
+)
 ISO = (
     r"(?P<year>[0-9]{4})-(?P<month>0[1-9]|1[0-2])-(?P<day>0[1-9]|[12][0-9]|3[01])"
     r"(?:[t ](?P<hour>[01][0-9]|2[0-3])"
     r"(?::(?P<minute>[0-5][0-9])(?::(?P<second>[0-5][0-9])(?:[.,](?P<fraction>[0-9]{1,6})[0-9]*)?)?)?"
     rf" ?{OFFSET}?)?"
 )
-DIRECTIVES = {  # as datetime.strptime reads them
+# As datetime.strptime reads them.
+DIRECTIVES = {
     "Y": "(?P<year>[0-9]{4})",
     "y": "(?P<short_year>[0-9]{2})",
     "m": "(?P<month>1[0-2]|0?[1-9])",
@@ -59,7 +65,8 @@ def instants(values: pl.Series, *, timezone: str, format: str | None = None) -> 
     Times without an offset are local to `timezone`.
 
     >>> import polars as pl
-    >>> instants(pl.Series(["2026-07-01 06:00", "2026-07-01T06:00Z", "soon"]), timezone="Europe/Berlin").tolist()
+    >>> times = pl.Series(["2026-07-01 06:00", "2026-07-01T06:00Z", "soon"])
+    >>> instants(times, timezone="Europe/Berlin").tolist()
     [datetime.datetime(2026, 7, 1, 4, 0), datetime.datetime(2026, 7, 1, 6, 0), None]
     >>> instants(pl.Series(["1.7.2026"]), timezone="UTC", format="%d.%m.%Y").tolist()
     [datetime.datetime(2026, 7, 1, 0, 0)]
@@ -80,8 +87,7 @@ def instants(values: pl.Series, *, timezone: str, format: str | None = None) -> 
         return moments if dtype.time_zone else to_instants(moments, timezone=timezone)
     raise DataError(
         f"Column '{values.name}' holds {type(dtype).__name__}, and times are text, dates or "
-        f"date-times: "
-        "write them as ISO 8601 text, for example 2026-01-05T06:00:00Z."
+        "date-times: write them as ISO 8601 text, for example 2026-01-05T06:00:00Z."
     )
 
 

@@ -28,18 +28,27 @@ from tailrace.storage.durable import sync
 from tailrace.storage.guarding import check_ledger
 
 _FORMAT = 1
-_KIND = int.from_bytes(b"trlg")  # application_id: tells a ledger from any other SQLite file
-_PATIENCE = 60.0  # seconds to wait for another process's transaction, which lasts milliseconds
-_PAUSE = 0.01  # seconds between two looks at a file that another process holds
-_SMALLEST = 512  # bytes of a database that holds anything: one page
-_MAGIC = slice(68, 72)  # where SQLite writes the application_id
-_LOGS = ("-wal", "-journal")  # what SQLite keeps beside the file
+# The application_id, which tells a ledger from any other SQLite file.
+_KIND = int.from_bytes(b"trlg")
+# Seconds to wait for another process's transaction, which lasts milliseconds.
+_PATIENCE = 60.0
+# Seconds between two looks at a file that another process holds.
+_PAUSE = 0.01
+# Bytes of the smallest database: one page.
+_SMALLEST = 512
+# Where SQLite writes the application_id.
+_MAGIC = slice(68, 72)
+# The files that SQLite keeps beside a database.
+_LOGS = ("-wal", "-journal")
+# SQLite keeps these texts, and an opened ledger must hold exactly them.
 _TABLES = {
-    "caps": "CREATE TABLE caps (population TEXT PRIMARY KEY, terms TEXT NOT NULL, digest BLOB NOT NULL)",
-    "entries": """CREATE TABLE entries (
-    number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, population TEXT NOT NULL, path TEXT NOT NULL, fingerprint TEXT NOT NULL,
-    guarantee TEXT NOT NULL, fork_of TEXT, created TEXT NOT NULL, step INTEGER NOT NULL, tag TEXT NOT NULL, digest BLOB NOT NULL
-)""",
+    "caps": "CREATE TABLE caps "
+    "(population TEXT PRIMARY KEY, terms TEXT NOT NULL, digest BLOB NOT NULL)",
+    "entries": "CREATE TABLE entries (\n"
+    "    number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, population TEXT NOT NULL, "
+    "path TEXT NOT NULL, fingerprint TEXT NOT NULL,\n"
+    "    guarantee TEXT NOT NULL, fork_of TEXT, created TEXT NOT NULL, step INTEGER NOT NULL, "
+    "tag TEXT NOT NULL, digest BLOB NOT NULL\n)",
 }
 _LAYOUT = f"""
 PRAGMA application_id = {_KIND};
@@ -54,12 +63,12 @@ def create(path: Path, point: Callable[[str], None]) -> None:
 
     Of two makers that race, the first one's stays.
     """
-    logs = [
-        log for log in _LOGS if os.path.exists(f"{path}{log}")
-    ]  # looked for first: a log is younger than its file
+    # Looked for first: a log is younger than its file.
+    logs = [log for log in _LOGS if os.path.exists(f"{path}{log}")]
     if os.path.exists(path):
         return
-    if logs:  # the rest of a ledger that is gone; SQLite would play it into the new one
+    # The rest of a ledger that is gone; SQLite would play it into the new one.
+    if logs:
         raise damaged(path)
     new = path.with_name(f"{path.name}.{uuid.uuid4().hex}.new")
     try:
@@ -69,7 +78,8 @@ def create(path: Path, point: Callable[[str], None]) -> None:
         sync(new)
         point("ledger.create")
         with contextlib.suppress(FileExistsError):
-            os.link(new, path)  # unlike a rename, never over another's
+            # A link, unlike a rename, never replaces another's file.
+            os.link(new, path)
         sync(path.parent)
         point("ledger.create")
     except (OSError, sqlite3.Error):
@@ -94,9 +104,8 @@ def is_ledger(path: Path) -> bool:
 def transaction(path: Path, begin: str) -> Iterator[sqlite3.Connection]:
     """A transaction, undone unless the caller commits it."""
     try:
-        if (
-            path.stat().st_size < _SMALLEST
-        ):  # SQLite would take it for a new database, and forget every charge
+        # SQLite would take it for a new database, and forget every charge.
+        if path.stat().st_size < _SMALLEST:
             raise damaged(path)
         check_ledger(path)
         address = f"{path.as_uri()}?mode=rw"
@@ -151,7 +160,7 @@ def damaged(path: Path) -> Corrupt:
 def _unusable(path: Path) -> StateError:
     return StateError(
         f"The ledger '{path.name}' cannot be opened or written: see that its directory exists, may "
-        f"be written and has room."
+        "be written and has room."
     )
 
 
@@ -159,19 +168,17 @@ def _check(file: sqlite3.Connection, path: Path) -> None:
     if file.execute("PRAGMA application_id").fetchone()[0] != _KIND:
         raise Mismatch(
             f"The file '{path.name}' is not a Tailrace ledger: name the one that the stream was "
-            f"made with."
+            "made with."
         )
     found = file.execute("PRAGMA user_version").fetchone()[0]
     if found != _FORMAT:
         raise Mismatch(
             f"The ledger '{path.name}' has format {found} and this version of Tailrace reads "
-            f"format {_FORMAT}: use the "
-            "version that wrote it."
+            f"format {_FORMAT}: use the version that wrote it."
         )
     tables = file.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL").fetchall()
-    if dict(tables) != _TABLES or len(tables) != len(
-        _TABLES
-    ):  # a view could run for ever, a trigger change charges
+    # A view could run for ever, and a trigger could change charges.
+    if dict(tables) != _TABLES or len(tables) != len(_TABLES):
         raise damaged(path)
 
 
@@ -180,7 +187,7 @@ def _explained(error: sqlite3.Error, path: Path) -> StateError:
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL):
         return StateError(
             f"The ledger '{path.name}' is kept busy by another process: try again when that is "
-            f"done."
+            "done."
         )
     unusable = (
         sqlite3.SQLITE_PERM,

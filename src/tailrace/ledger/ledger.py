@@ -13,9 +13,9 @@ makes its own `Ledger`.
 A population is one name however it is typed: letters are composed (NFC) and blanks are single, also
 in older entries.
 
-    caps      population (primary key), terms (JSON: loss, unit, neighbours), digest entries
-    number (order of charging), id, population, path, fingerprint, guarantee (JSON), fork_of,
-    created, step, tag, digest
+    caps      population (primary key), terms (JSON: loss, unit, neighbours), digest
+    entries   number (order of charging), id, population, path, fingerprint, guarantee (JSON),
+              fork_of, created, step, tag, digest
 
 SQLite notices damage to its pages, not to the values in them, so each row carries a digest of
 itself.
@@ -93,14 +93,15 @@ class Ledger:
 
     >>> import tempfile
     >>> from tailrace import Event, PureDP
-    >>> ledger = Ledger(Path(tempfile.mkdtemp()) / "tailrace.ledger")
+    >>> ledger = Ledger(tempfile.mkdtemp() + "/tailrace.ledger")
     >>> cap = ledger.cap("city 2026", PureDP(epsilon=1), Event())
     >>> promise = Guarantee(PureDP(epsilon=0.6), Event(), AddRemove, 365)
-    >>> ledger.charge(population="city 2026", path="a.tail", fingerprint="f", guarantee=promise).mark
+    >>> city = {"population": "city 2026", "fingerprint": "f", "guarantee": promise}
+    >>> ledger.charge(path="a.tail", **city).mark
     Mark(step=0, tag='')
-    >>> ledger.charge(population="city 2026", path="b.tail", fingerprint="f", guarantee=promise)
+    >>> ledger.charge(path="b.tail", **city)
     Traceback (most recent call last):
-    tailrace.errors.BudgetExceeded: Population 'city 2026' has a cap of epsilon = 1, of which epsilon = 0.6 is spent, ...
+    tailrace.errors.BudgetExceeded: Population 'city 2026' has a cap of epsilon = 1, of which ...
     """
 
     def __init__(
@@ -112,7 +113,8 @@ class Ledger:
         with transaction(self.path, "BEGIN") as file:
             if not sound(file):
                 raise damaged(self.path)
-            _ = self._caps(file), self._entries(file)  # looks at every digest
+            # Reading checks every digest.
+            _ = self._caps(file), self._entries(file)
 
     def cap(
         self, population: str, loss: Loss, unit: Unit, neighbours: Neighbours = AddRemove
@@ -126,9 +128,8 @@ class Ledger:
         )
         with self._change("ledger.cap") as file:
             cap.admit([entry.guarantee for entry in self._entries(file, cap.population)])
-            for (old,) in file.execute(
-                "SELECT population FROM caps"
-            ).fetchall():  # may be typed otherwise
+            # The name may be typed otherwise.
+            for (old,) in file.execute("SELECT population FROM caps").fetchall():
                 if population_name(old) == cap.population:
                     file.execute("DELETE FROM caps WHERE population = ?", (old,))
             row = (cap.population, _json(Guarantee(loss, unit, neighbours, None)))
@@ -175,9 +176,8 @@ class Ledger:
             for entry in everyone:
                 if entry.path == asked.path and entry.mark.step:
                     raise self._lost(entry.mark)
-                if _same(
-                    entry, asked
-                ):  # a crash came between this charge and the stream's first step
+                # A crash came between this charge and the stream's first step.
+                if _same(entry, asked):
                     return entry
             held = [entry for entry in everyone if entry.population == asked.population]
             for cap in self._caps(file, asked.population):
@@ -262,17 +262,16 @@ class Ledger:
             return row
         raise BehindLedger(
             f"The ledger '{self.path.name}' has no entry of this stream: name the ledger it was "
-            f"made with, or continue from "
-            "it with Stream.fork(path, to), which is charged as a new stream."
+            "made with, or continue from it with Stream.fork(path, to), which is charged as a new "
+            "stream."
         )
 
     def _lost(self, mark: Mark) -> BehindLedger:
         return BehindLedger(
             f"The ledger '{self.path.name}' holds a stream of this path that stands at step "
-            f"{mark.step}, and its folder is not "
-            "here: a new one would release the same data again. Put the newest copy back, go on "
-            "from an older one with "
-            "Stream.fork(path, to), or choose another path, which is a new charge."
+            f"{mark.step}, and its folder is not here: a new one would release the same data "
+            "again. Put the newest copy back, go on from an older one with Stream.fork(path, to), "
+            "or choose another path, which is a new charge."
         )
 
     def _whole(self, cursor: sqlite3.Cursor) -> Iterator[tuple]:
@@ -285,14 +284,11 @@ class Ledger:
     def _guarantee(self, text: str) -> Guarantee:
         try:
             return Guarantee.from_dict(json.loads(text))
-        except (
-            ConfigError,
-            TypeError,
-            ValueError,
-        ):  # the digest is right, so it was written like this
+        except (ConfigError, TypeError, ValueError):
+            # The digest is right, so it was written like this.
             raise Mismatch(
                 f"The ledger '{self.path.name}' was written by another version of Tailrace: use "
-                f"that one."
+                "that one."
             ) from None
 
 
@@ -310,14 +306,12 @@ def _elsewhere(before: Mark, stands: Mark) -> BehindLedger:
     if stands.step < before.step:
         return BehindLedger(
             f"The stream stands at step {before.step} and its ledger only at step {stands.step}: "
-            f"the ledger is an older "
-            "copy, so restore the newest one."
+            "the ledger is an older copy, so restore the newest one."
         )
     return BehindLedger(
         f"The stream stands at step {before.step} and its ledger at step {stands.step} of another "
-        f"copy or a later state: "
-        "use that one, or continue from this one with Stream.fork(path, to), which is charged as a "
-        "new stream."
+        "copy or a later state: use that one, or continue from this one with Stream.fork(path, "
+        "to), which is charged as a new stream."
     )
 
 

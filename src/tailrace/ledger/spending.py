@@ -4,17 +4,19 @@ First the unit: each stream's loss is stated for the cap's unit, or refused. A c
 of the data: one insertion or deletion of a row under `Event`, at most m of a person's under
 `User(events=m)`. A stream's may be more than a row (`Guarantee.record`).
 
-| stream protects | cap protects      | counts as                                                                      |
-|-----------------|-------------------|--------------------------------------------------------------------------------|
-| a unit          | the same unit     | its own loss                                                                   |
-| `Event`         | `User(events=m)`  | `guarantee.of_person(m)`: a person with at most m records in it, and so at     |
-|                 |                   | most m trajectories, which are theirs alone                                    |
-| `User`          | `Event`           | a group of two: with and without the event are two data sets, each one person  |
-|                 |                   | away from the data without that person, and not neighbours of each other       |
-| `Event` that is | `Event`           | a group of two: with and without a row of a trajectory are two data sets, each |
-| a trajectory    |                   | one trajectory away from the data without it, and not neighbours               |
-| anything else   |                   | refused: a `Window` says nothing of a record that outlives it, no bound on     |
-|                 |                   | records bounds events; other neighbours are other data sets                    |
+| stream protects     | cap protects     | counts as                       |
+|---------------------|------------------|---------------------------------|
+| a unit              | the same unit    | its own loss                    |
+| `Event`             | `User(events=m)` | `guarantee.of_person(m)` (1)    |
+| `User`              | `Event`          | a group of two (2)              |
+| `Event`: trajectory | `Event`          | a group of two (2)              |
+| anything else       |                  | refused (3)                     |
+
+1. A person has at most m records, and so at most m trajectories, which are theirs alone.
+2. With and without one row are two data sets. Each is one person (one trajectory) away from the
+   data without that person, and they are not neighbours of each other.
+3. A `Window` says nothing of a record that outlives it, no bound on records bounds events, and
+   other neighbours are other data sets.
 
 Then the sum, by the cap's loss: epsilons under `PureDP`; rhos under `ZCDP`; under `ApproxDP` the
 rhos together, converted at the delta that losses without a rho leave over (those add their epsilon
@@ -34,7 +36,8 @@ from tailrace.privacy.guarantee import Guarantee
 from tailrace.privacy.loss import ZCDP, ApproxDP, Loss, PureDP, number_text
 from tailrace.privacy.unit import Event, Neighbours, Unit, User
 
-_LEAST = Fraction(1, 10**30)  # the least rho and delta that a loss takes
+# The least rho and delta that a loss takes.
+_LEAST = Fraction(1, 10**30)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,7 +70,8 @@ class Cap:
     neighbours: Neighbours
 
     def __post_init__(self) -> None:
-        Guarantee(self.loss, self.unit, self.neighbours, None)  # refuses parts of the wrong kind
+        # A guarantee refuses parts of the wrong kind.
+        Guarantee(self.loss, self.unit, self.neighbours, None)
 
     def spent(self, guarantees: Iterable[Guarantee]) -> Spent:
         """Sum what these streams spend of the cap.
@@ -92,15 +96,12 @@ class Cap:
         if asked is None:
             raise BudgetExceeded(
                 f"The streams of population '{self.population}' have spent {self.words(total)}, "
-                f"which is more than a "
-                f"cap of {self.loss}: set a cap that holds what is spent."
+                f"which is more than a cap of {self.loss}: set a cap that holds what is spent."
             )
         raise BudgetExceeded(
             f"Population '{self.population}' has a cap of {self.loss}, of which "
-            f"{self.words(self.spent(held))} is "
-            f"spent, and this stream asks for {self.words(self.spent([asked]))}{self._why(asked)}: "
-            f"ask for less, or raise "
-            "the cap."
+            f"{self.words(self.spent(held))} is spent, and this stream asks for "
+            f"{self.words(self.spent([asked]))}{self._why(asked)}: ask for less, or raise the cap."
         )
 
     def _why(self, asked: Guarantee) -> str:
@@ -108,15 +109,15 @@ class Cap:
         if not isinstance(self.unit, Event) or not _larger(asked):
             return ""
         larger = "person" if isinstance(asked.unit, User) else asked.record
-        return f" (it protects a {larger}, and changing one row of a {larger} counts as two changes of it)"
+        twice = f"changing one row of a {larger} counts as two changes of it"
+        return f" (it protects a {larger}, and {twice})"
 
     def _stated(self, guarantee: Guarantee) -> Loss:
         """The loss of `guarantee` for the cap's unit, never less."""
         if guarantee.neighbours is not self.neighbours:
             raise ConfigError(
                 f"A stream with neighbours {guarantee.neighbours!r} cannot be held against the cap "
-                f"of population "
-                f"'{self.population}', which has {self.neighbours!r}."
+                f"of population '{self.population}', which has {self.neighbours!r}."
             )
         if isinstance(self.unit, Event) and _larger(guarantee):
             return guarantee.loss.group(2)
@@ -130,8 +131,8 @@ class Cap:
             return guarantee.of_person(self.unit.events)
         raise ConfigError(
             f"A stream with unit {guarantee.unit!r} says nothing about the unit {self.unit!r} that "
-            f"the cap of population "
-            f"'{self.population}' protects: use the cap's unit, or another population."
+            f"the cap of population '{self.population}' protects: use the cap's unit, or another "
+            "population."
         )
 
     def _approximate(self, losses: list[Loss]) -> Spent:

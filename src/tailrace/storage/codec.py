@@ -19,7 +19,8 @@ from tailrace.errors import ConfigError, Corrupt, Mismatch
 S = TypeVar("S")
 
 _NARROW = (np.dtype(np.int8), np.dtype(np.int16), np.dtype(np.int32))
-_LENGTH = "length"  # the entry that says how many parts a tuple has
+# The entry that says how many parts a tuple has.
+_LENGTH = "length"
 
 
 def pack(state: Any) -> bytes:
@@ -44,7 +45,8 @@ def unpack(data: bytes, *, like: S) -> S:
             arrays = {name: file[name] for name in file.files}
             if not all(isinstance(array, np.ndarray) for array in arrays.values()):
                 raise TypeError
-    except Exception:  # whatever the readers of .npz and .zip make of damage, it is damage
+    except Exception:
+        # Whatever the readers of .npz and .zip make of damage, it is damage.
         raise Corrupt(
             "The saved state cannot be read: it is damaged or cut short. Restore the last good "
             "copy."
@@ -111,9 +113,10 @@ def _restore(
             or not 0 <= (length := int(stored)) <= len(arrays)
         ):
             raise _mismatch()
+        # The parts of a tuple may differ in size.
         return tuple(
             _restore(f"{name}/{place}", like[0], arrays, any_shape=True) for place in range(length)
-        )  # they differ in size
+        )
     return type(like)(
         **{
             field.name: _restore(
@@ -163,7 +166,7 @@ def to_plain(thing: Any) -> Any:
         return thing
     raise ConfigError(
         f"A configuration is made of frozen dataclasses and plain values; {type(thing).__name__} "
-        f"is neither."
+        "is neither."
     )
 
 
@@ -178,7 +181,8 @@ def from_plain(plain: Any, kinds: Kinds) -> Any:
         raise ConfigError(
             "A stored configuration names a part that this version of Tailrace does not know."
         )
-    if "plain" in plain:  # the part wrote itself, and reads itself
+    # The part wrote itself, and reads itself.
+    if "plain" in plain:
         return kinds[kind](plain["plain"])
     return kinds[kind](
         **{name: from_plain(value, kinds) for name, value in plain.items() if name != "kind"}

@@ -18,7 +18,8 @@ from pathlib import Path
 
 from tailrace.errors import ConfigError, StateError
 
-hook: Callable[[str], None] | None = None  # for tests
+# Tests set it.
+hook: Callable[[str], None] | None = None
 
 
 def point(name: str) -> None:
@@ -90,8 +91,7 @@ def write_folder(path: Path, files: Mapping[str, bytes], name: str, *, time: flo
     except OSError:
         raise StateError(
             f"{path.name} cannot be written: the disk is full, read-only or refuses. Nothing was "
-            f"lost; mend it and open the "
-            "stream again."
+            "lost; mend it and open the stream again."
         ) from None
     place(partial, path, name)
 

@@ -36,13 +36,12 @@ def check_private(folder: Path) -> None:
         if found.st_uid != os.geteuid():
             raise StateError(
                 f"{_named(stream, path)} belongs to another user: run as that user, or make it "
-                f"yours with "
-                f"chown -R $(id -u) {stream.name}."
+                f"yours with chown -R $(id -u) {stream.name}."
             )
         if found.st_mode & _OTHERS:
             raise StateError(
-                f"{_named(stream, path)} may be used by other users, and is private: run "
-                f"chmod -R go= {stream.name}/{folder.name}."
+                f"{_named(stream, path)} may be used by other users, and is private: run chmod -R "
+                f"go= {stream.name}/{folder.name}."
             )
 
 
@@ -57,8 +56,7 @@ def check_ledger(path: Path) -> None:
     if found.st_uid not in (os.geteuid(), 0) and not found.st_mode & stat.S_IWGRP:
         raise StateError(
             f"The ledger '{path.name}' belongs to another user: run as that user, or make it yours "
-            f"with "
-            f"chown $(id -u) {path.name}."
+            f"with chown $(id -u) {path.name}."
         )
 
 
@@ -96,8 +94,7 @@ def _below(folder: Path) -> Iterator[tuple[Path, os.stat_result]]:
 def _stray(stream: Path, path: Path) -> StateError:
     return StateError(
         f"{_named(stream, path)} is a link or a device, and a stream's folder holds plain files "
-        f"and folders only: remove it, "
-        "or restore the whole directory from a backup."
+        "and folders only: remove it, or restore the whole directory from a backup."
     )
 
 

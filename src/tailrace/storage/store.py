@@ -1,11 +1,10 @@
-"""The private directory of a stream: named values with checksums in one SQLite file, changed in
-whole transactions.
+"""The private directory of a stream: named values, changed in transactions.
 
-    private/state.db     configuration, state, the intent of the step in progress, releases
-    (0600, WAL, synchronous=FULL, secure_delete) private/key          the secret of the stream's
-    noise and hashes                            (0600) private/memory/      segments of the unit
-    memory, immutable; the database points at one private/lock         held while a process has the
-    stream open
+    private/state.db    configuration, state, intent of the step in progress, releases
+                        (0600, WAL, synchronous=FULL, secure_delete)
+    private/key         the secret of the stream's noise and hashes (0600)
+    private/memory/     segments of the unit memory, immutable; the database points at one
+    private/lock        held while a process has the stream open
 
 A value is either as it was written or refused: each carries a BLAKE2b digest, and the file is
 checked when it is opened. A transaction that has been committed is on disk (synchronous=FULL), and
@@ -49,12 +48,15 @@ _REFUSED = {
     sqlite3.SQLITE_PERM,
     sqlite3.SQLITE_AUTH,
 }
-_PATIENCE = 3  # times that a checkpoint waits for readers, each as long as the connection's timeout
+# Times that a checkpoint waits for readers, each as long as the connection's timeout.
+_PATIENCE = 3
 _SCHEMA = "CREATE TABLE value (name TEXT PRIMARY KEY, data BLOB NOT NULL, digest BLOB NOT NULL)"
 _TABLES = [("index", "sqlite_autoindex_value_1", None), ("table", "value", _SCHEMA)]
-_ERASING = "erasing"  # what private/ is called while it is removed
+# The name of private/ while it is removed.
+_ERASING = "erasing"
 _SEGMENT = (str, NoneType)
-_SHAPES: dict[str, dict[str, type | tuple[type, ...]]] = {  # what values of JSON hold at least
+# The keys that JSON values hold at least.
+_SHAPES: dict[str, dict[str, type | tuple[type, ...]]] = {
     "about": {
         **dict.fromkeys(("population", "entry", "noise", "units"), str),
         "mechanism": dict,
@@ -82,7 +84,8 @@ class Store:
             self._database = opened.enter_context(contextlib.closing(_connect(folder / "state.db")))
             with _explained(folder):
                 _check_tables(self._database)
-                _cut(self._database)  # a killed commit may have left erased values
+                # A killed commit may have left erased values.
+                _cut(self._database)
                 if self._database.execute("PRAGMA quick_check").fetchone()[0] != "ok":
                     raise Corrupt(
                         "private/state.db is damaged: restore the whole directory from a backup."
@@ -90,7 +93,7 @@ class Store:
             if self.json("format") != FORMAT:
                 raise Mismatch(
                     f"This stream has another format than {FORMAT}: open it with the version of "
-                    f"Tailrace that made it."
+                    "Tailrace that made it."
                 )
             opened.pop_all()
 
@@ -182,13 +185,14 @@ def finish_erasing(stream: Path) -> None:
     if not os.path.lexists(aside):
         return
     try:
-        with contextlib.suppress(FileNotFoundError):  # the process that began it is at it too
+        # The process that began the erasure may be removing it too.
+        with contextlib.suppress(FileNotFoundError):
             remove(aside)
         sync(stream)
     except OSError:
         raise StateError(
             f"{stream.name}/{_ERASING}, which holds what was private, cannot be removed: give this "
-            f"user the right to."
+            "user the right to."
         ) from None
     point("erased")
 
@@ -237,8 +241,7 @@ def _cut(database: sqlite3.Connection) -> None:
             return
     raise StateError(
         "Another program keeps private/state.db open for reading, so what was erased cannot be "
-        "wiped. The step is safe: close "
-        "that program and run again."
+        "wiped. The step is safe: close that program and run again."
     )
 
 
@@ -290,9 +293,8 @@ def _parsed(name: str, data: bytes) -> Any:
     if name in ("standing", "intent") and not (
         not isinstance(value["step"], bool)
         and 0 <= value["step"] < 2**63
-        and (
-            value["segment"] is None or re.fullmatch(r"[0-9]{6,}-[0-9a-f]{8}", value["segment"])
-        )  # names a folder
+        # A segment names a folder.
+        and (value["segment"] is None or re.fullmatch(r"[0-9]{6,}-[0-9a-f]{8}", value["segment"]))
     ):
         raise unfit()
     return value
@@ -328,7 +330,8 @@ def _digest(name: str, *data: bytes) -> bytes:
 def _connect(path: Path) -> sqlite3.Connection:
     with _explained(path.parent):
         database = sqlite3.connect(path, isolation_level=None, timeout=5, check_same_thread=False)
-        database.execute("PRAGMA page_size=65536")  # values are large: fewer, longer pages
+        # Values are large: fewer, longer pages.
+        database.execute("PRAGMA page_size=65536")
         database.execute("PRAGMA journal_mode=WAL")
         database.execute("PRAGMA synchronous=FULL")
         database.execute("PRAGMA secure_delete=ON")
@@ -354,14 +357,14 @@ def _check_there(folder: Path) -> None:
         )
     raise StateError(
         f"{name} is not a stream: it has no private/state.db. Make one with Stream.create. If it "
-        f"is one that was being erased, "
-        f"remove {name}/private by hand."
+        f"is one that was being erased, remove {name}/private by hand."
     )
 
 
 def loses_commits(version: tuple[int, ...] = sqlite3.sqlite_version_info) -> bool:
     """Whether this SQLite may lose commits of shared WAL databases."""
-    if version[:2] in ((3, 44), (3, 50)):  # https://sqlite.org/wal.html#walresetbug: back-ports
+    # Versions with the mend ported back: https://sqlite.org/wal.html#walresetbug.
+    if version[:2] in ((3, 44), (3, 50)):
         return version < (*version[:2], {44: 6, 50: 7}[version[1]])
     return (3, 7) <= version < (3, 51, 3)
 
@@ -414,8 +417,7 @@ def _explained(folder: Path) -> Iterator[None]:
         if getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF in _REFUSED:
             raise StateError(
                 f"{folder.parent.name} cannot be written: the disk is full, read-only or refuses. "
-                f"Nothing was lost; mend it and "
-                "open the stream again."
+                "Nothing was lost; mend it and open the stream again."
             ) from None
         raise Corrupt(
             "private/state.db is damaged: restore the whole directory from a backup."

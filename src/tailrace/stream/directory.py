@@ -61,20 +61,18 @@ def ledger_of(folder: Path, ledger: PathLike | None, *, new: bool = False) -> Le
     `new`: it may be made.
     """
     path = where(ledger, "ledger") if ledger is not None else folder.parent / "tailrace.ledger"
-    beside = (
-        _spent_beside(folder) if new else []
-    )  # looked for first: another process may make stream and ledger now
+    # Looked for first: another process may make stream and ledger now.
+    beside = _spent_beside(folder) if new else []
     if not new and not path.is_file():
         raise BehindLedger(
             f"{folder.name} has no ledger at {path.name}: say with ledger= where the one is that "
-            f"it was charged to."
+            "it was charged to."
         )
     if beside and not path.exists():
         raise BehindLedger(
             f"There is no ledger {path.name}, and {beside[0]} lies beside {folder.name}: a new "
-            f"ledger would not know what was "
-            "spent. Name the one that does, or make a new one on purpose, with Ledger(path) or "
-            "tailrace ledger cap."
+            "ledger would not know what was spent. Name the one that does, or make a new one on "
+            "purpose, with Ledger(path) or tailrace ledger cap."
         )
     return Ledger(path, point=point)
 
@@ -150,8 +148,7 @@ def beside_ledger(name: str, step: int, stood: int) -> BehindLedger:
         return BehindLedger(f"{stands} restore the newest ledger.")
     return BehindLedger(
         f"{stands} it is a copy or an old backup, and going on would release the same data twice. "
-        f"Use the directory that is "
-        "up to date, or Stream.fork, which is a new charge."
+        "Use the directory that is up to date, or Stream.fork, which is a new charge."
     )
 
 
@@ -195,7 +192,8 @@ def build(
     plain = configuration(mechanism)
     book = ledger_of(folder, ledger, new=fork_of is None)
     if fork_of is not None:
-        book.mark(fork_of["entry"])  # the ledger that the first stream is charged to, and no other
+        # The ledger that the first stream is charged to, and no other.
+        book.mark(fork_of["entry"])
     units = unit_key(noise) if fork_of is None else fork_of["units"]
     about = {
         "mechanism": plain,
@@ -254,8 +252,8 @@ def _warn_without_cap(book: Ledger, population: str) -> None:
     if charges > 1 and all(cap.population != population for cap in book.caps()):
         warnings.warn(
             f"Population '{population}' is charged for {charges} streams now and has no cap: what "
-            f"they lose adds up. Set the "
-            "most that it may lose with Ledger.cap or tailrace ledger cap.",
+            "they lose adds up. Set the most that it may lose with Ledger.cap or tailrace ledger "
+            "cap.",
             Uncapped,
             stacklevel=4,
         )

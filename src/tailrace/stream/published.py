@@ -20,7 +20,8 @@ from tailrace.privacy.guarantee import Guarantee
 from tailrace.storage.durable import write_file, write_folder
 from tailrace.storage.guarding import open_plain
 
-_PIECE = 1 << 20  # bytes read at a time
+# Bytes read at a time: a megabyte is small beside any release.
+_PIECE = 1 << 20
 _README = """# Synthetic data, released step by step
 
 {sentence}
@@ -28,7 +29,8 @@ _README = """# Synthetic data, released step by step
 - `guarantee.json`: the promise, in numbers and in words.
 - `codebook.json`: the columns and the values they can take.
 - `calendar.json`, where there is one: the period that each step stands for.
-- `000001/`, `000002/`, ...: one folder a step. `table.parquet` is the synthetic data at that step; `removed.parquet` and
+- `000001/`, `000002/`, ...: one folder a step. `table.parquet` is the synthetic data \
+at that step; `removed.parquet` and
   `added.parquet` make it of the table before: take the removed rows away and append the added ones.
 
 These are not records of people. They were made from noisy counts, and may be shared as they are.
@@ -70,8 +72,7 @@ def deliver(folder: Path, step: int, files: Mapping[str, bytes], *, time: float)
             return
         raise StateError(
             f"releases/{target.name} holds a different release of this step: it was changed after "
-            f"it was published. "
-            "Move it away and open the stream again."
+            "it was published. Move it away and open the stream again."
         )
     folder.mkdir(exist_ok=True)
     write_folder(target, files, "release", time=time)

@@ -23,7 +23,8 @@ from tailrace.storage.store import Store, understood, unfit
 from tailrace.stream import published
 from tailrace.stream.release import Release, seconds
 
-Cut = Mapping[str, Any]  # how a source cuts rows into steps, in plain values
+# How a source cuts rows into steps, in plain values.
+Cut = Mapping[str, Any]
 _PARTS = ("table", "added", "removed")
 
 
@@ -65,8 +66,8 @@ def bound(
         )
         raise Mismatch(
             f"The source's {changed[0]} is not the one that earlier steps were cut by, so rows "
-            f"could count twice: undo the "
-            f"change{along}, or make a new stream, which is a new charge."
+            f"could count twice: undo the change{along}, or make a new stream, which is a new "
+            "charge."
         )
     if store is not None and kept != cut:
         with store.transaction("cut") as change:
@@ -203,7 +204,8 @@ def _read_table(store: Store, step: int, name: str, mechanism: Mechanism) -> Tab
     data = store.bytes(f"{_prefix(step)}/{name}")
     try:
         frame = pl.read_parquet(io.BytesIO(data))
-    except pl.exceptions.PanicException:  # of a crafted file; no Exception
+    except pl.exceptions.PanicException:
+        # A crafted file may raise this, which is no Exception.
         raise unfit() from None
     like = beginning(mechanism).table.columns
     columns = {}

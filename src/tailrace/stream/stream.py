@@ -82,7 +82,9 @@ class Stream:
     >>> import polars as pl
     >>> from tailrace import Categorical, Event, HistogramStream, PureDP, Schema, Stream
     >>> ward = Schema(sex=Categorical(["f", "m"]))
-    >>> stream = Stream(HistogramStream(domain=ward, privacy=PureDP(epsilon=1), unit=Event(), horizon=7))
+    >>> budget = PureDP(epsilon=1)
+    >>> counts = HistogramStream(domain=ward, privacy=budget, unit=Event(), horizon=7)
+    >>> stream = Stream(counts)
     >>> release = stream.push(pl.DataFrame({"sex": ["f", "m", "f"]}))
     >>> str(release.guarantee)[-26:]
     'not charged to any ledger.'
@@ -167,10 +169,13 @@ class Stream:
         self._store: Store | None = None
         self._ledger: Ledger | None = None
         self._calendar: Calendar | None = None
-        self._cut: state.Cut | None = None  # of a stream in memory
-        self._entry = ""  # in the ledger
+        # A stream in memory keeps its cut here.
+        self._cut: state.Cut | None = None
+        # The id of its entry in the ledger.
+        self._entry = ""
         self._units = unit_key(noise)
-        self._kept: dict[int, Release] = {}  # releases of a stream in memory
+        # A stream in memory keeps its releases here.
+        self._kept: dict[int, Release] = {}
         self._process, self._usable, self._closed, self._lock = (
             os.getpid(),
             True,
@@ -188,13 +193,12 @@ class Stream:
             )
 
     def _resume(self) -> None:
-        """Check the ledger, finish a step, deliver its release."""
+        """Check the ledger, finish a step cut off, deliver releases."""
         store, ledger = self._store, self._ledger
         assert store is not None and ledger is not None
         if store.json("about")["fork"] and ledger.mark(self._entry) == Mark(0, ""):
-            ledger.claim(
-                self._entry, before=Mark(0, ""), after=self._standing.mark
-            )  # a fork takes its place, once
+            # A fork takes its place, once.
+            ledger.claim(self._entry, before=Mark(0, ""), after=self._standing.mark)
         intent = found(store, self._mechanism, self._standing.state)
         stood = ledger.mark(self._entry)
         ours = {self._standing.mark}
@@ -268,14 +272,15 @@ class Stream:
         self._check_usable()
         wanted = self.step + 1 if step is None else whole("step", step)
         if wanted <= self.step:
-            with contextlib.suppress(DataError):  # the frame is not looked at, but for its kind
+            # Only the kind of the frame is looked at.
+            with contextlib.suppress(DataError):
                 return replace(self.release(wanted), kind=kind_of(frame))
             return self.release(wanted)
         kind = kind_of(frame)
         if wanted > self.step + 1:
             raise StateError(
                 f"The next step is {self.step + 1}; step {wanted} cannot come before it. Push the "
-                f"missing steps first."
+                "missing steps first."
             )
         horizon = self._mechanism.horizon
         if horizon is not None and wanted > horizon:
@@ -419,7 +424,7 @@ class Stream:
         }
 
     def _clean(self) -> None:
-        """Remove the memory of earlier steps."""
+        """Remove the unit memory of other steps."""
         clean(self._segments, self._standing.segment)
 
     @property

@@ -17,15 +17,17 @@ import numpy as np
 from tailrace.counting.memory.hashing import UNITS, hash_units, recognised
 from tailrace.errors import DataError
 
-Rows = tuple[
-    Any, np.ndarray
-]  # ids as `hash_units` takes them, and cells (-1: outside the domain), one per row
+# Ids as `hash_units` takes them, and cells (-1: outside the domain), one per row.
+Rows = tuple[Any, np.ndarray]
 Known = Callable[[np.ndarray], np.ndarray]
-Columns = tuple[np.ndarray, np.ndarray, np.ndarray]  # hi, lo, cell
+# hi, lo, cell
+Columns = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 _ROW = np.dtype([*((name, UNITS[name]) for name in UNITS.names or ()), ("cell", "<i8")])
-_PIECE = 1 << 19  # rows hashed at a time
-_SMALL = 1 << 25  # bytes kept in memory
+# Rows hashed at a time: 12 MB of them.
+_PIECE = 1 << 19
+# Bytes kept in memory.
+_SMALL = 1 << 25
 
 
 class Batch:
@@ -51,9 +53,8 @@ class Batch:
         from tailrace.counting.memory import kernel
 
         self._bits, starts = bits, []
-        for at in range(
-            0, max(1, self.given), _PIECE
-        ):  # also for no rows: a wrong type is refused whatever the content
+        # Also for no rows: a wrong type is refused whatever the content.
+        for at in range(0, max(1, self.given), _PIECE):
             ids, cells = self._ids[at : at + _PIECE], self._cells[at : at + _PIECE]
             units = hash_units(ids, key) if known is None else recognised(ids, key, known)
             order = np.empty(len(cells), np.int64)
@@ -68,7 +69,8 @@ class Batch:
             self._file.write(piece.tobytes())
             starts.append(self.kept + ends)
             self.kept += len(order)
-        self._starts = np.array(starts)  # (pieces, slices + 1)
+        # Shape (pieces, slices + 1).
+        self._starts = np.array(starts)
 
     def slice(self, s: int) -> Columns:
         """The rows of one slice, sorted by unit and cell."""
@@ -94,5 +96,6 @@ def in_order(hi: np.ndarray, lo: np.ndarray, cells: np.ndarray) -> Columns:
 
     if kernel.settle(hi, lo, cells):
         return hi, lo, cells
-    order = np.lexsort((cells, lo, hi))  # a unit with very many rows: slower, but never quadratic
+    # Some unit has very many rows: slower, but never quadratic.
+    order = np.lexsort((cells, lo, hi))
     return hi[order], lo[order], cells[order]

@@ -28,8 +28,10 @@ from tailrace.counting.plan import Counts, Plan
 from tailrace.errors import ConfigError
 from tailrace.privacy.unit import User, Window
 
-_SLICE_BITS = 19  # a slice holds some 2^19 rows
-_MOST = 2**31 - 1  # a larger bound is this one: `count` holds 32 bits
+# A slice holds some 2^19 rows.
+_SLICE_BITS = 19
+# A larger bound is this one: `count` holds 32 bits.
+_MOST = 2**31 - 1
 
 
 @dataclass(frozen=True)

@@ -27,9 +27,12 @@ Key = tuple[np.uint64, np.uint64]
 UNITS = np.dtype([("hi", "<u8"), ("lo", "<u8")])
 
 _NOBODY, _INTEGER, _ABOVE, _LARGE, _TEXT = b"\0iuns"
-_EXACT = 2**53  # doubles beyond it stand for several whole numbers
-_LONGEST = 4000  # digits of a number; a longer one is a text
-_CHUNK = 1 << 18  # rows of Python objects held as bytes at a time
+# Doubles beyond it stand for several whole numbers.
+_EXACT = 2**53
+# Digits of a number; a longer one is a text.
+_LONGEST = 4000
+# Rows of Python objects held as bytes at a time.
+_CHUNK = 1 << 18
 
 
 def words(key: bytes) -> Key:
@@ -171,9 +174,11 @@ def _arrow(ids: Any, key: Key) -> np.ndarray:
         return np.concatenate(units) if units else np.empty(0, UNITS)
     kind = ids.type
     if types.is_dictionary(kind):
-        if len(ids.dictionary) > len(ids):  # a piece of a long column: only the names that it holds
+        # A piece of a long column: only the names that it holds.
+        if len(ids.dictionary) > len(ids):
             return _arrow(ids.dictionary_decode(), key)
-        names = np.append(_arrow(ids.dictionary, key), np.zeros(1, UNITS))  # the last one: nobody
+        # The last one: nobody.
+        names = np.append(_arrow(ids.dictionary, key), np.zeros(1, UNITS))
         return names[
             ids.indices.cast(pa.int64()).fill_null(len(names) - 1).to_numpy(zero_copy_only=False)
         ]
@@ -212,7 +217,8 @@ def _of_bytes(data: np.ndarray, offsets: np.ndarray, tags: np.ndarray, key: Key)
 
     units = np.empty(len(tags), UNITS)
     large = kernel.hash_ids(data, offsets, tags, *key, units["hi"], units["lo"])
-    for i in np.flatnonzero(large):  # few or none: one at a time
+    # Few or none: one at a time.
+    for i in np.flatnonzero(large):
         text = (
             data[offsets[i] : offsets[i + 1]]
             .tobytes()

@@ -15,8 +15,10 @@ from numba import njit
 
 from tailrace.counting.memory.spelling_kernel import LARGE, NOBODY, TEXT, plain, spelt
 
-ORDER = 111  # the tag of (unit, cell), "o"; the tags of ids are in hashing.py
-GONE = -1  # the cell of the row that counts a unit's deleted inserts
+# The tag of (unit, cell), "o"; the tags of ids are in hashing.py.
+ORDER = 111
+# The cell of the row that counts a unit's deleted inserts.
+GONE = -1
 _END = np.iinfo(np.int64).max
 
 
@@ -43,11 +45,10 @@ def _rounds(v0, v1, v2, v3, count):
 
 @njit(cache=True)
 def _begun(k0, k1):
+    # 0xEE here, 0xEE and 0xDD at the end make the variant of 128 bits.
     return (
         k0 ^ np.uint64(0x736F6D6570736575),
-        k1
-        ^ np.uint64(0x646F72616E646F6D)
-        ^ np.uint64(0xEE),  # 0xEE, 0xEE, 0xDD: the variant of 128 bits
+        k1 ^ np.uint64(0x646F72616E646F6D) ^ np.uint64(0xEE),
         k0 ^ np.uint64(0x6C7967656E657261),
         k1 ^ np.uint64(0x7465646279746573),
     )
@@ -173,9 +174,8 @@ def partition(high, low, cells, skip, bits, order):
         starts[b + 2] += starts[b + 1]
     for i in range(len(cells)):
         if cells[i] >= 0 and (high[i] | low[i]) != 0:
-            b = (
-                _bucket(high[i], skip, bits) + 1
-            )  # a start moves on with its bucket, and ends as the start of the next
+            # A start moves on with its bucket, and ends as the start of the next.
+            b = _bucket(high[i], skip, bits) + 1
             order[starts[b]] = i
             starts[b] += 1
     return starts[:-1]
@@ -183,9 +183,8 @@ def partition(high, low, cells, skip, bits, order):
 
 @njit(cache=True)
 def _bucket(high, skip, bits):
-    return (
-        np.int64((high << np.uint64(skip)) >> np.uint64(64 - bits)) if bits > 0 else np.int64(0)
-    )  # no shift by 64
+    # No shift by 64.
+    return np.int64((high << np.uint64(skip)) >> np.uint64(64 - bits)) if bits > 0 else np.int64(0)
 
 
 @njit(cache=True)
@@ -218,7 +217,8 @@ def _accept(cells, adds, room, high, low, k0, k1):
     places = np.empty(len(cells), np.uint64)
     for n in range(len(cells)):
         places[n] = place(high, low, cells[n], k0, k1)
-    for n in np.argsort(places, kind="mergesort"):  # stable: two equal places are taken by cell
+    # Stable: two equal places are taken by cell.
+    for n in np.argsort(places, kind="mergesort"):
         adds[n] = min(adds[n], room)
         room -= adds[n]
 

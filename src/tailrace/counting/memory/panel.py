@@ -24,7 +24,8 @@ from tailrace.counting.memory.segment import Reader, Writer, failing
 from tailrace.counting.plan import Plan, opened
 from tailrace.errors import ConfigError, DataError
 
-_SLICE_BITS = 19  # a slice holds some 2^19 rows
+# A slice holds some 2^19 rows.
+_SLICE_BITS = 19
 _TIMES = {
     "step",
     "time",
@@ -53,8 +54,7 @@ def one_step(plan: Plan, frame: Any) -> None:
         if name not in used and name.strip().lower() in _TIMES:
             raise DataError(
                 f"The frame has a column '{name}', so it may be a whole panel; a panel takes one "
-                f"step at a time. Push the "
-                f"rows of one step, with the columns "
+                "step at a time. Push the rows of one step, with the columns "
                 f"{', '.join(map(repr, sorted(filter(None, used))))} alone."
             )
 

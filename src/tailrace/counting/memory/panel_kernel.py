@@ -47,7 +47,8 @@ def follow(old, counts, now, weight, window, values, counted, missing, first, ta
             value = now_cell[j]
             j += 1
         if not agreed:
-            value = np.int64(-1)  # two reports that contradict each other are none
+            # Two reports that contradict each other are none.
+            value = np.int64(-1)
         if missing == DROP and (value < 0 or not (known or first)):
             continue
         if missing == CARRY and value < 0 and not known:
@@ -63,10 +64,8 @@ def follow(old, counts, now, weight, window, values, counted, missing, first, ta
             count = np.int64(1)
         else:
             if not known and missing == CATEGORY:
-                code, count = (
-                    np.int64(codes - 1),
-                    np.int64(kept),
-                )  # "missing", the last value, all along
+                # It has had the last value, "missing", all along.
+                code, count = np.int64(codes - 1), np.int64(kept)
             if value < 0:
                 value = code % values if missing == CARRY else np.int64(values - 1)
             if count >= window - 1:

@@ -27,18 +27,20 @@ import numpy as np
 from tailrace.errors import Corrupt, Mismatch, StateError
 from tailrace.storage.durable import remove, sync
 
-FORMAT = 2  # 1: an id of text was never the unit of the number that it spells
+# In format 1, the text "7" was another unit than the number 7.
+FORMAT = 2
 COLUMNS = {
     "hi": np.dtype("<u8"),
     "lo": np.dtype("<u8"),
     "cell": np.dtype("<i8"),
     "count": np.dtype("<u4"),
 }
+# The durable writes, in their order.
 POINTS = (
     "memory.columns",
     "memory.header",
     "memory.directory",
-)  # the durable writes, in their order
+)
 
 _HEADER = "header"
 _BLOCK = 1 << 20
@@ -89,8 +91,7 @@ class Reader:
             if (header["bound"], header["key"]) != (bound, _key_check(key)):
                 raise Mismatch(
                     f"The memory segment '{path.name}' was made with another key or another bound "
-                    f"on a unit's records: "
-                    "open it with the configuration it was made with."
+                    "on a unit's records: open it with the configuration it was made with."
                 )
             self.rows, self.format = int(header["rows"]), int(header["format"])
         self._at = 0
@@ -125,9 +126,8 @@ class Reader:
         if self._path is None:
             return [np.empty(0, dtype) for dtype in COLUMNS.values()]
         at, self._at = self._at, self._at + rows
-        with failing(
-            self._path
-        ):  # read and not mapped: mapped pages would stay in memory to the end
+        # Read and not mapped: mapped pages would stay in memory to the end.
+        with failing(self._path):
             return [
                 np.fromfile(self._path / name, dtype, rows, offset=at * dtype.itemsize)
                 for name, dtype in COLUMNS.items()
@@ -146,7 +146,8 @@ class Writer:
         point: Callable[[str], None],
         format: int = FORMAT,  # noqa: A002
     ) -> None:
-        discard(path)  # what an interrupted step has left
+        # An interrupted step may have left it.
+        discard(path)
         self._path, self._point = path, point
         self._header: dict[str, Any] = {
             "format": format,
@@ -205,8 +206,7 @@ def _checked(path: Path) -> dict[str, Any]:
             if header["format"] not in (1, FORMAT):
                 raise Corrupt(
                     f"The memory segment '{path.name}' has another format than this version of "
-                    f"Tailrace reads: "
-                    "open it with the version that wrote it."
+                    "Tailrace reads: open it with the version that wrote it."
                 )
             for name, dtype in COLUMNS.items():
                 with (path / name).open("rb") as file:
@@ -231,15 +231,14 @@ def failing(path: Path) -> Iterator[None]:
         reason = os.strerror(error.errno) if error.errno else "input or output failed"
         raise StateError(
             f"The memory segment '{path.name}' cannot be read or written ({reason}): free the disk "
-            f"or the rights to "
-            "the directory, then open the stream again."
+            "or the rights to the directory, then open the stream again."
         ) from None
 
 
 def _damaged(path: Path) -> Corrupt:
     return Corrupt(
         f"The memory segment '{path.name}' is damaged, cut short or missing. Restore the last good "
-        f"copy."
+        "copy."
     )
 
 

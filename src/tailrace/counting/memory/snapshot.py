@@ -22,7 +22,8 @@ from tailrace.counting.plan import Counts, Plan
 from tailrace.errors import ConfigError
 from tailrace.privacy.unit import User, Window
 
-_SLICE_BITS = 19  # a slice holds some 2^19 rows
+# A slice holds some 2^19 rows.
+_SLICE_BITS = 19
 _MOST = 2**31 - 1
 
 

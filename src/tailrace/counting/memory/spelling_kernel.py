@@ -6,9 +6,8 @@ They find the blanks around a text, and whole numbers.
 import numpy as np
 from numba import njit
 
-NOBODY, INTEGER, ABOVE, LARGE, TEXT = (
-    b"\0iuns"  # tags: no id, within int64, within uint64, beyond, no whole number
-)
+# Tags: no id, within int64, within uint64, beyond, no whole number.
+NOBODY, INTEGER, ABOVE, LARGE, TEXT = b"\0iuns"
 _MINUS, _PLUS, _POINT, _ZERO, _NINE = b"-+.09"
 _HALF, _MOST = np.uint64(1 << 63), np.uint64(0xFFFFFFFFFFFFFFFF)
 
