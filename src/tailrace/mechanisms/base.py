@@ -120,6 +120,11 @@ class Mechanism(Protocol):
     @property
     def domain(self) -> Codes: ...
     @property
+    def rows(self) -> Codes:
+        """The columns of a synthetic row: the domain's, or more (a panel adds an id)."""
+        ...
+
+    @property
     def privacy(self) -> Loss:
         """The loss of one unit over the horizon, as asked for."""
         ...
@@ -170,10 +175,3 @@ class Mechanism(Protocol):
     def sample(self, view: Any, previous: Table, rng: np.random.Generator) -> Sample:
         """Synthetic rows for a view, with as few changes to the previous ones as it allows."""
         ...
-
-
-def row_codes(mechanism: Mechanism) -> Codes:
-    """What a synthetic row is made of: the domain, or the mechanism's own `rows` where it adds to
-    it (a panel adds an id).
-    """
-    return getattr(mechanism, "rows", mechanism.domain)

@@ -33,13 +33,13 @@ from tailrace.noise import Draws
 from tailrace.privacy.budget import restate
 from tailrace.privacy.guarantee import Guarantee, promised
 from tailrace.privacy.loss import Loss, whole
-from tailrace.privacy.unit import AddRemove, Neighbours, Unit, User, check_events, events_of
+from tailrace.privacy.unit import AddRemove, Unit, User, check_events, events_of
 
 LARGEST = 10_000_000  # bins
 
 
 @dataclass(frozen=True)
-class Released:
+class HistogramPublic:
     """What has been released so far."""
 
     step: np.ndarray  # ()
@@ -97,6 +97,10 @@ class HistogramStream:
     'epsilon = 1 for one event over 365 steps'
     """
 
+    takes = Takes.Events
+    neighbours = AddRemove
+    rounds = 1
+
     domain: Schema
     privacy: Loss
     unit: Unit
@@ -120,16 +124,8 @@ class HistogramStream:
         self.counting.init(0)  # a counter that does not fit is refused now, not at the first step
 
     @property
-    def takes(self) -> Takes:
-        return Takes.Events
-
-    @property
-    def neighbours(self) -> Neighbours:
-        return AddRemove
-
-    @property
-    def rounds(self) -> int:
-        return 1
+    def rows(self) -> Schema:
+        return self.domain
 
     @property
     def _events(self) -> tuple[int, int]:
@@ -149,11 +145,11 @@ class HistogramStream:
 
     def init(self) -> State:
         return State(
-            public=Released(np.zeros((), np.int64), np.zeros(self.domain.size)),
+            public=HistogramPublic(np.zeros((), np.int64), np.zeros(self.domain.size)),
             private=self.counting.init(self.domain.size),
         )
 
-    def plan(self, public: Released) -> Plan:  # noqa: ARG002
+    def plan(self, public: HistogramPublic) -> Plan:  # noqa: ARG002
         return Plan(
             codes=self.domain, key=self.unit.column if isinstance(self.unit, User) else None
         )
@@ -161,10 +157,12 @@ class HistogramStream:
     def measure(self, state: State, counts: Counts, noise: Draws) -> Step:
         private, estimates = self.counting.step(state.private, counts.net, noise.at("bins"))
         return Step(
-            State(Released(np.asarray(state.public.step + 1), estimates.astype(float)), private)
+            State(
+                HistogramPublic(np.asarray(state.public.step + 1), estimates.astype(float)), private
+            )
         )
 
-    def view(self, public: Released) -> HistogramView | None:
+    def view(self, public: HistogramPublic) -> HistogramView | None:
         step = int(public.step)
         if not step:
             return None

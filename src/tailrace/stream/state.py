@@ -17,7 +17,7 @@ from tailrace.domain import cells
 from tailrace.domain.digits import Digits
 from tailrace.errors import Mismatch
 from tailrace.ledger import Mark
-from tailrace.mechanisms.base import Mechanism, OncePlan, State, Table, row_codes
+from tailrace.mechanisms.base import Mechanism, OncePlan, State, Table
 from tailrace.storage.codec import pack, unpack
 from tailrace.storage.store import Store, understood, unfit
 from tailrace.stream import published
@@ -77,7 +77,7 @@ def bound(
 
 def beginning(mechanism: Mechanism) -> Standing:
     """Before the first step."""
-    codes = row_codes(mechanism)
+    codes = mechanism.rows
     none = (
         np.zeros((0, len(codes.columns)), np.int32)
         if isinstance(codes, Digits)
@@ -140,7 +140,7 @@ def read_release(store: Store, step: int, mechanism: Mechanism, guarantee: Any) 
     rows, added, removed = (_read_table(store, step, name, mechanism) for name in _PARTS)
     view = mechanism.view(unpack(store.bytes(f"{prefix}/public"), like=begin.state.public))
     return Release(
-        step, guarantee, store.json(prefix), view, rows, added, removed, row_codes(mechanism).types
+        step, guarantee, store.json(prefix), view, rows, added, removed, mechanism.rows.types
     )
 
 
@@ -214,7 +214,7 @@ def _read_table(store: Store, step: int, name: str, mechanism: Mechanism) -> Tab
         columns[column] = (
             np.array([*found, None], object)[:-1] if values.dtype == object else found.to_numpy()
         )
-    return Table(row_codes(mechanism).cells(nw.from_native(frame, eager_only=True)), columns)
+    return Table(mechanism.rows.cells(nw.from_native(frame, eager_only=True)), columns)
 
 
 def _prefix(step: int) -> str:

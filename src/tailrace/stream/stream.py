@@ -37,7 +37,7 @@ from tailrace.calls import told
 from tailrace.counting.memory import clean
 from tailrace.errors import ConfigError, Corrupt, DataError, HorizonReached, StateError
 from tailrace.ledger import Ledger, Mark
-from tailrace.mechanisms.base import Mechanism, Takes, row_codes
+from tailrace.mechanisms.base import Mechanism, Takes
 from tailrace.noise import Noise
 from tailrace.privacy.guarantee import Guarantee
 from tailrace.privacy.loss import whole
@@ -397,7 +397,7 @@ class Stream:
             rows=sample.table,
             added=part(sample.table, slice(kept, None)),
             removed=part(before.table, np.flatnonzero(~sample.stayed) if kept else slice(None)),
-            types=row_codes(self._mechanism).types,
+            types=self._mechanism.rows.types,
         )
         standing = state.Standing(drawn, after, intent.segment, sample.table)
         if store is None:

@@ -140,6 +140,10 @@ class SnapshotHistogram:
             levels.check(self._static, self._tree, part(split.unit, units), self._records)
 
     @property
+    def rows(self) -> Schema:
+        return self.domain
+
+    @property
     def takes(self) -> Takes:
         return Takes.Events if self.changes else Takes.Snapshots
 

@@ -55,7 +55,7 @@ class AdaTree:
 
 
 @dataclass(frozen=True)
-class Released:
+class SpatialPublic:
     """What has been released so far."""
 
     step: np.ndarray  # ()
@@ -96,7 +96,7 @@ class Epochs:
     def clock(self) -> Clock:
         return Clock(self.counter, self.rows, self.horizon, self.origin, self.structure.churn)
 
-    def tree(self, public: Released) -> Tree:
+    def tree(self, public: SpatialPublic) -> Tree:
         """The tree of the open epoch."""
         return public.tree if len(public.tree.inner) else seed(self._least)
 
@@ -104,7 +104,7 @@ class Epochs:
     def _least(self) -> int:
         return min(self.structure.least_depth, partition_of(self.domain).depth)
 
-    def ends(self, public: Released) -> bool:
+    def ends(self, public: SpatialPublic) -> bool:
         """Whether the open epoch ends with the step that the clock has just counted."""
         step, closed = int(public.step), int(public.closed)
         if step == self.horizon or (step == self.begin and self.begin > 1):
@@ -115,11 +115,11 @@ class Epochs:
             step=step, closed=closed, pending=self.pending(public), total=float(public.total)
         )
 
-    def pending(self, public: Released) -> float:
+    def pending(self, public: SpatialPublic) -> float:
         """Events of the open epoch, by the clock."""
         return float((public.clock - public.at_close).sum())
 
-    def close(self, public: Released, noisy: np.ndarray) -> Released:
+    def close(self, public: SpatialPublic, noisy: np.ndarray) -> SpatialPublic:
         """The leaves' noisy counts become part of the tree, and the next epoch's leaves are
         chosen.
         """
@@ -150,7 +150,7 @@ class Epochs:
         )
         return replace(public, tree=grown)
 
-    def _with_part(self, tree: Tree, public: Released) -> tuple[Tree, np.ndarray]:
+    def _with_part(self, tree: Tree, public: SpatialPublic) -> tuple[Tree, np.ndarray]:
         """The newest part stands by itself; older ones are added up, or dropped where a retention
         has run out for them.
         """
@@ -168,7 +168,7 @@ class Epochs:
         spans = np.array([[spans[0, 0], spans[1, 1]], spans[2]])
         return replace(tree, counts=np.stack(counts), draws=np.stack(draws)), spans
 
-    def _expected(self, public: Released, layout: Layout) -> tuple[np.ndarray, float]:
+    def _expected(self, public: SpatialPublic, layout: Layout) -> tuple[np.ndarray, float]:
         """The count of each node now, or at the next epoch's end if what changed goes on, whichever
         is more; a leaf's deviation.
         """
@@ -185,7 +185,7 @@ class Epochs:
             now, self.counts(public, layout, whole_tree=True, weights=ahead)[0]
         ), deviation
 
-    def weights(self, public: Released) -> np.ndarray:
+    def weights(self, public: SpatialPublic) -> np.ndarray:
         """How much each part counts at this step.
 
         With a retention, as much of it as is still there. Else all of it, and the newest more the
@@ -201,7 +201,7 @@ class Epochs:
 
     def counts(
         self,
-        public: Released,
+        public: SpatialPublic,
         layout: Layout,
         *,
         whole_tree: bool = False,
@@ -235,20 +235,20 @@ class Epochs:
         )
         return counts, variance
 
-    def total(self, public: Released) -> float:
+    def total(self, public: SpatialPublic) -> float:
         """The estimated number of points now."""
         if self.retention is not None:
             return self._both(public)[0]
         return float(public.total) + net(public.clock - public.at_close)
 
-    def total_variance(self, public: Released) -> float:
+    def total_variance(self, public: SpatialPublic) -> float:
         """Of that estimate."""
         if self.retention is not None:
             return self._both(public)[1]
         at_close = replace(public, step=public.closed, clock=public.at_close)
         return self._both(at_close)[1] + self.clock.variance(int(public.step), int(public.closed))
 
-    def _both(self, public: Released) -> tuple[float, float]:
+    def _both(self, public: SpatialPublic) -> tuple[float, float]:
         """(estimate, variance) by the clock, and by all leaves with what the clock saw since: two
         estimates, weighed by their variances.
         """

@@ -50,7 +50,7 @@ from tailrace.domain.geometry import Region, Roads
 from tailrace.domain.geometry.partition import area_before, lay_out, partition_of
 from tailrace.errors import ConfigError
 from tailrace.mechanisms.base import Sample, State, Step, Table, Takes
-from tailrace.mechanisms.spatial.epochs import AdaTree, Epochs, Released
+from tailrace.mechanisms.spatial.epochs import AdaTree, Epochs, SpatialPublic
 from tailrace.mechanisms.spatial.tree import Tree, groups_of
 from tailrace.mechanisms.spatial.view import SpatialView
 from tailrace.noise import Draws
@@ -58,7 +58,7 @@ from tailrace.noise.atoms import Atoms
 from tailrace.privacy.budget import Drawn, part, per_event, quieter, restate
 from tailrace.privacy.guarantee import Guarantee, promised
 from tailrace.privacy.loss import Loss, whole
-from tailrace.privacy.unit import AddRemove, Neighbours, Unit, User, check_events, events_of
+from tailrace.privacy.unit import AddRemove, Unit, User, check_events, events_of
 
 _BY_CALENDAR = Fraction(
     1,
@@ -69,7 +69,7 @@ _BY_CALENDAR = Fraction(
 
 
 @dataclass(frozen=True)
-class Held:
+class SpatialPrivate:
     """What is private: exact counts that were not measured yet, and the clock's sums."""
 
     buffer: np.ndarray  # (leaves,) net counts of the open epoch; none before its first step
@@ -91,6 +91,10 @@ class SpatialStream:
     >>> SpatialStream(domain=city, privacy=PureDP(epsilon=1), unit=Event(), horizon=365).guarantee.short
     'epsilon = 1 for one event over 365 steps'
     """
+
+    takes = Takes.Events
+    neighbours = AddRemove
+    rounds = 1
 
     domain: Box | Region | Roads
     privacy: Loss
@@ -121,16 +125,8 @@ class SpatialStream:
         self.clock.init(0)
 
     @property
-    def takes(self) -> Takes:
-        return Takes.Events
-
-    @property
-    def neighbours(self) -> Neighbours:
-        return AddRemove
-
-    @property
-    def rounds(self) -> int:
-        return 1
+    def rows(self) -> Box | Region | Roads:
+        return self.domain
 
     @property
     def _events(self) -> tuple[int, int]:
@@ -192,7 +188,7 @@ class SpatialStream:
             np.zeros(self._rows, np.int64),
         )
         flags, parts = none.astype(np.bool_), np.zeros((0, 0), np.int64)
-        public = Released(
+        public = SpatialPublic(
             step=zero,
             epoch=zero,
             closed=zero,
@@ -204,9 +200,9 @@ class SpatialStream:
             spans=np.zeros((0, 2), np.int64),
             tree=Tree(flags, flags, none, parts, parts),
         )
-        return State(public, Held(none, rows, self.clock.init(self._rows)))
+        return State(public, SpatialPrivate(none, rows, self.clock.init(self._rows)))
 
-    def plan(self, public: Released) -> Plan:
+    def plan(self, public: SpatialPublic) -> Plan:
         groups = groups_of(self._epochs.tree(public), self.domain)
         return Plan(
             codes=self.domain,
@@ -227,7 +223,7 @@ class SpatialStream:
             return Step(State(public, replace(private, buffer=buffer, waiting=happened)))
         ticking, estimates = self.clock.step(private.clock, happened, noise.at("clock"))
         clock = estimates.astype(float)
-        private = Held(buffer, np.zeros_like(private.waiting), ticking)
+        private = SpatialPrivate(buffer, np.zeros_like(private.waiting), ticking)
         recent = public.recent
         if self.retention is not None:
             recent = np.concatenate([recent, clock])[-self.retention - 1 :]
@@ -237,7 +233,7 @@ class SpatialStream:
             public, private = self._epochs.close(public, noisy), replace(private, buffer=buffer[:0])
         return Step(State(public, private))
 
-    def view(self, public: Released) -> SpatialView | None:
+    def view(self, public: SpatialPublic) -> SpatialView | None:
         if not public.epoch or public.step < self.begin:
             return None
         layout = lay_out(public.tree.inner, self.domain)

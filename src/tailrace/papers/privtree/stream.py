@@ -119,6 +119,10 @@ class PrivTreeStream:
         self.splitting.penalty  # noqa: B018
 
     @property
+    def rows(self) -> Any:
+        return self.domain
+
+    @property
     def takes(self) -> Takes:
         return Takes.Events
 
