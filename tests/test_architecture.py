@@ -98,6 +98,11 @@ def test_the_private_side_draws_no_noise(path):
     assert not {other[0] for other in imported(path)} & {"noise", "counters", "models"}
 
 
+def test_the_design_page_has_this_order():
+    page = (SOURCE.parents[1] / "docs" / "explanation" / "design.md").read_text()
+    assert tuple(re.findall(r"^\| `(\w+)` \|", page, re.M)) == ORDER
+
+
 def test_the_root_is_short():
     assert len(list(SOURCE.glob("*.py"))) <= 6
 
