@@ -33,7 +33,7 @@ from tailrace.counters.ladder import LadderCounter
 from tailrace.errors import NoiseReused
 from tailrace.mechanisms.base import State
 from tailrace.mechanisms.tabular.select import Choice
-from tailrace.mechanisms.trajectories.counts import Query
+from tailrace.mechanisms.trajectories.counts import Count
 from tailrace.noise.atoms import Atoms
 from tailrace.papers import PrivTreeStream
 from tailrace.papers.privtree.splits import SplitCoin
@@ -178,7 +178,7 @@ def noise_of_the_level_before(sound):
                 if drawn is None
                 else drawn[np.arange(size) % len(drawn)]
             )
-            found.append(self._at(masses, level).dense(size) + drawn)
+            found.append(self.at(masses, level).dense(size) + drawn)
         return np.concatenate(found)
 
     return measured
@@ -299,7 +299,7 @@ MUTANTS = {
     "one noise for all leaves": ("spatial", Atoms, "draw", one_noise_for_all, PUBLIC),
     "a level's noise again at the next": (
         "trajectories",
-        Query,
+        Count,
         "measured",
         noise_of_the_level_before,
         ONCE,

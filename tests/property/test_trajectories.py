@@ -57,9 +57,9 @@ def every_level(mechanism, plan, data):
     """The dense counts of every level of every part of a round."""
     tally = plan.counts(frame(data))
     if isinstance(mechanism, Trajectories):
-        for query, masses in zip(mechanism.queries, tally.parts, strict=True):
-            for level, size in enumerate(query.sizes):
-                yield f"{query.name} {level}", query._at(masses, level).dense(size)
+        for count, masses in zip(mechanism.counts, tally.parts, strict=True):
+            for level, size in enumerate(count.sizes):
+                yield f"{count.name} {level}", count.at(masses, level).dense(size)
         return
     size = 1 + max([int(masses.codes.max(initial=0)) for masses in tally.parts])
     for number, masses in enumerate(tally.parts):
@@ -74,7 +74,7 @@ def test_one_unit_adds_one_whole_at_most(data, who, key):
         state = mechanism.init()
         for turn in range(mechanism.rounds):
             plan = mechanism.plan(state.public)
-            whole = mechanism.queries[0].whole if isinstance(mechanism, Trajectories) else WHOLE
+            whole = mechanism.counts[0].whole if isinstance(mechanism, Trajectories) else WHOLE
             levels = zip(
                 every_level(mechanism, plan, data),
                 every_level(mechanism, plan, without),

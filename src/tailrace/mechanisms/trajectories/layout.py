@@ -1,23 +1,25 @@
-"""The cells that trajectories are followed on: where they lie, and which of them touch; all of it
-public.
-"""
+"""The public cells that trajectories are followed on, and their graph."""
 
 from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from tailrace.domain import Box
+from tailrace.domain.geometry import Region, Roads
 from tailrace.domain.geometry.graph import Graph, adjacency
 from tailrace.domain.geometry.partition import area_before, partition_of
+
+Map = Box | Region | Roads
 
 
 @dataclass(frozen=True)
 class Leaves:
-    """Nodes of the halving of a domain that cover all of its geometry, each once, in the order of
-    their places.
+    """Nodes of a domain's halving that cover its geometry once.
+
+    They are in the order of their places.
     """
 
     depth: np.ndarray  # (leaves,) halvings
@@ -32,7 +34,7 @@ class Leaves:
 class Layout:
     """Where leaves lie, and the graph of those that touch."""
 
-    domain: Any
+    domain: Map
     index: np.ndarray  # (cells,) among the nodes of their depth
     first: np.ndarray  # (cells,) the first place of each leaf
     last: np.ndarray  # (cells,) the one after the last
@@ -53,55 +55,45 @@ class Layout:
 
     @functools.cached_property
     def directions(self) -> np.ndarray:
-        """(edges,) of the compass, in eighths of a circle: the nearest to the line from middle to
-        middle.
-        """
+        """(edges,) the line from middle to middle, in eighths of a circle."""
         across, up = (self.middle[self.graph.targets] - self.middle[self.graph.sources]).T
         return np.rint(np.arctan2(up, across) * 4 / np.pi).astype(np.int64) & 7
 
     def apart(self, first: np.ndarray, last: np.ndarray) -> np.ndarray:
-        """The fewest moves between cells of one size, if all cells between them are there: those of
-        a king on a board.
+        """The fewest moves between cells of one size.
+
+        Those of a king on a board, as if all cells between them were there.
         """
-        width = (
-            (self.high - self.low)[0]
-            / (np.array(self.domain.high) - np.array(self.domain.low))
-            * self.domain.side
-        )
-        return (
-            np.rint(np.abs(self.middle[first] - self.middle[last]) / width)
-            .max(axis=1, initial=0)
-            .astype(np.int64)
-        )
+        extent = np.array(self.domain.high) - np.array(self.domain.low)
+        width = (self.high - self.low)[0] / extent * self.domain.side
+        apart = np.rint(np.abs(self.middle[first] - self.middle[last]) / width)
+        return apart.max(axis=1, initial=0).astype(np.int64)
 
     def draw(self, cells: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """A cell of the domain inside each leaf, by the measure of what it holds of the
-        geometry.
-        """
+        """A cell of the domain inside each leaf, by the geometry's measure."""
         before = area_before(self.domain)
         start, stop = before[self.first], before[self.last]
         target = start[cells] + rng.random(len(cells)) * (stop - start)[cells]
-        target = np.minimum(
-            target, np.nextafter(stop[cells], 0.0)
-        )  # the end of a leaf belongs to the next one
+        # The end of a leaf belongs to the next one.
+        target = np.minimum(target, np.nextafter(stop[cells], 0.0))
         return partition_of(self.domain).cells[np.searchsorted(before, target, side="right") - 1]
 
 
-def layout_of(domain: Any, leaves: Leaves) -> Layout:
-    """Where these leaves of a domain lie; made once."""
+def layout_of(domain: Map, leaves: Leaves) -> Layout:
+    """The layout of these leaves of a domain, made once."""
     return _layout(domain, leaves.depth.tobytes(), leaves.index.tobytes())
 
 
 @functools.lru_cache(maxsize=4)
-def even_layout(domain: Any, side: int) -> Layout:
-    """A grid of so many cells a side: those that hold some of the domain."""
+def even_layout(domain: Map, side: int) -> Layout:
+    """The cells of a square grid that hold some of the domain."""
     before, depth = area_before(domain), 2 * (side.bit_length() - 1)
     index = np.flatnonzero(np.diff(before[:: domain.size >> depth]) > 0)
     return layout_of(domain, Leaves(np.full(len(index), depth), index))
 
 
 @functools.lru_cache(maxsize=4)
-def _layout(domain: Any, depths: bytes, indices: bytes) -> Layout:
+def _layout(domain: Map, depths: bytes, indices: bytes) -> Layout:
     from tailrace.domain.geometry import partition_kernel as kernel
 
     depth, index = np.frombuffer(depths, np.int64), np.frombuffer(indices, np.int64)

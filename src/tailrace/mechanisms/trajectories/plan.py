@@ -1,6 +1,4 @@
-"""What is counted of trajectories: first where their points lie, then how they go, on the cells
-that were drawn from that.
-"""
+"""Plans that count trajectories, and the rows of synthetic ones."""
 
 from __future__ import annotations
 
@@ -18,12 +16,12 @@ from tailrace.domain.columns import Frame
 from tailrace.domain.geometry.partition import partition_of
 from tailrace.errors import ConfigError
 from tailrace.mechanisms.trajectories.clock import DayClock
-from tailrace.mechanisms.trajectories.layout import Layout
+from tailrace.mechanisms.trajectories.layout import Layout, Map
 
 
 @dataclass(frozen=True, eq=False)
 class Tally:
-    """The counts of one round, a part of the mechanism after another."""
+    """The counts of one round, part after part of the mechanism."""
 
     parts: tuple[Masses, ...]
 
@@ -33,30 +31,37 @@ class Tally:
         return Tally(tuple(one + two for one, two in zip(self.parts, other.parts, strict=True)))
 
 
-class Counted(Protocol):
-    """A part that counts something of the second round."""
+@dataclass(frozen=True, eq=False)
+class Followed:
+    """Trajectories as they were read, and on the cells of a layout."""
 
-    def count(self, journeys: Journeys, routes: Routes, layout: Layout) -> Masses: ...
+    journeys: Journeys
+    routes: Routes
+    layout: Layout
+
+
+class Counting(Protocol):
+    """A part that counts trajectories on a layout."""
+
+    def of(self, found: Followed) -> Masses: ...
 
 
 @dataclass(frozen=True)
 class JourneyPlan:
-    """Round one: the parts of points at the finest places. Round two, on a `layout`: what each of
-    the `parts` counts.
-    """
+    """Count points at the finest places or, on a `layout`, each of the `parts`."""
 
     reading: Reading
     layout: Layout | None = None
-    parts: Sequence[Counted] = ()
+    parts: Sequence[Counting] = ()
 
     @property
     def key(self) -> str:
-        """Rows of the same one are counted together."""
+        """The column whose values keep rows together."""
         return self.reading.user or self.reading.trajectory
 
     @property
     def memory(self) -> None:
-        """Nothing is remembered: all there is comes at once."""
+        """None: everything comes at once."""
 
     def read(self, frame: Any) -> Journeys:
         return self.reading.journeys(frame)
@@ -69,16 +74,18 @@ class JourneyPlan:
         if self.layout is None:
             return Tally((visits(journeys, partition_of(domain).places, domain.size),))
         on_graph = routes(journeys, self.layout.homes, domain.side, self.layout.graph)
-        return Tally(tuple(part.count(journeys, on_graph, self.layout) for part in self.parts))
+        found = Followed(journeys, on_graph, self.layout)
+        return Tally(tuple(part.of(found) for part in self.parts))
 
 
 @dataclass(frozen=True)
 class Points:
-    """The rows of a table of synthetic trajectories: whose point, which in its order, and where;
-    real ids are never seen here.
+    """The rows of synthetic trajectories: id, order and place.
+
+    Ids are counted from 1: real ones are never seen here.
     """
 
-    domain: Any
+    domain: Map
     trajectory: str
     order: str
     clock: DayClock | None = None
@@ -120,12 +127,12 @@ class Points:
         rng: np.random.Generator,
         times: np.ndarray | None = None,
     ) -> dict[str, np.ndarray]:
-        """Trajectories one after another, counted from 1, and so are their points, or with times; a
-        point lies anywhere in its cell.
+        """Trajectories one after another, points anywhere in their cells.
+
+        Points have `times`, or are counted from 1.
         """
         many = np.diff(offsets)
-        place = (
-            np.arange(1, len(cells) + 1) - np.repeat(offsets[:-1], many) if times is None else times
-        )
-        own = {self.trajectory: np.repeat(np.arange(1, len(many) + 1), many), self.order: place}
+        if times is None:
+            times = np.arange(1, len(cells) + 1) - np.repeat(offsets[:-1], many)
+        own = {self.trajectory: np.repeat(np.arange(1, len(many) + 1), many), self.order: times}
         return {**own, **self.domain.decode(cells, rng)}

@@ -1,10 +1,13 @@
-"""The cells that trajectories are followed on: the leaves of a tree of places, drawn from where
-their points lie.
+"""Draw the cells that trajectories are followed on, by PrivTree.
 
-Privacy: one unit adds at most its whole, WHOLE parts, to the finest places, and so to the nodes
-above them; a node holds what its children hold, and nothing negative, so the coins of
-`privtree_splits` lose what they prove for a mass of 1, however the unit's points are spread. Which
-leaves there are is all that is released: no count of this round is.
+The cells are the leaves of a tree of places, small where points are many.
+
+**Privacy.**
+1. One unit adds at most its whole, WHOLE parts, to the finest places, and so to the nodes above.
+2. A node holds the sum of its children, and nothing negative. So the coins (`privtree/splits.py`)
+   lose what they prove for a mass of 1, however the unit's points are spread.
+3. The leaves are all that is released: no count of this round is.
+
 Source: Kumar's dissertation, Algorithm 16 (PrivTree, Zhang, Xiao, Xie 2016, on points that count 1
 / t each).
 Departs: run once (Algorithm 21 as printed runs it twice and pays once); the constant kappa; exact
@@ -15,7 +18,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
@@ -23,7 +25,7 @@ from tailrace.calls import told
 from tailrace.counting.journeys.masses import WHOLE, Masses
 from tailrace.domain.geometry.partition import area_before, partition_of
 from tailrace.errors import ConfigError
-from tailrace.mechanisms.trajectories.layout import Leaves
+from tailrace.mechanisms.trajectories.layout import Leaves, Map
 from tailrace.noise import Draws
 from tailrace.papers.privtree.splits import SplitCoin
 from tailrace.privacy.loss import ZCDP, Loss, Number, PureDP, exact, whole
@@ -32,12 +34,10 @@ from tailrace.privacy.loss import ZCDP, Loss, Number, PureDP, exact, whole
 @told
 @dataclass(frozen=True, kw_only=True)
 class PrivTreeCells:
-    """Cells by PrivTree: `share` of the budget, relative to those of the other parts, decides which
-    nodes are halved.
+    """Cells by PrivTree, within a relative `share` of the budget.
 
     A node splits, by a coin, where its count of trajectories less a penalty for its depth exceeds
-    `threshold`; no cell is made of more than `max_depth` halvings (None: the finest cells of the
-    domain).
+    `threshold`; cells are at most `max_depth` halvings deep (None: the domain's finest cells).
 
     >>> PrivTreeCells(share=0.3)
     PrivTreeCells(share=Fraction(3, 10), threshold=0, max_depth=None)
@@ -54,18 +54,16 @@ class PrivTreeCells:
             object.__setattr__(self, "max_depth", whole("max_depth", self.max_depth))
 
     def coin(self, budget: PureDP | ZCDP) -> SplitCoin:
-        """What draws the tree, with the loss that it proves."""
+        """The coins that draw the tree, with the loss they prove."""
         return SplitCoin(2, self.threshold, budget, 1, grid=WHOLE)
 
     def loss(self, budget: PureDP | ZCDP) -> Loss:
         return self.coin(budget).loss(1)
 
     def measured(
-        self, masses: Masses, *, domain: Any, budget: PureDP | ZCDP, noise: Draws
+        self, masses: Masses, *, domain: Map, budget: PureDP | ZCDP, noise: Draws
     ) -> Leaves:
-        """From the root down: a level of nodes, a coin for each, the halves of those that split and
-        hold some of the domain.
-        """
+        """Draw the leaves, level by level from the root."""
         deepest, before, coin = partition_of(domain).depth, area_before(domain), self.coin(budget)
         limit = deepest if self.max_depth is None else min(self.max_depth, deepest)
         sums, nodes = np.concatenate([[0], np.cumsum(masses.parts)]), np.zeros(1, np.int64)
@@ -73,19 +71,16 @@ class PrivTreeCells:
         for depth in range(limit + 1):
             shift = deepest - depth
             ends = np.searchsorted(masses.codes, [nodes << shift, (nodes + 1) << shift])
-            split = np.zeros(
-                len(nodes), np.bool_
-            )  # at the greatest depth nothing is drawn, since nothing would be seen
+            # At the greatest depth nothing is drawn: it would not be seen.
+            split = np.zeros(len(nodes), np.bool_)
             if depth < limit and len(nodes):
-                split = coin.draw_parts(
-                    noise.at("split", depth), sums[ends[1]] - sums[ends[0]], depth
-                )
+                mass = sums[ends[1]] - sums[ends[0]]
+                split = coin.draw_parts(noise.at("split", depth), mass, depth)
             leaves.append(nodes[~split])
             depths.append(np.full(len(leaves[-1]), depth))
             nodes = (2 * nodes[split][:, None] + np.arange(2)).reshape(-1)
-            nodes = nodes[
-                before[(nodes + 1) << max(shift - 1, 0)] > before[nodes << max(shift - 1, 0)]
-            ]
+            start, stop = (part << max(shift - 1, 0) for part in (nodes, nodes + 1))
+            nodes = nodes[before[stop] > before[start]]
         depth, index = np.concatenate(depths), np.concatenate(leaves)
         order = np.argsort(index << (deepest - depth))
         return Leaves(depth[order], index[order])

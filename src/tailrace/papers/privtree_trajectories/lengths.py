@@ -1,5 +1,4 @@
-"""How long trajectories are: the number of cells that each visits, drawn from what is known
-already, without any budget.
+"""Draw the lengths of trajectories from released chances, at no cost.
 
 Source: Kumar's dissertation, section 5.5.5 and Algorithm 20.
 Departs: an exponential distribution with the median m has the rate ln 2 / m, which as printed is
@@ -24,8 +23,9 @@ from tailrace.privacy.loss import whole
 @told
 @dataclass(frozen=True, kw_only=True)
 class ProbableLengths:
-    """Exponential lengths whose median is the length of the most probable path between the ends;
-    `longest` cells at most, or the fewest.
+    """Exponential lengths; the median is the most probable path's.
+
+    Trajectories have `longest` cells at most, unless their ends need more.
     """
 
     longest: int = 1000
@@ -36,15 +36,11 @@ class ProbableLengths:
     def draw(
         self, chances: Chances, layout: Layout, ends: np.ndarray, rng: np.random.Generator
     ) -> np.ndarray:
-        """The number of moves of each trajectory, between the cells ends[0] and ends[1] of the
-        layout.
-        """
+        """The moves of each trajectory between ends[0] and ends[1]."""
         pairs, which = np.unique(ends, axis=1, return_inverse=True)
-        probable = (
-            most_probable(layout.graph, chances.moving, *pairs) + 1
-        )  # cells, both ends included
+        # In cells, both ends included.
+        probable = most_probable(layout.graph, chances.moving, *pairs) + 1
         fewest = hops(layout.graph, *pairs) + 1
-        drawn = np.ceil(rng.exponential(1.0, ends.shape[1]) * probable[which] / math.log(2)).astype(
-            np.int64
-        )
+        drawn = np.ceil(rng.exponential(1.0, ends.shape[1]) * probable[which] / math.log(2))
+        drawn = drawn.astype(np.int64)
         return np.maximum(np.minimum(drawn, self.longest), fewest[which]) - 1

@@ -1,84 +1,87 @@
-"""Trajectories by PrivTree, corrected: cells of a map that follow the data, a chain on them, and
-walks between given ends.
+"""Trajectories by PrivTree, corrected.
 
 The first round of counting finds where the points of all trajectories lie, and draws the cells of a
-map from that, small ones where there are many. The second one follows the trajectories from cell to
+map from that, small ones where points are many. The second follows the trajectories from cell to
 cell: from where to where they go, and along which edges of the public graph of cells that touch.
 Synthetic trajectories are walks over that graph, drawn for given ends.
 
-Privacy: the declared loss of the declared unit, neighbours add/remove. A unit is one trajectory,
-whole, or one person with all of theirs. Whatever is counted, one unit adds nonnegative parts of at
-most WHOLE in all: its points, its transitions, its trips share one whole (`journeys.moves`), in
-whole numbers that are never rounded up beyond it. So every vector of counts moves by at most WHOLE
-in the 1-norm, and in the 2-norm; each part of the mechanism says in its own file what its noise
-proves for that, and the losses add up: the second round's counts depend on the first round's
-release, which adaptive composition of pure and of zCDP losses allows. Nothing else is released.
-Which edges and pairs of cells there are follows from the cells; no count that is zero is left
-without noise. Under ApproxDP the parts share epsilon (pure) or the rho within it, whichever makes
-less noise.
+**Privacy.** The declared loss of the declared unit, neighbours add/remove.
+1. A unit is one trajectory, whole, or one person with all of theirs. It adds nonnegative parts, at
+   most WHOLE in all, to each vector of counts: its points, its transitions and its pairs of ends
+   share one whole (`counting/journeys/moves.py`), in whole numbers never rounded up beyond it.
+2. So every vector moves by at most WHOLE in the 1-norm, and in the 2-norm. Each part proves in its
+   own file what its noise loses for that.
+3. Fix the cells: edges and pairs follow from them, and every count gets noise, zeros too.
+4. The losses add up. The second round's counts depend on the first round's release, which adaptive
+   composition of pure and of zCDP losses allows. Under ApproxDP the parts share epsilon (pure) or
+   the rho within it, whichever makes less noise.
+
 Accuracy: a trajectory of t transitions shows each with 1 / t of its weight, so long ones are seen
 through more noise. `view` has errors.
 Source: Kumar's dissertation, chapter 5, Algorithm 21; PrivTree (Zhang, Xiao, Xie 2016).
 Departs: the parts say where; sampled walks have exactly the law of the chain given both ends and
-the length (`journeys.walks`).
+the length (`models/walks/walks.py`).
 """
 
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from tailrace.calls import told
 from tailrace.counting.journeys.reading import Reading
-from tailrace.domain import Box
-from tailrace.domain.geometry import Region, Roads
 from tailrace.errors import ConfigError
 from tailrace.mechanisms.base import Nothing, Sample, State, Step, Table, Takes
-from tailrace.mechanisms.trajectories.layout import Leaves, layout_of
+from tailrace.mechanisms.trajectories.layout import Leaves, Map, layout_of
 from tailrace.mechanisms.trajectories.plan import JourneyPlan, Points, Tally
 from tailrace.mechanisms.trajectories.promise import check, promise
 from tailrace.models.walks.walks import walks
 from tailrace.noise import Draws
 from tailrace.papers.privtree_trajectories.cells import PrivTreeCells
 from tailrace.papers.privtree_trajectories.lengths import ProbableLengths
-from tailrace.papers.privtree_trajectories.transitions import Transitions, repeated
-from tailrace.papers.privtree_trajectories.trips import PrivTreeTrips
+from tailrace.papers.privtree_trajectories.transitions import Moves, Transitions, repeated
+from tailrace.papers.privtree_trajectories.trips import PrivTreeTrips, Trips
 from tailrace.papers.privtree_trajectories.view import PrivTreeTrajectoriesView
-from tailrace.privacy.budget import split
+from tailrace.privacy.budget import Drawn, split
 from tailrace.privacy.guarantee import Guarantee
 from tailrace.privacy.loss import Loss
-from tailrace.privacy.unit import AddRemove, Neighbours, Unit, User
+from tailrace.privacy.unit import AddRemove, Unit, User
 
 
 @dataclass(frozen=True)
-class Released:
-    """What has been released: the cells after the first round, all the rest after the second."""
+class PrivTreeTrajectoriesPublic:
+    """The cells after the first round, and noisy counts after the second."""
 
     round: np.ndarray  # ()
     leaves: Leaves
-    moves: Any
-    trips: Any
+    moves: Moves
+    trips: Trips
 
 
 @told
 @dataclass(frozen=True, kw_only=True)
 class PrivTreeTrajectories:
-    """Journeys in `domain`: rows with the id of a `trajectory`, its `order` (a number or a time),
-    and a place.
+    """Trajectories in `domain`, by a chain on the cells of a PrivTree.
 
+    Rows have the id of a `trajectory`, its `order` (a number or a time), and a place.
     `unit=Event()` protects one trajectory, `User(column=...)` one person with all of theirs.
 
     >>> from tailrace import Box, Event, PureDP
     >>> city = Box(low=(116.15, 39.75), high=(116.60, 40.10), columns=("lon", "lat"))
-    >>> trips = PrivTreeTrajectories(domain=city, privacy=PureDP(epsilon=1), unit=Event(), trajectory="trip", order="time")
-    >>> trips.guarantee.short
+    >>> own = {"unit": Event(), "trajectory": "trip", "order": "time"}
+    >>> PrivTreeTrajectories(domain=city, privacy=PureDP(epsilon=1), **own).guarantee.short
     'epsilon = 1 for one trajectory over 1 step'
     """
 
-    domain: Box | Region | Roads
+    neighbours = AddRemove
+    horizon = 1
+    deletes = False
+    rounds = 2
+
+    domain: Map
     privacy: Loss
     unit: Unit
     trajectory: str
@@ -106,34 +109,17 @@ class PrivTreeTrajectories:
         return Takes.Once
 
     @property
-    def neighbours(self) -> Neighbours:
-        return AddRemove
-
-    @property
-    def horizon(self) -> int:
-        return 1
-
-    @property
-    def deletes(self) -> bool:
-        return False
-
-    @property
-    def rounds(self) -> int:
-        return 2
-
-    @property
     def rows(self) -> Points:
-        """What a row of the synthetic table is made of."""
+        """The rows of the synthetic table."""
         return Points(self.domain, self.trajectory, self.order)
 
     @property
     def _parts(self) -> dict[str, Any]:
-        """What is measured, by name."""
         return {"cells": self.cells, "moves": self.moves, "trips": self.trips}
 
     @functools.cached_property
-    def budgets(self) -> dict[str, Any]:
-        """What each part may lose: its share of epsilon, or of rho."""
+    def budgets(self) -> dict[str, Drawn]:
+        """The loss that each part may have: its share of epsilon, or of rho."""
         return split(self.privacy, {name: part.share for name, part in self._parts.items()})
 
     @functools.cached_property
@@ -142,12 +128,10 @@ class PrivTreeTrajectories:
         return promise(losses, self.privacy, self.unit)
 
     def init(self) -> State:
-        return State(
-            Released(np.zeros((), np.int64), Leaves.none(), self.moves.none(), self.trips.none()),
-            Nothing(),
-        )
+        none = (Leaves.none(), self.moves.none(), self.trips.none())
+        return State(PrivTreeTrajectoriesPublic(np.zeros((), np.int64), *none), Nothing())
 
-    def plan(self, public: Released) -> JourneyPlan:
+    def plan(self, public: PrivTreeTrajectoriesPublic) -> JourneyPlan:
         user = self.unit.column if isinstance(self.unit, User) else None
         reading = Reading(self.domain, trajectory=self.trajectory, order=self.order, user=user)
         if not public.round:
@@ -155,54 +139,40 @@ class PrivTreeTrajectories:
         return JourneyPlan(reading, layout_of(self.domain, public.leaves), (self.moves, self.trips))
 
     def measure(self, state: State, counts: Tally, noise: Draws) -> Step:
-        public = state.public
-        if not public.round:
-            leaves = self.cells.measured(
-                counts.parts[0],
-                domain=self.domain,
-                budget=self.budgets["cells"],
-                noise=noise.at("cells"),
-            )
-            released = Released(np.asarray(public.round + 1), leaves, public.moves, public.trips)
-            return Step(State(released, state.private), again=True)
+        def drawn(name: str) -> dict[str, Any]:
+            return {"budget": self.budgets[name], "noise": noise.at(name)}
+
+        public = replace(state.public, round=np.asarray(state.public.round + 1))
+        if public.round == 1:
+            leaves = self.cells.measured(counts.parts[0], domain=self.domain, **drawn("cells"))
+            return Step(State(replace(public, leaves=leaves), state.private), again=True)
         layout, moves, trips = layout_of(self.domain, public.leaves), *counts.parts
-        released = Released(
-            np.asarray(public.round + 1),
-            public.leaves,
-            self.moves.measured(
-                moves, layout=layout, budget=self.budgets["moves"], noise=noise.at("moves")
-            ),
-            self.trips.measured(
-                trips, layout=layout, budget=self.budgets["trips"], noise=noise.at("trips")
-            ),
+        released = replace(
+            public,
+            moves=self.moves.measured(moves, layout=layout, **drawn("moves")),
+            trips=self.trips.measured(trips, layout=layout, **drawn("trips")),
         )
         return Step(State(released, state.private))
 
-    def view(self, public: Released) -> PrivTreeTrajectoriesView | None:
+    def view(self, public: PrivTreeTrajectoriesPublic) -> PrivTreeTrajectoriesView | None:
         if public.round < self.rounds:
             return None
         layout = layout_of(self.domain, public.leaves)
         chances = self.moves.chances(public.moves, layout)
-        return PrivTreeTrajectoriesView(
-            layout, chances, public.trips, self.trips.error(self.budgets["trips"])
-        )
+        error = self.trips.error(self.budgets["trips"])
+        return PrivTreeTrajectoriesView(layout, chances, public.trips, error)
 
     def sample(
         self, view: PrivTreeTrajectoriesView | None, previous: Table, rng: np.random.Generator
     ) -> Sample:
         stayed, none = np.zeros(len(previous.cells), np.bool_), np.zeros(0, np.int64)
-        places = (
-            np.zeros((2, 0), np.int64)
-            if view is None
-            else self.trips.draw(view.trips, view.layout, rng)
-        )
+        places = none if view is None else self.trips.draw(view.trips, view.layout, rng)
         if view is None or not places.size:
             return Sample(Table(none, self.rows.decode(none, rng)), stayed)
         ends = view.layout.homes[places]
         moves = self.lengths.draw(view.chances, view.layout, ends, rng)
-        offsets, visited = walks(
-            view.layout.graph, view.chances.moving, ends[0], ends[1], moves, rng
-        )
+        start, stop = ends
+        offsets, visited = walks(view.layout.graph, view.chances.moving, start, stop, moves, rng)
         offsets, visited = repeated(offsets, visited, view.chances, rng)
         cells = view.layout.draw(visited, rng)
         cells[offsets[:-1]] = places[0]

@@ -1,10 +1,11 @@
-"""How trajectories go on: noisy counts of the transitions along every edge of the public graph, and
-what is made of them.
+"""Noisy transitions along the edges of the public graph, as chances.
 
-Privacy: the transitions of a unit share its whole, so it adds at most WHOLE parts to the counts in
-the 1-norm, and in the 2-norm; every edge of the public graph gets noise, whether anybody went along
-it or not: scale WHOLE / epsilon, or variance WHOLE^2 / (2 rho). All that follows sees the noisy
-counts alone.
+**Privacy.**
+1. The transitions of a unit share its whole: it adds at most WHOLE parts to the counts in the
+   1-norm, and so in the 2-norm.
+2. Every edge of the public graph gets noise, used or not: scale WHOLE / epsilon, or variance
+   WHOLE^2 / (2 rho). What follows is post-processing.
+
 Source: Kumar's dissertation, Algorithm 17 and equation 5.10.
 Departs: as printed the algorithm forgets the noise and releases exact shares; the noisy counts are
 normalised here, evenly where none is positive. As printed (5.10) weighs the middle most; `Ends`
@@ -21,24 +22,24 @@ import numpy as np
 
 from tailrace.calls import told
 from tailrace.counting.journeys.masses import WHOLE, Masses
-from tailrace.counting.journeys.moves import Ends, Even, Routes, Weighting, transitions
-from tailrace.counting.journeys.reading import Journeys
+from tailrace.counting.journeys.moves import Ends, Even, Weighting, transitions
 from tailrace.errors import ConfigError
 from tailrace.mechanisms.trajectories.layout import Layout
+from tailrace.mechanisms.trajectories.plan import Followed
 from tailrace.mechanisms.trajectories.promise import atoms_of
 from tailrace.noise import Draws
 from tailrace.privacy.budget import Drawn
 from tailrace.privacy.loss import Loss, Number, exact
 
-MOST_POINTS = 10_000  # of one visit of a cell
-_MOST_STAYS = (
-    1 - 2.0**-10
-)  # the chance to stay once more: a thousand points in one cell on average, at most
+# Limits by reasoning. Points of one visit of a cell, at most.
+MOST_POINTS = 10_000
+# The chance to stay once more, at most: a thousand points in one cell on average.
+_MOST_STAYS = 1 - 2.0**-10
 
 
 @dataclass(frozen=True, eq=False)
 class Chances:
-    """Where a trajectory goes from each cell."""
+    """The chances of where a trajectory goes from each cell."""
 
     moving: np.ndarray  # (edges,) the chance of each edge, if it moves on
     staying: np.ndarray  # (cells,) the chance of another point in the same cell
@@ -54,8 +55,7 @@ class Moves:
 @told
 @dataclass(frozen=True, kw_only=True)
 class Transitions:
-    """Transitions by `weighting`, Even() or Ends(), within `share` of the budget, relative to those
-    of the other parts.
+    """Transitions weighted Even() or Ends(), within a relative `share` of the budget.
 
     >>> Transitions(share=0.4)
     Transitions(share=Fraction(2, 5), weighting=Even())
@@ -72,8 +72,8 @@ class Transitions:
     def loss(self, budget: Drawn) -> Loss:
         return atoms_of(budget).loss(1, 0)
 
-    def count(self, journeys: Journeys, routes: Routes, layout: Layout) -> Masses:  # noqa: ARG002
-        return transitions(routes, layout.graph, weighting=self.weighting, stays=True)
+    def of(self, found: Followed) -> Masses:
+        return transitions(found.routes, found.layout.graph, weighting=self.weighting, stays=True)
 
     def none(self) -> Moves:
         return Moves(np.zeros(0, np.int64))
@@ -84,7 +84,7 @@ class Transitions:
         return Moves(masses.dense(size) + atoms_of(budget).draw(noise, size))
 
     def chances(self, noisy: Moves, layout: Layout) -> Chances:
-        """Noisy counts as chances: those below 0 as 0; evenly where none is above."""
+        """Noisy counts, negative ones as 0, as chances; even where none is above."""
         graph, counts = layout.graph, np.maximum(noisy.parts, 0) / WHOLE
         moves, stays = counts[: len(graph.targets)], counts[len(graph.targets) :]
         leaving = np.bincount(graph.sources, moves, minlength=graph.cells)
@@ -99,9 +99,7 @@ class Transitions:
 def repeated(
     offsets: np.ndarray, cells: np.ndarray, chances: Chances, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Walks with another point in the same cell, and another, as often as the chance of staying
-    says.
-    """
+    """Repeat the cells of walks by the chance of staying."""
     points = np.minimum(rng.geometric(1 - chances.staying[cells]), MOST_POINTS)
     sums = np.concatenate([[0], np.cumsum(points)])
     return sums[offsets], np.repeat(cells, points)

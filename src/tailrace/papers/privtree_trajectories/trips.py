@@ -1,18 +1,21 @@
-"""From where to where: how many trajectories begin in one part of the map and end in another.
+"""Noisy counts of trajectories from one part of the map to another.
 
-Pairs of cells are too many to count each, and nearly all are empty; so they are counted in groups,
-the leaves of a tree whose nodes are pairs of places: the halves of the one times the halves of the
-other.
+Pairs of cells are too many to count each, and nearly all are empty. They are counted in groups, the
+leaves of a tree whose nodes are pairs of places: halves of the one times halves of the other.
 
-Privacy: a trajectory lies in one pair of cells, with all of its part of its unit, so one unit adds
-at most its whole to the pairs; node by node the tree's counts are nonnegative and add up, and its
-coins (`privtree_splits`, with the penalty of fan-out 4, which nodes of 2 children only exceed) lose
-what they prove for a mass of 1. Then each leaf's count gets noise once: the leaves are disjoint, so
-a unit moves them by at most WHOLE parts in the 1-norm, and in the 2-norm: scale WHOLE / epsilon, or
-variance WHOLE^2 / (2 rho). The two add up.
-Source: Kumar's dissertation, Algorithms 18 and 19. Departs: the count of the node itself is
-measured (J(w), not J(v)), on whole parts; counts are rounded by chance, not down, which would lose
-those who share one whole among several trips.
+**Privacy.**
+1. A trajectory lies in one pair of cells, with its part of its unit. So one unit adds at most its
+   whole to the pairs.
+2. A node holds the sum of its children, and nothing negative. So the coins (`privtree/splits.py`,
+   with the penalty of fan-out 4, more than nodes of 2 children need) lose what they prove for a
+   mass of 1.
+3. The leaves are disjoint, so a unit moves their counts by at most WHOLE parts in the 1-norm, and
+   so in the 2-norm. Each gets noise once: scale WHOLE / epsilon, or variance WHOLE^2 / (2 rho).
+4. The two losses add up.
+
+Source: Kumar's dissertation, Algorithms 18 and 19.
+Departs: the count of the node itself is measured (J(w), not J(v)), on whole parts; counts are
+rounded by chance, not down, which would lose units that share their whole among several.
 """
 
 from __future__ import annotations
@@ -25,9 +28,9 @@ import numpy as np
 
 from tailrace.calls import told
 from tailrace.counting.journeys.masses import WHOLE, Masses
-from tailrace.counting.journeys.moves import Routes, ends
-from tailrace.counting.journeys.reading import Journeys
+from tailrace.counting.journeys.moves import ends
 from tailrace.mechanisms.trajectories.layout import Layout
+from tailrace.mechanisms.trajectories.plan import Followed
 from tailrace.mechanisms.trajectories.promise import atoms_of
 from tailrace.noise import Draws
 from tailrace.noise.atoms import Atoms
@@ -41,30 +44,29 @@ _FAN_OUT = 4
 
 @dataclass(frozen=True)
 class Trips:
-    """Groups of pairs of cells, each pair in one of them: from cells a[0] up to a[1], to cells b[0]
-    up to b[1]; and noisy counts.
-    """
+    """Disjoint groups of pairs of cells, with noisy counts."""
 
-    a: np.ndarray  # (groups, 2)
-    b: np.ndarray  # (groups, 2)
+    a: np.ndarray  # (groups, 2) from the cells a[0] up to a[1]
+    b: np.ndarray  # (groups, 2) to the cells b[0] up to b[1]
     parts: np.ndarray  # (groups,) noisy
 
     @property
     def counts(self) -> np.ndarray:
-        """In trajectories; unbiased, negative ones too."""
+        """Trajectories of each group: unbiased, so some are negative."""
         return self.parts / WHOLE
 
     @property
     def pairs(self) -> np.ndarray:
-        """How many pairs of cells each group has."""
+        """The number of pairs of cells of each group."""
         return np.diff(self.a)[:, 0] * np.diff(self.b)[:, 0]
 
 
 @told
 @dataclass(frozen=True, kw_only=True)
 class PrivTreeTrips:
-    """Pairs by PrivTree: of its `share` of the budget, relative to those of the other parts,
-    `structure` draws the groups.
+    """Pairs by PrivTree, within a relative `share` of the budget.
+
+    `structure` is the part of that share that draws the groups.
 
     >>> PrivTreeTrips(share=0.3)
     PrivTreeTrips(share=Fraction(3, 10), structure=Fraction(1, 2), threshold=0)
@@ -92,14 +94,14 @@ class PrivTreeTrips:
         """The standard error of a group's count, in trajectories."""
         return float(np.sqrt(self.atoms(budget).variance())) / WHOLE
 
-    def count(self, journeys: Journeys, routes: Routes, layout: Layout) -> Masses:  # noqa: ARG002
-        return ends(routes, layout.cells)
+    def of(self, found: Followed) -> Masses:
+        return ends(found.routes, found.layout.cells)
 
     def none(self) -> Trips:
         return Trips(np.zeros((0, 2), np.int64), np.zeros((0, 2), np.int64), np.zeros(0, np.int64))
 
     def measured(self, masses: Masses, *, layout: Layout, budget: Drawn, noise: Draws) -> Trips:
-        """The groups, from the pair of everywhere down, and how many trajectories each has."""
+        """Draw the groups, from the pair of everywhere down, and count each."""
         coin, atoms = self.coin(budget), self.atoms(budget)
         level = _Level.root(masses, layout.cells)
         a, b, parts = [], [], []
@@ -114,13 +116,13 @@ class PrivTreeTrips:
                 break
             level = level.halved(split, layout.first)
         true = np.concatenate(parts)
-        return Trips(
-            np.concatenate(a), np.concatenate(b), true + atoms.draw(noise.at("counts"), len(true))
-        )
+        noisy = true + atoms.draw(noise.at("counts"), len(true))
+        return Trips(np.concatenate(a), np.concatenate(b), noisy)
 
     def draw(self, trips: Trips, layout: Layout, rng: np.random.Generator) -> np.ndarray:
-        """(2, trajectories) cells of the domain: as many as each group has, rounded by chance, of
-        its pairs any with the same chance.
+        """(2, trajectories) cells of the domain, even over each group's pairs.
+
+        Counts are rounded by chance.
         """
         many = np.floor(np.maximum(trips.counts, 0) + rng.random(len(trips.parts))).astype(np.int64)
         group = np.repeat(np.arange(len(trips.parts)), many)
@@ -146,7 +148,7 @@ class _Level:
         return cls(everywhere, everywhere, np.zeros(len(pairs.codes), np.int64), ends, pairs.parts)
 
     def mass(self) -> np.ndarray:
-        """(nodes,) parts; sums stay below 2^53, so the doubles of bincount are exact."""
+        """(nodes,) parts; below 2^53, so the doubles of bincount are exact."""
         return np.bincount(self.node, self.parts, minlength=len(self.a)).astype(np.int64)
 
     def wide(self) -> np.ndarray:
@@ -154,9 +156,7 @@ class _Level:
         return (np.diff(self.a)[:, 0] > 1) | (np.diff(self.b)[:, 0] > 1)
 
     def halved(self, split: np.ndarray, first: np.ndarray) -> _Level:
-        """The children of those that split: halves of the one times halves of the other, where it
-        has two.
-        """
+        """The children of nodes that split: halves times halves."""
         a, b = self.a[split], self.b[split]
         middles = [_middle(ends, first) for ends in (a, b)]
         halves = [
@@ -164,10 +164,8 @@ class _Level:
             for own, middle in zip((a, b), middles, strict=True)
         ]
         children = [(one, other) for one in halves[0] for other in halves[1]]
-        there = np.stack(
-            [(np.diff(one) > 0)[:, 0] & (np.diff(other) > 0)[:, 0] for one, other in children],
-            axis=1,
-        )
+        full = [(np.diff(one) > 0) & (np.diff(other) > 0) for one, other in children]
+        there = np.concatenate(full, axis=1)
         numbers = np.cumsum(there).reshape(there.shape) - 1
         parent = np.cumsum(split) - 1
         inside = split[self.node]
@@ -178,10 +176,12 @@ class _Level:
 
 
 def _middle(ends: np.ndarray, first: np.ndarray) -> np.ndarray:
-    """The first cell of the second half: where the first halving of places that parts them does;
-    the end where there is one cell.
+    """The first cell of the second half; the end of a single cell.
+
+    Halves are parted by the first halving of places that parts any two of the cells.
     """
     start, stop = first[ends[:, 0]], first[ends[:, 1] - 1]
-    bit = np.frexp((start ^ stop).astype(float))[1] - 1  # the highest in which they differ
+    # The highest bit in which they differ.
+    bit = np.frexp((start ^ stop).astype(float))[1] - 1
     edge = (stop >> np.maximum(bit, 0)) << np.maximum(bit, 0)
     return np.where(start == stop, ends[:, 1], np.searchsorted(first, edge))

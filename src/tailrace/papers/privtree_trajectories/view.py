@@ -1,12 +1,9 @@
-"""What is shown of trajectories: the cells, how many go from where to where, and the chances of the
-next cell.
-"""
+"""Released trajectories over cells: counts of pairs, and chances."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -15,19 +12,21 @@ from tailrace.errors import ConfigError
 from tailrace.mechanisms.base import Estimate
 from tailrace.mechanisms.trajectories.layout import Layout
 from tailrace.papers.privtree_trajectories.transitions import Chances
+from tailrace.papers.privtree_trajectories.trips import Trips
 
 Corners = tuple[Sequence[float], Sequence[float]]
 
 
 @dataclass(frozen=True, eq=False)
 class PrivTreeTrajectoriesView:
-    """Estimates are unbiased but for what a cell hides: inside a group of cells trajectories are
-    taken to begin and end evenly.
+    """Cells, the trajectories between them, and chances of moves.
+
+    Estimates are unbiased if trajectories begin and end evenly inside each group of cells.
     """
 
     layout: Layout
     chances: Chances
-    trips: Any  # as released by the part that measured them
+    trips: Trips
     error: float  # the standard error of the count of one group
 
     @property
@@ -41,29 +40,26 @@ class PrivTreeTrajectoriesView:
 
     @property
     def total(self) -> Estimate:
-        """How many trajectories there are (people, where one person is protected)."""
+        """The number of trajectories (people, where one person is protected)."""
         return self.count()
 
     def count(self, *, start: Corners | None = None, end: Corners | None = None) -> Estimate:
-        """How many begin between the two corners of `start` and end between those of `end`; None:
-        anywhere.
+        """Trajectories from between two corners to between two others.
+
+        None: anywhere.
         """
         part = self._inside(self.trips.a, start) * self._inside(self.trips.b, end)
         return Estimate(float(part @ self.trips.counts), float(np.sqrt(part @ part)) * self.error)
 
     def _inside(self, groups: np.ndarray, corners: Corners | None) -> np.ndarray:
-        """(groups,) the share of each group's cells that lies between the corners."""
+        """(groups,) the share of each group's cells between the corners."""
         if corners is None:
             return np.ones(len(groups))
         box = [np.asarray(corner, float) for corner in corners]
-        if (
-            len(box) != 2
-            or any(corner.shape != (2,) for corner in box)
-            or not (box[0] <= box[1]).all()
-        ):
+        if [corner.shape for corner in box] != [(2,), (2,)] or not (box[0] <= box[1]).all():
             raise ConfigError(
-                "start and end are pairs of corners, ((lowest x, lowest y), (highest x, highest "
-                "y))."
+                "start and end are pairs of corners, ((lowest x, lowest y), (highest x, "
+                "highest y))."
             )
         inside = shares(self.layout.domain, self.layout.low, self.layout.high, *box)
         sums = np.concatenate([[0.0], np.cumsum(inside)])

@@ -62,7 +62,7 @@ def test_the_shares_add_up_to_the_budget_and_every_level_gets_its_part():
     mechanism = made(domain=Box(low=(0, 0), high=(1, 1), columns=("x", "y")))
     assert mechanism.guarantee.loss == PureDP(epsilon=1)
     assert sum(budget.epsilon for budget in mechanism.budgets.values()) == 1
-    visits = next(query for query in mechanism.queries if query.name == "visits")
+    visits = next(count for count in mechanism.counts if count.name == "visits")
     scales = [atoms.scale for atoms in visits.noise(PureDP(epsilon=1))]
     weights = mechanism.visits.weights or (1,) * len(scales)
     assert scales == [WHOLE * sum(weights) / weight for weight in weights]
@@ -90,11 +90,11 @@ def test_every_budget_is_met_by_noise_in_its_proportion(privacy, unit):
         assert isinstance(loss, PureDP | ApproxDP) and loss.epsilon <= privacy.epsilon
     else:
         assert loss == privacy
-    whole, largest = mechanism.queries[0].whole, 0.0
-    for query in mechanism.queries:
-        assert query.whole == whole
-        share = mechanism.budgets[query.name]
-        for budget, atoms in zip(query.budgets(share), query.noise(share), strict=True):
+    whole, largest = mechanism.counts[0].whole, 0.0
+    for count in mechanism.counts:
+        assert count.whole == whole
+        share = mechanism.budgets[count.name]
+        for budget, atoms in zip(count.budgets(share), count.noise(share), strict=True):
             pure = isinstance(budget, PureDP)
             assert atoms.scale == (whole / budget.epsilon if pure else whole**2 / (2 * budget.rho))
             largest = max(largest, float(atoms.scale) if pure else float(atoms.scale) ** 0.5)
@@ -166,10 +166,7 @@ def test_parts_that_cannot_be_are_refused():
 def test_grids_finer_than_the_domain_are_left_out():
     small = made(domain=Box(low=(0, 0), high=(1, 1), columns=("x", "y"), cells=8))
     assert all(
-        side <= 8
-        for query in small.queries
-        if isinstance(query.part, Grids)
-        for side in query.sides
+        side <= 8 for count in small.counts if isinstance(count.part, Grids) for side in count.sides
     )
     assert small.guarantee.loss == PureDP(epsilon=1), "and the others share the budget"
 
