@@ -97,8 +97,9 @@ def warm():
     Noise.fresh().laplace(5, 3)
     chosen([np.ones((1, 2), np.int64)], seed=1, values=2, factor=2, modulus=2)
     kernel.count(np.zeros(1, np.int64), 1)
-    for attribute, values in zip(WARD.attributes, (["f"], [1.0]), strict=True):
-        attribute.encode(np.array(values, object if isinstance(values[0], str) else float))
+    # Numbers, since reading declared texts would start the threads of Polars.
+    for attribute in (Categorical([0, 1]), WARD.attributes[1]):
+        attribute.encode(np.array([1.0]))
     with tempfile.TemporaryDirectory() as folder:
         rows = np.arange(3), np.arange(3)
         bound(
