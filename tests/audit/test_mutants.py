@@ -38,7 +38,7 @@ from tailrace.noise.atoms import Atoms
 from tailrace.papers import PrivTreeStream
 from tailrace.papers.privtree.splits import SplitCoin
 from tailrace.papers.snapshot_policies import DSAT
-from tailrace.papers.snapshot_policies.comparing import Comparing
+from tailrace.papers.snapshot_policies.sampling import Comparing
 from tailrace.papers.snapshot_policies.static import LaplaceBins
 
 WARD = Schema(sex=Categorical(["f", "m"]), age=Integer(0, 3))

@@ -12,9 +12,8 @@ from tailrace.counting.memory.snapshot import snapshot_counted
 from tailrace.counting.plan import Counts, Plan
 from tailrace.domain.halving import halving
 from tailrace.mechanisms.snapshot import levels
-from tailrace.mechanisms.snapshot.fold import fold
 from tailrace.mechanisms.snapshot.levels import Quadtree
-from tailrace.mechanisms.snapshot.tracking import Tracking
+from tailrace.mechanisms.snapshot.tracking import Tracking, fold
 from tailrace.metrics.snapshots import Ranges, answers, random_ranges, ranges_of_size
 from tailrace.papers.snapshot_policies import (
     DSFT,

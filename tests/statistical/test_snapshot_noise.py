@@ -87,7 +87,7 @@ def threshold_and_distance(policy, many=20_000):
             float(scales.distance_scale),
         )
     else:
-        from tailrace.papers.snapshot_policies.dissimilarity import Dissimilarity
+        from tailrace.papers.snapshot_policies.budget import Dissimilarity
 
         looks = Dissimilarity(series, "BD")
         yield [looks.noise(noise.at(i)) for i in range(many)], float(looks.scale)

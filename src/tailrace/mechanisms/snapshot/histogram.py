@@ -1,18 +1,20 @@
-"""Histograms of a data set that changes: some snapshots are measured, the others show what was
-measured last.
+"""Snapshots: histograms of a data set that changes.
+
+Some snapshots are measured; the others show the last measurement.
 
 Privacy: the declared loss of one person over the whole series (`User`), or within any w consecutive
-steps of it (`Window`), neighbours add/remove. A person has at most `records` records in a snapshot,
-chosen from that person's rows alone, so one person moves a snapshot's histogram by at most that in
-the 1-norm, at every step. Two things meet the data: decisions, with the loss that their policy
-proves (`policies/`), and releases, each in whole units with the loss that the static part's noise
-proves (`static/levels.py`), of which no `steps` consecutive steps hold more than `Split.units`.
-Steps outside the window in which two series differ have the same law given what was released
-before. The total is the sum (of epsilons, or of rhos). Distances are integers, relative to a public
-number of people: one that is given, or the sum of the first release. What stands between releases,
-and combining them, is post-processing.
-Accuracy: the static part's noise at the latest release (`SnapshotView`), and what has changed
-since.
+steps of it (`Window`), neighbours add/remove.
+1. A person has at most `records` records in a snapshot, chosen from that person's rows alone, so
+   one person moves a snapshot's histogram by at most that in the 1-norm, at every step.
+2. Fix all releases. Steps outside the window in which two series differ then have the same law.
+3. Decisions have the loss that their policy proves (`policy.py`, `papers/snapshot_policies/`).
+   Distances are integers, relative to a public number of people: a given one, or the sum of the
+   first release. A release has whole units, each with the loss that its noise proves
+   (`levels.py`), and no `steps` consecutive steps hold more than `Split.units`.
+4. The total is the sum (of epsilons, or of rhos). Showing the last release and combining releases
+   are post-processing.
+
+Accuracy: the noise of the latest release (`SnapshotView`), and the changes since.
 Source: Li, Xiong, Jiang, Liu 2015 (DSFT, DSAT), Kellaris et al. 2014.
 Departs: see the policies, and docs/explanation/corrections.md.
 """
@@ -20,7 +22,6 @@ Departs: see the policies, and docs/explanation/corrections.md.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -32,18 +33,18 @@ from tailrace.errors import ConfigError
 from tailrace.mechanisms.base import Sample, State, Step, Table, Takes
 from tailrace.mechanisms.shared.bins import resampled
 from tailrace.mechanisms.snapshot import levels
-from tailrace.mechanisms.snapshot.fold import fold
-from tailrace.mechanisms.snapshot.levels import Quadtree
+from tailrace.mechanisms.snapshot.levels import Quadtree, Static
 from tailrace.mechanisms.snapshot.policy import (
     Hidden,
     Pace,
+    Policy,
     Series,
     Snapshot,
     Split,
     advanced,
     quiet,
 )
-from tailrace.mechanisms.snapshot.tracking import Tracking
+from tailrace.mechanisms.snapshot.tracking import Tracking, fold
 from tailrace.mechanisms.snapshot.view import SnapshotView
 from tailrace.noise import Draws
 from tailrace.privacy.budget import Drawn, part, restate
@@ -51,45 +52,52 @@ from tailrace.privacy.guarantee import Guarantee
 from tailrace.privacy.loss import ApproxDP, Loss, check_privacy, whole
 from tailrace.privacy.unit import AddRemove, Neighbours, User, Window
 
-LARGEST = 10_000_000  # bins
+# Bins: the public state then takes 120 MB.
+LARGEST = 10_000_000
 
 
 @dataclass(frozen=True)
-class Standing:
-    """What has been released so far."""
+class SnapshotPublic:
+    """Everything a snapshot stream has released up to this step."""
 
     pace: Pace
     population: np.ndarray  # () what distances are relative to; 0 before the first release
     estimates: np.ndarray  # (bins,)
-    variances: (
-        np.ndarray
-    )  # (bins,) of the details of combined releases; empty where releases replace each other
+    # (bins,) of the details of combined releases; (0,) where releases replace each other.
+    variances: np.ndarray
 
 
 @dataclass(frozen=True)
-class Held:
-    """What is private: the noise on a threshold, and the current histogram where only changes to it
-    are fed.
-    """
+class SnapshotPrivate:
+    """Private state: a policy's, and the histogram that changes are added to."""
 
     hidden: Hidden
-    current: np.ndarray  # (bins,), or empty
+    current: np.ndarray  # (bins,), or (0,) where whole snapshots are fed
 
 
 @told
 @dataclass(frozen=True, kw_only=True)
 class SnapshotHistogram:
-    """A histogram over `domain` at every step, of a data set in which a person may take part at
-    every step.
+    """A histogram at every step, of a data set that changes.
 
-    `policy` says when a snapshot is measured (None: `Tracking()`), `histogram` how (None:
-    `Quadtree()`). A batch is the whole data set; with `changes=True` it is what was inserted and
-    deleted since the last step. `population` is a public guess of the number of people.
+    A person may take part at every step.
+
+    Parameters
+    domain: the attributes whose cells are the bins.
+    privacy: the loss of one unit.
+    unit: User(column=..., records=m) or Window(steps=w, column=..., records=m).
+    horizon: the number of steps; None: without end, where the policy can.
+    policy: when a snapshot is measured; None: `Tracking()`.
+    histogram: how it is measured; None: `Quadtree()`.
+    population: a public guess of the number of people.
+    changes: whether a batch holds the rows inserted and deleted since the last step; otherwise it
+        is the whole data set.
 
     >>> from tailrace import Categorical, Integer, PureDP, Schema, User
     >>> ward = Schema(sex=Categorical(["f", "m"]), age=Integer(0, 99))
-    >>> person = User(column="id", records=1)
-    >>> SnapshotHistogram(domain=ward, privacy=PureDP(epsilon=1), unit=person, horizon=365).guarantee.short
+    >>> unit = User(column="id", records=1)
+    >>> made = SnapshotHistogram(domain=ward, privacy=PureDP(epsilon=1), unit=unit, horizon=365)
+    >>> made.guarantee.short
     "epsilon = 1 for one person (column 'id') over 365 steps"
     """
 
@@ -97,8 +105,8 @@ class SnapshotHistogram:
     privacy: Loss
     unit: User | Window
     horizon: int | None
-    policy: Any = None
-    histogram: Any = None
+    policy: Policy | None = None
+    histogram: Static | None = None
     population: int | None = None
     changes: bool = False
 
@@ -136,7 +144,8 @@ class SnapshotHistogram:
                     f"None."
                 )
         split = self._split
-        for units in (1, split.units):  # a release has at least one unit, and at most all of them
+        # A release has at least one unit, and at most all of them.
+        for units in (1, split.units):
             levels.check(self._static, self._tree, part(split.unit, units), self._records)
 
     @property
@@ -160,11 +169,11 @@ class SnapshotHistogram:
         return 1
 
     @property
-    def _policy(self) -> Any:
+    def _policy(self) -> Policy:
         return Tracking() if self.policy is None else self.policy
 
     @property
-    def _static(self) -> Any:
+    def _static(self) -> Static:
         return Quadtree() if self.histogram is None else self.histogram
 
     @property
@@ -178,8 +187,9 @@ class SnapshotHistogram:
 
     @property
     def series(self) -> Series:
-        """What the policy plans with. An (epsilon, delta) budget is met by pure noise or by zCDP,
-        whichever has less variance.
+        """The public facts that the policy plans with.
+
+        An (epsilon, delta) budget is met by pure noise or by zCDP, whichever has less variance.
         """
         if not isinstance(self.privacy, ApproxDP):
             return self._series(self.privacy)
@@ -214,10 +224,12 @@ class SnapshotHistogram:
         bins = self.domain.size
         pace = self._policy.begin(self.series)
         spread = np.zeros(bins if self._policy.tracks else 0, np.float32)
-        public = Standing(pace, np.zeros((), np.int64), np.zeros(bins), spread)
-        return State(public, Held(quiet(), np.zeros(bins if self.changes else 0, np.int64)))
+        public = SnapshotPublic(pace, np.zeros((), np.int64), np.zeros(bins), spread)
+        return State(
+            public, SnapshotPrivate(quiet(), np.zeros(bins if self.changes else 0, np.int64))
+        )
 
-    def plan(self, public: Standing) -> Plan:  # noqa: ARG002
+    def plan(self, public: SnapshotPublic) -> Plan:  # noqa: ARG002
         return Plan(codes=self.domain, key=self.unit.column)
 
     def measure(self, state: State, counts: Counts, noise: Draws) -> Step:
@@ -232,7 +244,7 @@ class SnapshotHistogram:
         )
         pace = advanced(series, public.pace)
         decision = self._policy.decide(series, pace, private.hidden, snapshot, noise.at("decision"))
-        held = Held(decision.hidden, current if self.changes else private.current)
+        held = SnapshotPrivate(decision.hidden, current if self.changes else private.current)
         public = replace(public, pace=decision.pace)
         if decision.units:
             public = self._released(
@@ -241,8 +253,8 @@ class SnapshotHistogram:
         return Step(State(public, held))
 
     def _released(
-        self, public: Standing, current: np.ndarray, units: int, *, first: bool, noise: Draws
-    ) -> Standing:
+        self, public: SnapshotPublic, current: np.ndarray, units: int, *, first: bool, noise: Draws
+    ) -> SnapshotPublic:
         loss = part(self._split.unit, units)
         found = levels.measure(
             self._static, self._tree, current, loss, self._records, noise.at("release")
@@ -256,7 +268,7 @@ class SnapshotHistogram:
             people = np.asarray(self.population or max(1, round(float(found.sum()))), np.int64)
         return replace(public, estimates=found, population=people)
 
-    def view(self, public: Standing) -> SnapshotView | None:
+    def view(self, public: SnapshotPublic) -> SnapshotView | None:
         pace = public.pace
         if not int(pace.last):
             return None
@@ -279,17 +291,17 @@ class SnapshotHistogram:
             and view.measured < view.step
             and len(previous.cells) == max(0, round(estimates.sum()))
         ):
-            return Sample(
-                previous, np.ones(len(previous.cells), bool)
-            )  # nothing was released: the rows stand too
+            # Nothing was released, so the rows stand too.
+            return Sample(previous, np.ones(len(previous.cells), bool))
         return resampled(self.domain, estimates, previous, rng)
 
     def _variances(self, loss: Drawn) -> np.ndarray:
         return levels.variances(self._static, self._tree, loss, self._records)
 
     def _bin_variance(self, loss: Drawn) -> float:
-        """The mean variance of a bin: details have a length of one, and there are as many as
-        bins.
+        """The mean variance of a bin.
+
+        Details have a length of one, and there are as many as bins.
         """
         return float(self._variances(loss) @ self._details) / self.domain.size
 

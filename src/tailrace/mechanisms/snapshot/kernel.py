@@ -1,4 +1,4 @@
-"""The compiled loop of a step in which nothing is released: one pass over the bins."""
+"""The distance of a snapshot, as a compiled loop."""
 
 from __future__ import annotations
 

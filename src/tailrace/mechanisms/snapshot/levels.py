@@ -1,16 +1,20 @@
-"""Noise on some levels of the halving tree, and the least-squares histogram that agrees with all of
-them.
+"""Levels: noise on depths of the halving tree, made consistent.
 
-Privacy: a unit of at most m records in a snapshot moves the counts of one level by at most m in the
-1-norm, and so in the 2-norm. Laplace noise of scale m / (epsilon s) on a level of share s is
-epsilon s for that level, Gaussian noise of variance m^2 / (2 rho s) is rho s; shares add up to one.
-The noise is on integers; all else is post-processing.
-Accuracy: `variances` gives the variance of every detail (`halving.py`). With y = A x + noise of
-level variances v_l, the least-squares estimate has the precision sum over levels A'A / v; A'A of
-level l multiplies a detail of a node above it by the cells of its nodes, n_l, and kills the others.
-So a detail of depth d has the variance 1 / sum over l > d of n_l / v_l: exactly where the nodes of
-a level are of one size, and with n_l their mean size elsewhere. Cells below the last level are
-taken to be even: that is bias, not noise.
+Privacy:
+1. A unit of at most m records in a snapshot moves the counts of one level by at most m in the
+   1-norm, and so in the 2-norm.
+2. On a level of share s, Laplace noise of scale m / (epsilon s) loses epsilon s, and Gaussian noise
+   of variance m^2 / (2 rho s) loses rho s, both on integers. Shares add up to one.
+3. All else is post-processing.
+
+Accuracy: `variances` gives the variance of every detail (`domain/halving.py`).
+1. With y = A x + noise of level variances v_l, the least-squares estimate has the precision sum
+   over levels A'A / v.
+2. A'A of level l multiplies a detail of a node above it by n_l, the cells of its nodes, and kills
+   the others. So a detail of depth d has the variance 1 / sum over l > d of n_l / v_l: exactly
+   where the nodes of a level are of one size, and with n_l their mean size elsewhere.
+3. Cells below the last level are taken to be even: that is bias, not noise.
+
 Source: Hay et al. 2010 (consistency), Cormode et al. 2012 (budgets by level), as in section 7 of Li
 et al. 2015.
 """
@@ -26,17 +30,19 @@ import numpy as np
 from tailrace.calls import told
 from tailrace.domain.halving import Halving
 from tailrace.noise import Draws, check_drawable, gaussian_variance, laplace_variance
+from tailrace.privacy.budget import Drawn
 from tailrace.privacy.loss import ZCDP, PureDP, whole
 
-Drawn = PureDP | ZCDP  # Laplace noise, or Gaussian
+# 2^(1/3), the ratio of budgets of neighbouring levels: Cormode et al. 2012, for range queries.
+_GROWTH = Fraction(126, 100)
 
 
 class Static(Protocol):
-    """A histogram of one snapshot: the depths of the tree that are measured, each with its share of
-    the budget.
-    """
+    """How one snapshot is measured."""
 
-    def levels(self, tree: Halving) -> dict[int, Fraction]: ...
+    def levels(self, tree: Halving) -> dict[int, Fraction]:
+        """The depths that are measured, with their shares."""
+        ...
 
 
 def scale(loss: Drawn, share: Fraction, records: int) -> Fraction:
@@ -69,8 +75,9 @@ def noise_variance(static: Static, tree: Halving, loss: Drawn, records: int) -> 
 
 
 def variances(static: Static, tree: Halving, loss: Drawn, records: int) -> np.ndarray:
-    """(1 + depths,) the variance of the whole's coefficient, then of the details of each depth; 0
-    below the last level.
+    """(1 + depths,) variances of the whole and of each depth's details.
+
+    They are 0 below the last level.
     """
     cells, found = len(tree.order), np.zeros(1 + tree.depth)
     levels = noise_variance(static, tree, loss, records)
@@ -85,7 +92,7 @@ def variances(static: Static, tree: Halving, loss: Drawn, records: int) -> np.nd
 def measure(
     static: Static, tree: Halving, counts: np.ndarray, loss: Drawn, records: int, noise: Draws
 ) -> np.ndarray:
-    """(cells,) estimates of a snapshot: the least-squares histogram of its noisy levels."""
+    """(cells,) the least-squares histogram of a snapshot's noisy levels."""
     levels = static.levels(tree)
     sums = [counts] if set(levels) == {tree.depth} else tree.sums(counts[tree.order])
     noisy = {}
@@ -105,11 +112,12 @@ def measure(
 def consistent(
     tree: Halving, noisy: dict[int, np.ndarray], variance: dict[int, float]
 ) -> np.ndarray:
-    """The cells of least weighted squared distance to the noisy sums of some depths, even below the
-    last of them.
+    """The cells nearest to the noisy sums of some depths.
 
-    Upward, the best estimate of each node from what lies in it; downward, what a node's total says
-    beyond the sum of its children is divided among them by their variances.
+    The squared distance is weighed by variances; cells are even below the last depth.
+
+    Upward, each node gets the best estimate from the nodes in it; downward, the difference between
+    a node's total and the sum of its children is divided among these by their variances.
     """
     last = max(noisy)
     mean, spread = noisy[last].astype(float), np.full(len(noisy[last]), variance[last])
@@ -134,16 +142,14 @@ def consistent(
     return out
 
 
-_GROWTH = Fraction(126, 100)  # 2^(1/3)
-
-
 @told
 @dataclass(frozen=True, kw_only=True)
 class Quadtree:
-    """Noise on the nodes of up to `height` halvings of all sides, the leaves' budget the largest.
+    """Noise on the levels of a quadtree, least on its leaves.
 
-    Without `height` the leaves are single bins. With less, a leaf's people are taken to be even
-    over it: coarser, and with less noise.
+    Parameters
+    height: how often all sides are halved; None: down to single bins. With less, a leaf's people
+        are taken to be even over it: coarser, and with less noise.
     """
 
     height: int | None = None

@@ -1,48 +1,48 @@
-"""When to measure a snapshot, and with how much of the budget: the contract of a policy.
+"""Policies: when to measure a snapshot, with how much budget.
 
-A policy is frozen and public. It divides the budget into *units*: at most `Split.units` of them may
-be spent on releases in any `Series.steps` consecutive steps, counted in integers. Looking at the
-data in order to decide is a query: its loss is `Split.decisions`, and its noise is drawn in
-`decide`.
+A policy is frozen and public. It divides the budget into *units*: any `Series.steps` consecutive
+steps spend at most `Split.units` of them on releases, counted in integers. Looking at the data in
+order to decide is a query: its loss is `Split.decisions`, its noise is drawn in `decide`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
 from tailrace.errors import ConfigError
 from tailrace.noise import Draws
-from tailrace.privacy.loss import ZCDP, PureDP, whole
-
-Drawn = PureDP | ZCDP  # Laplace noise, or Gaussian
+from tailrace.privacy.budget import Drawn
+from tailrace.privacy.loss import whole
 
 
 @dataclass(frozen=True, kw_only=True)
 class Series:
-    """What is public about a series of snapshots, and all that a policy may plan with.
+    """The public facts of a series that a policy plans with."""
 
-    A person is protected in any `steps` consecutive steps (`sliding`: a window of them, else there
-    are no more), None: in all steps, however many.
-    """
-
+    # A person is protected in any `steps` consecutive steps; None: in all, however many.
     steps: int | None
+    # Whether those steps are a sliding window; otherwise the series ends after them.
     sliding: bool
-    records: int  # of one person in one snapshot, at most
+    # The most records of one person in one snapshot.
+    records: int
     bins: int
     privacy: Drawn
 
 
 @dataclass(frozen=True)
 class Split:
-    """How the budget is divided."""
+    """The division of a budget between releases and decisions."""
 
-    unit: Drawn  # of one unit of release
-    units: int  # at most, in any `steps` consecutive steps
-    decisions: Drawn | None = None  # of all that is looked at to decide, in as many steps
+    # The loss of one unit of release.
+    unit: Drawn
+    # The most units in any `steps` consecutive steps.
+    units: int
+    # The loss of all decisions in as many steps; None where nothing is looked at.
+    decisions: Drawn | None = None
 
 
 @dataclass(frozen=True)
@@ -52,14 +52,12 @@ class Pace:
     step: np.ndarray  # ()
     last: np.ndarray  # () the step of the last release, 0 before the first
     paid: np.ndarray  # () its units
-    # (window,) units of recent steps, a place for each step modulo the window; one sum where
-    # nothing slides
+    # (window,) units of recent steps, at the step modulo the window; (1,) their sum without one.
     spent: np.ndarray
     releases: np.ndarray  # (window,) releases of recent steps, likewise
     threshold: np.ndarray  # () of the relative distance
-    errors: (
-        np.ndarray
-    )  # (1 + remembered,) of a controller: at the last release, then the latest ones
+    # (1 + remembered,) a controller's errors: at the last release, then the latest ones.
+    errors: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -71,24 +69,23 @@ class Hidden:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """What a policy may ask about the snapshot at hand. `distance` is private: only noise may meet
-    it.
-    """
+    """The current snapshot, as far as a policy may ask."""
 
-    distance: Callable[
-        [], int
-        # the 1-norm between the snapshot and the last release, rounded to integers; one person moves it
-        # by `records`
-    ]
-    error: Callable[
-        [int], float
-    ]  # public: the mean absolute error of a bin, released with so many units
-    population: int  # public: what distances are relative to
+    # Private, so only noise may meet it: the 1-norm between the snapshot and the last release,
+    # rounded to integers. One person moves it by at most `records`.
+    distance: Callable[[], int]
+    # Public: the mean absolute error of a bin that is released with this many units.
+    error: Callable[[int], float]
+    # Public: the number of people that distances are relative to.
+    population: int
 
 
 @dataclass(frozen=True)
 class Decision:
-    """Units to release with (0: the last release stands), and the next state."""
+    """Units to release with, and the next state.
+
+    With 0 units the last release stands.
+    """
 
     units: int
     pace: Pace
@@ -96,44 +93,50 @@ class Decision:
 
 
 class Policy(Protocol):
-    """Frozen and public; `tracks` says whether a release is combined with those before or replaces
-    them.
+    """When to measure, and with how many units.
+
+    A policy that derives from this class looks at nothing and replaces each release by the next,
+    unless it says otherwise.
     """
 
     @property
-    def tracks(self) -> bool: ...
+    def tracks(self) -> bool:
+        """Whether releases are combined; otherwise each replaces the last."""
+        return False
 
     def split(self, series: Series) -> Split:
-        """The division of the budget; refuses a series that it cannot serve."""
+        """Divide the budget; refuse a series that cannot be served."""
         ...
 
-    def proved(self, series: Series) -> Drawn | None:
-        """The loss of the decisions, from the noise that is drawn; None where nothing is looked
-        at.
-        """
-        ...
+    def proved(self, series: Series) -> Drawn | None:  # noqa: ARG002
+        """The loss of decisions, from the noise drawn; None: no decisions."""
+        return None
 
-    def begin(self, series: Series) -> Pace: ...
+    def begin(self, series: Series) -> Pace:
+        """The state before the first step."""
+        return beginning(series)
 
     def decide(
         self, series: Series, pace: Pace, hidden: Hidden, snapshot: Snapshot, noise: Draws
     ) -> Decision:
-        """Whether to release the next step. `pace` is at that step already: see `advanced`."""
+        """Decide about the step at which `pace` stands (see `advanced`)."""
         ...
 
 
 def beginning(series: Series, *, threshold: float = 0.0, remembered: int = 0) -> Pace:
-    """Before the first step."""
+    """The state before the first step."""
     window = series.steps if series.sliding and series.steps is not None else 1
-    zero = np.zeros((), np.int64)
-    nothing = np.zeros(window, np.int64)
+    zero, nothing = np.zeros((), np.int64), np.zeros(window, np.int64)
     return Pace(
         zero, zero, zero, nothing, nothing, np.asarray(float(threshold)), np.zeros(1 + remembered)
     )
 
 
 def advanced(series: Series, pace: Pace) -> Pace:
-    """At the next step: where a window slides, what was spent `steps` steps ago is free again."""
+    """The state at the next step.
+
+    Where a window slides, the units spent `steps` steps ago are free again.
+    """
     step = int(pace.step) + 1
     if not series.sliding:
         return replace(pace, step=np.asarray(step))
@@ -143,12 +146,9 @@ def advanced(series: Series, pace: Pace) -> Pace:
 
 
 def released(pace: Pace, units: int) -> Pace:
-    """After a release of this step."""
-    place, spent, releases = (
-        int(pace.step) % len(pace.spent),
-        pace.spent.copy(),
-        pace.releases.copy(),
-    )
+    """The state after a release at this step."""
+    place = int(pace.step) % len(pace.spent)
+    spent, releases = pace.spent.copy(), pace.releases.copy()
     spent[place] += units
     releases[place] += 1
     return replace(pace, last=pace.step, paid=np.asarray(units), spent=spent, releases=releases)
@@ -164,8 +164,9 @@ def bounded(series: Series, name: str) -> int:
 
 
 def cutoff(series: Series, releases: int | None, name: str) -> int:
-    """How many releases: as asked for, or a hundredth of the steps as in the paper, and at
-    least 5.
+    """The number of releases, at most one per step.
+
+    None: a hundredth of the steps as in Li et al. 2015, and at least 5.
     """
     if releases is None:
         steps = bounded(series, f"{name} without releases=")
@@ -173,7 +174,8 @@ def cutoff(series: Series, releases: int | None, name: str) -> int:
     return releases if series.steps is None else min(releases, series.steps)
 
 
-def checked_releases(releases: Any) -> None:
+def checked_releases(releases: int | None) -> None:
+    """Refuse a number of releases that is none."""
     if releases is not None:
         whole("releases", releases)
 
@@ -184,11 +186,11 @@ def quiet() -> Hidden:
 
 
 def due(series: Series, step: int, releases: int, name: str) -> bool:
-    """Whether a release is due: the first step, then evenly; no more than `releases` in any `steps`
-    consecutive ones.
+    """Whether an even schedule releases this step.
 
-    Where a window slides the distance is a whole number of steps, at least steps / releases, so
-    that no window holds one more.
+    It releases the first step, and at most `releases` in any `steps` consecutive ones. Where a
+    window slides, the distance between releases is a whole number of steps, at least steps /
+    releases, so that no window holds one more.
     """
     steps = bounded(series, name)
     if series.sliding:

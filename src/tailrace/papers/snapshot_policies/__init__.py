@@ -1,11 +1,7 @@
-"""Policies: when a snapshot is measured, and with how much of the budget. One file each."""
+"""Published policies and histograms for snapshots."""
 
-from tailrace.papers.snapshot_policies.budget_absorption import BudgetAbsorption
-from tailrace.papers.snapshot_policies.budget_distribution import BudgetDistribution
-from tailrace.papers.snapshot_policies.dsat import DSAT
-from tailrace.papers.snapshot_policies.dsft import DSFT
-from tailrace.papers.snapshot_policies.every_step import EveryStep
-from tailrace.papers.snapshot_policies.fixed_sampling import FixedSampling
+from tailrace.papers.snapshot_policies.budget import BudgetAbsorption, BudgetDistribution
+from tailrace.papers.snapshot_policies.sampling import DSAT, DSFT, EveryStep, FixedSampling
 
 __all__ = [
     "DSAT",

@@ -1,11 +1,45 @@
-"""Distance-based sampling: a release where the snapshot is far from the last one. What DSFT and
-DSAT share.
+"""Sampling: release a snapshot at fixed steps, or where it differs.
 
-Privacy: the first release, then one for each positive comparison (`comparing.py`), C in all (in any
-window, where it slides), counted in integers; each gets 1 / C of what is left after the decisions.
-At the horizon what is left of a finite series' budget is spent on its last snapshot: that step and
-that number are public. With C = 1 and no window there is the first release, and nothing is
-compared.
+EveryStep and FixedSampling follow a public schedule. DSFT and DSAT compare the snapshot's distance
+from the last release with a threshold, which DSAT's controller moves so that the releases last to
+the end.
+
+Privacy of a schedule: releases of an even part of the budget, at most `releases` in any `steps`
+consecutive steps; nothing is looked at to decide.
+Privacy of comparisons (m = `records`, c = `positives`):
+1. One person moves every distance by at most m. The threshold gets noise nu of scale b_T, each
+   distance noise of scale b_q; a comparison is positive where distance + noise >= threshold + nu,
+   all integers. At most c comparisons are positive before nu is drawn again: an *epoch*.
+2. Fix all answers and releases. Raise nu by m: negative comparisons stay negative whatever the
+   person does. Raise the noise of each positive one by 2 m: it stays positive.
+3. So an epoch's answers are at most e^(m / b_T + 2 c m / b_q) times likelier with the person than
+   without: pure, also for distances that depend on earlier answers and releases.
+4. Finite, pure: one epoch of c = C - 1 positives after the first release, then no comparisons.
+   Sliding: c = 1. Comparisons are made only while fewer than C releases lie in the window, so w
+   consecutive steps meet at most C epochs that end in them and one that does not: C + 1.
+   zCDP: c = 1. A pure epsilon is epsilon^2 / 2 zCDP; epochs and releases follow each other, never
+   at the same time, so they compose one after the other.
+5. Releases: the first, then one for each positive comparison, C in all (in any window), counted in
+   integers; each gets 1 / C of the budget that decisions leave. The last step of a finite series
+   spends the rest: that step and that number are public. With C = 1 and no window, nothing is
+   compared.
+6. The public part of the threshold may move and be clamped at will, by the public step and number
+   of releases; nu is never clamped and never shown.
+
+Accuracy: an epoch's epsilon is divided between b_T and b_q as 1 : (2 c)^(2/3) (Lyu, Su, Li 2017).
+Releases have the noise of C releases; in between, the last one grows old (a schedule) or its
+distance to the snapshot stays near the threshold. EveryStep's noise grows with the number of steps
+(pure), or with its square root (zCDP).
+Source: Li, Xiong, Jiang, Liu 2015: section 3.4 (schedules), Algorithm 1 and Theorem 4.1 (DSFT),
+Algorithms 2 and 3 (DSAT, with all three terms of its PID controller).
+Departs (docs/explanation/corrections.md): Theorem 4.1's scales, 2 m / epsilon for the threshold and
+2 C m / epsilon for the distance, lose up to 1.5 epsilon. Distances there are divided by the private
+number of people; here they are integers, relative to a public one, and the share of decisions is
+made of public numbers. The noise on the threshold is not clamped, since clamped noise is public.
+With a window, releases are counted in integers over the last w - 1 steps, and the rate is
+releases / min(step, w). The feedback error is relative to the target rate, |rate / target - 1|, and
+counts beyond the tolerance only: the printed error, 5 % of all steps, is never reached where a
+hundredth of the steps is released.
 """
 
 from __future__ import annotations
@@ -15,31 +49,184 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
+
+from tailrace.calls import told
 from tailrace.errors import ConfigError
 from tailrace.mechanisms.snapshot.policy import (
     Decision,
     Hidden,
     Pace,
+    Policy,
     Series,
     Snapshot,
     Split,
+    beginning,
+    bounded,
+    checked_releases,
+    cutoff,
+    due,
     released,
 )
-from tailrace.noise import Draws
-from tailrace.papers.snapshot_policies.comparing import Comparing, comparing, public_share
+from tailrace.noise import Draws, check_drawable
 from tailrace.privacy.budget import Drawn, part
-from tailrace.privacy.loss import exact
+from tailrace.privacy.loss import ZCDP, Number, PureDP, exact, whole
+
+# Errors that the integral term adds up: chosen while building, no committed result.
+_REMEMBERED = 5
+
+
+@told
+@dataclass(frozen=True, kw_only=True)
+class EveryStep(Policy):
+    """Release every step: the baseline."""
+
+    def split(self, series: Series) -> Split:
+        steps = bounded(series, "EveryStep")
+        return Split(part(series.privacy, Fraction(1, steps)), steps)
+
+    def decide(
+        self,
+        series: Series,  # noqa: ARG002
+        pace: Pace,
+        hidden: Hidden,
+        snapshot: Snapshot,  # noqa: ARG002
+        noise: Draws,  # noqa: ARG002
+    ) -> Decision:
+        return Decision(1, released(pace, 1), hidden)
+
+
+@told
+@dataclass(frozen=True, kw_only=True)
+class FixedSampling(Policy):
+    """Release at evenly spaced steps.
+
+    Parameters
+    releases: in the series, or in any window; None: a hundredth of the steps, at least 5.
+    """
+
+    releases: int | None = None
+
+    def __post_init__(self) -> None:
+        checked_releases(self.releases)
+
+    def split(self, series: Series) -> Split:
+        releases = cutoff(series, self.releases, "FixedSampling")
+        # Refuses a series without an end.
+        due(series, 1, releases, "FixedSampling")
+        return Split(part(series.privacy, Fraction(1, releases)), releases)
+
+    def decide(
+        self,
+        series: Series,
+        pace: Pace,
+        hidden: Hidden,
+        snapshot: Snapshot,  # noqa: ARG002
+        noise: Draws,  # noqa: ARG002
+    ) -> Decision:
+        releases = cutoff(series, self.releases, "FixedSampling")
+        if not due(series, int(pace.step), releases, "FixedSampling"):
+            return Decision(0, pace, hidden)
+        return Decision(1, released(pace, 1), hidden)
+
+
+@dataclass(frozen=True)
+class Comparing:
+    """The noise of comparisons with a private threshold."""
+
+    loss: Drawn  # of all comparisons
+    records: int
+    positives: int  # in an epoch
+    epochs: int  # in the steps that are protected
+
+    @property
+    def _each(self) -> Fraction:
+        """The pure epsilon of an epoch."""
+        if isinstance(self.loss, PureDP):
+            return self.loss.epsilon / self.epochs
+        return ZCDP(rho=self.loss.rho / self.epochs).pure_within().epsilon
+
+    @property
+    def _shares(self) -> tuple[Fraction, Fraction]:
+        threshold = Fraction(max(1, round(1000 / (1 + (2 * self.positives) ** (2 / 3)))), 1000)
+        return threshold, 1 - threshold
+
+    @property
+    def threshold_scale(self) -> Fraction:
+        return self.records / (self._each * self._shares[0])
+
+    @property
+    def distance_scale(self) -> Fraction:
+        return 2 * self.positives * self.records / (self._each * self._shares[1])
+
+    def check(self) -> None:
+        for scale in (self.threshold_scale, self.distance_scale):
+            check_drawable(scale)
+
+    def proved(self) -> Drawn:
+        """The loss that the two scales prove."""
+        epoch = (
+            self.records / self.threshold_scale
+            + 2 * self.positives * self.records / self.distance_scale
+        )
+        if isinstance(self.loss, PureDP):
+            return PureDP(epsilon=self.epochs * epoch)
+        return ZCDP(rho=self.epochs * epoch**2 / 2)
+
+    def fresh_threshold(self, noise: Draws) -> np.ndarray:
+        return noise.at("threshold").laplace(self.threshold_scale, ())
+
+    def distance_noise(self, noise: Draws) -> np.ndarray:
+        return noise.at("distance").laplace(self.distance_scale, ())
+
+    def positive(
+        self, distance: int, wanted: int, *, drawn: np.ndarray, threshold: np.ndarray
+    ) -> bool:
+        """Whether distance + noise >= wanted + threshold noise.
+
+        The two noises meet the distance together.
+        """
+        return bool(drawn - threshold >= wanted - distance)
+
+
+def comparing(series: Series, releases: int, share: Fraction) -> Comparing:
+    """The comparisons that decide all releases but the first."""
+    loss = part(series.privacy, share)
+    if series.sliding:
+        return Comparing(loss, series.records, 1, releases + 1)
+    if isinstance(loss, PureDP):
+        return Comparing(loss, series.records, releases - 1, 1)
+    return Comparing(loss, series.records, 1, releases - 1)
+
+
+def public_share(series: Series, releases: int) -> Fraction:
+    """Theorem 5.4's share of decisions, from public numbers alone.
+
+    The variance of a distance is A / epsilon_1^2 by the noise of the comparison, and U C^2 /
+    epsilon_2^2 by that of U bins of C releases; with epsilon_1 = k / (1 + k) of the budget the sum
+    is least at k = (A / (U C^2))^(1/3). Records cancel, and so does the number of people, which the
+    published k takes from the data. Under zCDP the two are A' / rho_1 and B' / rho_2, least at
+    rho_1 : rho_2 as the roots of A' and B' (the absolute value of a Gaussian variable has 1 - 2 /
+    pi of its variance). A release never gets less than the baseline's.
+    """
+    one = PureDP(epsilon=1) if isinstance(series.privacy, PureDP) else ZCDP(rho=1)
+    scales = comparing(replace(series, privacy=one, records=1), releases, Fraction(1))
+    spread = 2 * float(scales.threshold_scale) ** 2 + 2 * float(scales.distance_scale) ** 2
+    if isinstance(one, PureDP):
+        k = (spread / (series.bins * releases**2)) ** (1 / 3)
+    else:
+        k = math.sqrt(spread / (series.bins * releases / 2 * (1 - 2 / math.pi)))
+    most = 1.0 if series.steps is None else 1 - releases / series.steps
+    return Fraction(min(max(1, round(1000 * min(k / (1 + k), most))), 999), 1000)
 
 
 @dataclass(frozen=True)
 class Sampling:
-    """C releases, and the share of the budget that decides when they happen (None: theorem 5.4,
-    from public numbers).
-    """
+    """Releases decided by comparisons."""
 
     series: Series
     releases: int
-    share: Fraction | None
+    share: Fraction | None  # of the budget, for decisions; None: Theorem 5.4's
 
     @property
     def _share(self) -> Fraction:
@@ -47,11 +234,9 @@ class Sampling:
 
     @property
     def _comparing(self) -> Comparing | None:
-        return (
-            None
-            if self.releases == 1 and not self.series.sliding
-            else comparing(self.series, self.releases, self._share)
-        )
+        if self.releases == 1 and not self.series.sliding:
+            return None
+        return comparing(self.series, self.releases, self._share)
 
     def split(self) -> Split:
         if self._comparing is None:
@@ -64,7 +249,7 @@ class Sampling:
         return None if self._comparing is None else self._comparing.proved()
 
     def first(self, pace: Pace, hidden: Hidden, noise: Draws) -> Decision:
-        """The first step is always released."""
+        """Release the first step."""
         if self._comparing is not None:
             hidden = Hidden(self._comparing.fresh_threshold(noise))
         return Decision(1, released(pace, 1), hidden)
@@ -72,15 +257,15 @@ class Sampling:
     def decide(
         self, pace: Pace, hidden: Hidden, snapshot: Snapshot, noise: Draws, *, burn_in: int = 0
     ) -> Decision:
-        """Any later step, by the public threshold in `pace`; the first `burn_in` steps are not
-        compared.
+        """Decide about a later step by the public threshold.
+
+        The first `burn_in` steps are not compared.
         """
         made, scales = int(pace.releases.sum()), self._comparing
         if scales is None:
             return Decision(0, pace, hidden)
-        drawn = scales.distance_noise(
-            noise
-        )  # at every step, compared or not: which steps take long says nothing
+        # Drawn at every step, compared or not: the time of a step tells nothing.
+        drawn = scales.distance_noise(noise)
         if made >= self.releases:
             return Decision(0, pace, hidden)
         if not self.series.sliding and int(pace.step) == self.series.steps:
@@ -96,18 +281,139 @@ class Sampling:
         return Decision(1, released(pace, 1), hidden)
 
 
-def checked_share(share: Any) -> Fraction | None:
+class _ByDistance(Policy):
+    """The shared part of DSFT and DSAT."""
+
+    threshold: float
+    releases: int | None
+    share: Number | None
+
+    def __post_init__(self) -> None:
+        checked_releases(self.releases)
+        object.__setattr__(self, "threshold", _checked_threshold(self.threshold))
+        object.__setattr__(self, "share", _checked_share(self.share))
+
+    def _sampling(self, series: Series) -> Sampling:
+        releases = cutoff(series, self.releases, type(self).__name__)
+        return Sampling(series, releases, _checked_share(self.share))
+
+    def split(self, series: Series) -> Split:
+        return self._sampling(series).split()
+
+    def proved(self, series: Series) -> Drawn | None:
+        return self._sampling(series).proved()
+
+
+@told
+@dataclass(frozen=True, kw_only=True)
+class DSFT(_ByDistance):
+    """Distance-based sampling with a fixed threshold.
+
+    Parameters
+    threshold: the distance that is released, as a share of all people, from 0 to 2.
+    releases: the most in the series, or in any window; None: a hundredth of the steps, at least 5.
+    share: of the budget, for decisions; None: the paper's Theorem 5.4, from public numbers.
+    """
+
+    threshold: float
+    releases: int | None = None
+    share: Number | None = None
+
+    def begin(self, series: Series) -> Pace:
+        return beginning(series, threshold=self.threshold)
+
+    def decide(
+        self, series: Series, pace: Pace, hidden: Hidden, snapshot: Snapshot, noise: Draws
+    ) -> Decision:
+        sampling = self._sampling(series)
+        if int(pace.step) == 1:
+            return sampling.first(pace, hidden, noise)
+        return sampling.decide(pace, hidden, snapshot, noise)
+
+
+@told
+@dataclass(frozen=True, kw_only=True)
+class DSAT(_ByDistance):
+    """Distance-based sampling with an adaptive threshold.
+
+    Parameters
+    releases: the most in the series, or in any window; None: a hundredth of the steps, at least 5.
+    gains: of the controller's proportional, integral and derivative terms.
+    burn_in: first steps that are not compared.
+    threshold: where it starts, as a share of all people, from 0 to 2.
+    tolerance: the relative error of the rate that the controller leaves alone.
+    share: of the budget, for decisions; None: the paper's Theorem 5.4, from public numbers.
+    """
+
+    releases: int | None = None
+    gains: tuple[float, float, float] = (0.5, 0.0, 0.0)
+    burn_in: int = 5
+    threshold: float = 1.0
+    tolerance: float = 0.05
+    share: Number | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        whole("burn_in", self.burn_in, least=0)
+        numbers = [*self.gains, self.tolerance]
+        if (
+            len(numbers) != 4
+            or not all(isinstance(x, int | float) and 0 <= x < 1e6 for x in numbers)
+            or self.tolerance <= 0
+        ):
+            raise ConfigError(
+                "gains of DSAT are three numbers of at least 0, and its tolerance is one above 0."
+            )
+        object.__setattr__(self, "gains", tuple(map(float, self.gains)))
+
+    def _sampling(self, series: Series) -> Sampling:
+        bounded(series, "DSAT")
+        return super()._sampling(series)
+
+    def begin(self, series: Series) -> Pace:
+        return beginning(series, threshold=self.threshold, remembered=_REMEMBERED)
+
+    def decide(
+        self, series: Series, pace: Pace, hidden: Hidden, snapshot: Snapshot, noise: Draws
+    ) -> Decision:
+        sampling = self._sampling(series)
+        if int(pace.step) == 1:
+            return sampling.first(pace, hidden, noise)
+        if int(pace.step) > self.burn_in and int(pace.releases.sum()) < sampling.releases:
+            pace = self.controlled(series, pace, sampling.releases)
+        made = sampling.decide(pace, hidden, snapshot, noise, burn_in=self.burn_in)
+        if not made.units:
+            return made
+        errors = made.pace.errors.copy()
+        # The error at the latest release, for the derivative.
+        errors[0] = errors[-1]
+        return replace(made, pace=replace(made.pace, errors=errors))
+
+    def controlled(self, series: Series, pace: Pace, releases: int) -> Pace:
+        """Move the threshold: up after too many releases, else down."""
+        steps, step = bounded(series, "DSAT"), int(pace.step)
+        ahead = int(pace.releases.sum()) / min(step, steps) * steps / releases - 1
+        error = max(0.0, abs(ahead) - self.tolerance) / self.tolerance
+        errors = np.concatenate([pace.errors[:1], pace.errors[2:], [error]])
+        proportional, integral, derivative = self.gains
+        move = (
+            proportional * error
+            + integral * errors[1:].sum()
+            + derivative * (error - errors[0]) / max(1, step - int(pace.last))
+        )
+        threshold = float(np.clip(float(pace.threshold) + (move if ahead > 0 else -move), 0.0, 2.0))
+        return replace(pace, threshold=np.asarray(threshold), errors=errors)
+
+
+def _checked_share(share: Number | None) -> Fraction | None:
     """A share of the budget, or None."""
     return None if share is None else exact("share", share, below=1)
 
 
-def checked_threshold(threshold: Any) -> float:
+def _checked_threshold(threshold: Any) -> float:
     """A relative distance, from 0 to 2."""
-    if (
-        isinstance(threshold, bool)
-        or not isinstance(threshold, int | float)
-        or not 0 <= threshold <= 2
-    ):
+    number = isinstance(threshold, int | float) and not isinstance(threshold, bool)
+    if not number or not 0 <= threshold <= 2:
         raise ConfigError(
             "threshold must be a relative distance from 0 to 2, for example threshold=0.2."
         )

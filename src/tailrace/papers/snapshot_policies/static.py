@@ -1,8 +1,9 @@
-"""A tree with even budgets and least-squares consistency.
+"""Published histograms of one snapshot.
 
-Privacy: as `levels.py`.
-Accuracy: as `levels.py`.
-Source: Hay et al. 2010; a fan-out of 16 as Qardaji et al. 2013 found best on a line.
+Privacy: as `mechanisms/snapshot/levels.py`.
+Accuracy: likewise.
+Source: Hay et al. 2010 (even budgets and least squares on a tree); a fan-out of 16 as Qardaji et
+al. 2013 found best on a line.
 Departs: least squares weighed by variances, so that sides need not be powers of the fan-out;
 several sides are halved in turn.
 """
@@ -20,8 +21,12 @@ from tailrace.errors import ConfigError
 @told
 @dataclass(frozen=True, kw_only=True)
 class Hierarchy:
-    """Noise on every level of a tree of `fan_out` (a power of 2), the same at each; least squares
-    makes the levels agree.
+    """Equal noise on every level of a tree.
+
+    Least squares makes the levels agree.
+
+    Parameters
+    fan_out: the children of a node, a power of 2.
     """
 
     fan_out: int = 16
@@ -32,14 +37,18 @@ class Hierarchy:
 
     def levels(self, tree: Halving) -> dict[int, Fraction]:
         every = self.fan_out.bit_length() - 1
-        depths = sorted(set(range(tree.depth, 0, -every)) | {0})  # counted from the cells
+        # Counted from the cells.
+        depths = sorted(set(range(tree.depth, 0, -every)) | {0})
         return dict.fromkeys(depths, Fraction(1, len(depths)))
 
 
 @told
 @dataclass(frozen=True, kw_only=True)
 class LaplaceBins:
-    """Independent noise on every bin: Laplace under PureDP, Gaussian under ZCDP."""
+    """Independent noise on every bin.
+
+    Laplace noise under PureDP, Gaussian under ZCDP.
+    """
 
     def levels(self, tree: Halving) -> dict[int, Fraction]:
         return {tree.depth: Fraction(1)}

@@ -35,7 +35,7 @@ from tailrace.papers.snapshot_policies import (
     EveryStep,
     FixedSampling,
 )
-from tailrace.papers.snapshot_policies.comparing import public_share
+from tailrace.papers.snapshot_policies.sampling import public_share
 from tailrace.papers.snapshot_policies.static import Hierarchy, LaplaceBins
 
 WARD = Schema(sex=Categorical(["f", "m"], outside="other"), age=Integer(0, 4))
