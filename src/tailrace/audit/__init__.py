@@ -1,6 +1,4 @@
-"""Attacks on guarantees: published versions that fail, ours that pass, and the tools that tell them
-apart.
-"""
+"""Attacks on guarantees: published versions fail, ours pass."""
 
 from tailrace.audit.attack import Finding, attack
 from tailrace.audit.linear import proved_loss, response

@@ -1,10 +1,10 @@
-"""An event, two neighbouring worlds, many runs: how much privacy was lost at least.
+"""A lower bound on the privacy loss, from many runs.
 
-If an event has probability P in one world and Q in the other, the mechanism loses at least ln(P /
-Q). Runs give counts of the event; an exact Chernoff bound turns each count into a bound on its
-probability, and the two into a lower bound on the loss that is wrong with a probability of at most
-`alpha`. A finding above the claim refutes it. One below does not prove it: proofs are in the
-docstrings.
+1. An event of probability P in one world and Q in its neighbour shows a loss of at least ln(P / Q).
+2. Runs count the event. An exact Chernoff bound turns each count into a bound on its probability.
+3. The two give a lower bound on the loss, wrong with a probability of at most `alpha`.
+
+A finding above the claim refutes it. One below does not prove it: proofs are in the docstrings.
 """
 
 from __future__ import annotations
@@ -17,14 +17,13 @@ import numpy as np
 
 from tailrace.noise import Noise
 
-Mechanism = Callable[
-    [np.ndarray, Noise], np.ndarray
-]  # (steps, copies) of input -> (steps, copies) of output
+# (steps, copies) of input -> (steps, copies) of output
+Mechanism = Callable[[np.ndarray, Noise], np.ndarray]
 
 
 @dataclass(frozen=True)
 class Finding:
-    """What an attack found: the claim, the loss it proves at least, and the best guess of it."""
+    """The claim, the loss's lower bound, and its estimate."""
 
     claimed: float
     at_least: float
@@ -32,7 +31,7 @@ class Finding:
 
     @property
     def refuted(self) -> bool:
-        """The loss exceeds the claim."""
+        """Whether the loss exceeds the claim."""
         return self.at_least > self.claimed
 
 
@@ -47,8 +46,15 @@ def attack(
     noise: Noise,
     alpha: float = 1e-9,
 ) -> Finding:
-    """Run `mechanism` on `copies` independent copies of each world and compare how often `event`
-    happens.
+    """Run both worlds and compare how often `event` happens.
+
+    Parameters
+    mechanism: (steps, copies) of input and noise -> (steps, copies) of output.
+    world, neighbour: (steps,) inputs.
+    event: output -> (copies,) whether it happened.
+    claimed: epsilon.
+    copies: independent runs of each world.
+    alpha: probability that the lower bound is wrong.
     """
     hits = []
     for name, stream in (("world", world), ("neighbour", neighbour)):
@@ -64,7 +70,7 @@ def attack(
 
 
 def _limit(hits: int, trials: int, alpha: float, *, up: bool) -> float:
-    """A bound on the probability behind `hits`: Chernoff, solved by bisection."""
+    """A Chernoff bound on a hit's probability, by bisection."""
     seen = hits / trials
     inside, outside = seen, 1.0 if up else 0.0
     for _ in range(200):

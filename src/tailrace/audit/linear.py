@@ -1,12 +1,15 @@
-"""The loss of a counter from outside: what its noise can hide, found by asking, not by reading its
-formulas.
+"""The loss of a linear counter, measured from outside.
 
-Every counter here is linear: estimates = running sums + L z, with z the noise it draws. `response`
-finds L by feeding one unit of noise at a time. An event at step s moves the estimates by 1 from s
-on; a shift r of the noise with L r = that movement hides it. For Laplace noise of scales b the loss
-is at most the least sum of abs(r_i) / b_i over such r (a linear program); for Gaussian noise of
-variances v it is the least sum of r_i^2 / (2 v_i), which is exact for a fixed stream. A scale that
-forgets a level, or a variance that is too small, shows up here whatever the counter says of itself.
+1. Every counter here is linear: estimates = running sums + L z, with z the noise it draws.
+   `response` finds L by feeding one unit of noise at a time.
+2. An event at step s moves the estimates by 1 from s on. A shift r of the noise hides it where L r
+   equals that movement.
+3. Laplace noise of scales b: the loss is at most the least sum of abs(r_i) / b_i over such r (a
+   linear program).
+4. Gaussian noise of variances v: it is the least sum of r_i^2 / (2 v_i), exact for a fixed stream.
+
+A scale that misses a level, or a variance that is too small, shows up here, whatever the counter's
+own `loss` says.
 """
 
 from __future__ import annotations
@@ -24,7 +27,7 @@ from tailrace.privacy.loss import Number
 
 
 class _Impulses:
-    """Noise that is 1 for the i-th draw of row i and 0 else."""
+    """Noise: 1 for row i's i-th draw, else 0."""
 
     def __init__(self, kinds: list[tuple[str, float]]) -> None:
         self.kinds = kinds
@@ -48,8 +51,9 @@ class _Impulses:
 
 
 def response(counter: Counter[Any], steps: int) -> tuple[np.ndarray, list[tuple[str, float]]]:
-    """(L, draws): the (steps, draws) response of the estimates to each draw of noise, and each
-    draw's kind and parameter.
+    """(L, draws): the estimates' response to each draw of noise.
+
+    L is (steps, draws); draws are kinds and parameters.
     """
     rows = 1
     while True:
@@ -64,13 +68,13 @@ def response(counter: Counter[Any], steps: int) -> tuple[np.ndarray, list[tuple[
 
 
 def proved_loss(counter: Counter[Any], steps: int) -> float:
-    """The loss of one event at the worst step: epsilon where the noise is Laplace, rho where it is
-    Gaussian.
+    """The loss of one event at the worst step.
 
-    Infinite where no shift of the noise hides the event.
+    Epsilon for Laplace noise, rho for Gaussian; infinite where no shift of the noise hides it.
     """
     lines, draws = response(counter, steps)
-    moves = np.tril(np.ones((steps, steps))).T  # moves[s]: an event at step s, seen from s on
+    # moves[s]: an event at step s, seen from s on
+    moves = np.tril(np.ones((steps, steps))).T
     kinds, parameters = {kind for kind, _ in draws}, np.array([parameter for _, parameter in draws])
     if len(kinds) > 1:
         raise ConfigError(

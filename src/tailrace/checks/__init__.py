@@ -1,6 +1,4 @@
-"""The conformance suite, public so that plug-ins can use it: `check_counter`, `check_mechanism`,
-and the `Spy` they watch noise with.
-"""
+"""The conformance suite, public so that plug-ins can use it."""
 
 from tailrace.checks.counter import check_counter
 from tailrace.checks.mechanism import check_mechanism

@@ -1,7 +1,7 @@
-"""What every counter must keep, built in or plugged in.
+"""Check the promises of a counter, ours or plugged in.
 
-`check_counter(counter)` raises `AssertionError` with a sentence that names the promise broken. It
-is what the test suite runs over every counter of the package; a plug-in runs it over its own:
+`check_counter(counter)` raises `AssertionError` with a sentence that names the broken promise. The
+test suite runs it over every counter of the package; a plug-in runs it over its own:
 
 >>> from tailrace import PureDP, counters
 >>> check_counter(counters.Block(size=4, privacy=PureDP(epsilon=1), horizon=20))
@@ -24,13 +24,12 @@ from tailrace.noise import Draws, Noise
 from tailrace.privacy.loss import ZCDP
 from tailrace.storage.codec import pack, unpack
 
-_STEPS = 40  # of an endless counter
+# Steps of an endless counter, and half of the most: more would be slow.
+_STEPS = 40
 
 
 def check_counter(counter: Counter[Any], *, rows: int = 5) -> None:
-    """Run every check of a counter; raises `AssertionError` at the first promise that is not
-    kept.
-    """
+    """Run every check; raises `AssertionError` at the first broken promise."""
     for check in COUNTER_CHECKS:
         check(counter, rows)
 
@@ -74,7 +73,7 @@ def check_exact_without_noise(counter: Counter[Any], rows: int) -> None:
 
 
 def check_clocks(counter: Counter[Any], rows: int) -> None:
-    """Rows fed at different times keep their own clocks, and rows that were not fed do not move."""
+    """Each row has its own clock, still when not fed."""
     rng, noise = np.random.default_rng(1), Spy(None)
     state, totals = counter.init(rows), np.zeros(rows)
     for t in range(_steps(counter)):
@@ -101,7 +100,7 @@ def check_purity(counter: Counter[Any], rows: int) -> None:
 
 
 def check_growth(counter: Counter[Any], rows: int) -> None:
-    """Grown rows start at time 0, and `grow` leaves the others alone."""
+    """`grow` adds rows at time 0, and changes no other."""
     inputs = _input(counter, rows)
     half = len(inputs) // 2
     state, _ = _run(counter, inputs[:half], Noise.insecure(2))
@@ -123,9 +122,7 @@ def check_growth(counter: Counter[Any], rows: int) -> None:
 
 
 def check_replay(counter: Counter[Any], rows: int) -> None:
-    """The same state, input and noise path give the same result, bit for bit; another path gives
-    another.
-    """
+    """A replay gives the same bits; other noise does not."""
     inputs = _input(counter, rows)
     (first, a), (second, b), (_, c) = (
         _run(counter, inputs, Noise.insecure(seed)) for seed in (4, 4, 5)
@@ -137,9 +134,7 @@ def check_replay(counter: Counter[Any], rows: int) -> None:
 
 
 def check_paths(counter: Counter[Any], rows: int) -> None:
-    """No noise path is used twice, every draw lies below the step's path, and what is drawn depends
-    on no data.
-    """
+    """Noise paths are fresh, below the step's, independent of data."""
     first, second = Spy(Noise.insecure(6)), Spy(Noise.insecure(7))
     _run(counter, _input(counter, rows), first)
     _run(counter, 1000 * _input(counter, rows, seed=9), second)
@@ -153,7 +148,7 @@ def check_paths(counter: Counter[Any], rows: int) -> None:
 
 
 def check_save_and_load(counter: Counter[Any], rows: int) -> None:
-    """A state survives a round trip through bytes, and goes on as before."""
+    """A loaded state equals the saved one, and goes on."""
     inputs = _input(counter, rows)
     half = len(inputs) // 2
     state, _ = _run(counter, inputs[:half], Noise.insecure(8))
@@ -166,8 +161,9 @@ def check_save_and_load(counter: Counter[Any], rows: int) -> None:
 
 
 def check_bounded_state(counter: Counter[Any], rows: int) -> None:
-    """The size of a state depends on time and rows, never on data, and stays within 64 values a row
-    and 2 more a step.
+    """A state's size depends on time and rows, not data.
+
+    It stays within 64 values per row, and 2 more per row and step.
     """
     sizes = []
     for factor in (1, 10**6):
@@ -193,49 +189,39 @@ def _arrays(part: Any) -> list[np.ndarray]:
 
 
 def check_variance(counter: Counter[Any], rows: int) -> None:  # noqa: ARG001
-    """`variance` is positive and is the variance of what is drawn: within six standard errors, at
-    every time and between times.
-    """
+    """`variance` is the estimates' variance, within six standard errors."""
     copies, steps = 4000, _steps(counter)
     _, estimates = _run(counter, np.zeros((steps, copies), np.int64), Noise.insecure(11))
     t = np.arange(1, steps + 1)
     for since in (0, steps // 3):
-        apart = t != since
+        other = t != since
         moved = estimates - (estimates[since - 1] if since else 0)
         predicted = counter.variance(t, since)
-        assert predicted.shape == t.shape and (predicted[apart] > 0).all(), (
+        assert predicted.shape == t.shape and (predicted[other] > 0).all(), (
             "every estimate has noise"
         )
-        assert (predicted[~apart] == 0).all(), "nothing lies between a time and itself"
-        squares = (moved[apart] ** 2).astype(float)
+        assert (predicted[~other] == 0).all(), "nothing lies between a time and itself"
+        squares = (moved[other] ** 2).astype(float)
         error = squares.std(axis=1) / np.sqrt(copies)
-        assert (np.abs(squares.mean(axis=1) - predicted[apart]) < 6 * error).all(), (
+        assert (np.abs(squares.mean(axis=1) - predicted[other]) < 6 * error).all(), (
             "variance() is the variance of the estimates"
         )
-        assert (np.abs(moved[apart].mean(axis=1)) < 6 * np.sqrt(predicted[apart] / copies)).all(), (
+        assert (np.abs(moved[other].mean(axis=1)) < 6 * np.sqrt(predicted[other] / copies)).all(), (
             "estimates are unbiased"
         )
 
 
 def check_loss(counter: Counter[Any], rows: int) -> None:  # noqa: ARG001
-    """`loss` is of the budget's kind, does not exceed it for one event, and grows with what a unit
-    does.
-    """
-    budget, one, life, many = (
-        counter.privacy,
-        counter.loss(),
-        counter.loss(1, 1),
-        counter.loss(3, 3),
-    )
-    assert type(one) is type(budget), "loss() is of the kind that was asked for"
+    """`loss` of one event is within budget; more events, more."""
+    budget, one = counter.privacy, counter.loss()
+    life, many = counter.loss(1, 1), counter.loss(3, 3)
+    assert type(one) is type(budget), "loss() is of the budget's kind"
     assert _amount(one) <= _amount(budget), "one event loses no more than the budget"
     assert _amount(one) < _amount(life) < _amount(many), "more events lose more"
 
 
 def check_metered_loss(counter: Counter[Any], rows: int) -> None:
-    """An event, or an insertion and its deletion, cost no more than `loss` says, by the exact meter
-    of `meter.py`.
-    """
+    """The exact meter finds no more than `loss` says."""
     steps = _steps(counter)
     nothing = np.zeros((steps, rows), np.int64)
     cases = []
@@ -258,7 +244,7 @@ def _amount(loss: Any) -> Fraction:
 
 
 def check_horizon(counter: Counter[Any], rows: int) -> None:
-    """Past the horizon a step is refused before any noise is drawn."""
+    """A step past the horizon is refused before any noise."""
     if counter.horizon is None:
         return
     state, spy = counter.init(rows), Spy(None)
@@ -273,7 +259,7 @@ def check_horizon(counter: Counter[Any], rows: int) -> None:
 
 
 def check_shapes(counter: Counter[Any], rows: int) -> None:
-    """Input of the wrong shape or type is refused before any noise is drawn."""
+    """Input of a wrong shape is refused before any noise."""
     spy = Spy(None)
     for x, fed in (
         (np.zeros(rows), None),

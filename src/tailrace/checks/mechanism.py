@@ -1,11 +1,12 @@
-"""What every mechanism must keep, built in or plugged in.
+"""Check the promises of a mechanism, ours or plugged in.
 
 `check_mechanism(mechanism, batches)` plays `batches`, a list of (rows added, rows deleted) of any
-engine, and raises `AssertionError` with a sentence that names the promise broken:
+engine, and raises `AssertionError` with a sentence that names the broken promise:
 
 >>> import polars as pl
 >>> from tailrace import Categorical, Event, HistogramStream, PureDP, Schema
->>> ward = HistogramStream(domain=Schema(sex=Categorical(["f", "m"])), privacy=PureDP(epsilon=1), unit=Event(), horizon=9)
+>>> sex = Schema(sex=Categorical(["f", "m"]))
+>>> ward = HistogramStream(domain=sex, privacy=PureDP(epsilon=1), unit=Event(), horizon=9)
 >>> check_mechanism(ward, [(pl.DataFrame({"sex": ["f", "f", "m"]}), None)] * 3)
 """
 
@@ -43,24 +44,20 @@ _KEY = bytes(16)
 
 
 def check_mechanism(mechanism: Mechanism, batches: Batches) -> None:
-    """Run every check of a mechanism on some batches; raises `AssertionError` at the first promise
-    that is not kept.
-    """
+    """Run every check; raises `AssertionError` at the first broken promise."""
     for check in CHECKS:
         check(mechanism, batches)
 
 
 def _folder() -> tempfile.TemporaryDirectory[str]:
-    """A folder for unit memories, in shared memory where there is any: nothing here must survive a
-    power cut.
-    """
+    """A folder for unit memories, in shared memory where possible."""
     shared = Path("/dev/shm")
     fast = shared.is_dir() and os.access(shared, os.W_OK)
     return tempfile.TemporaryDirectory(prefix="tailrace-", dir=shared if fast else None)
 
 
 class _Counting:
-    """Counts step after step as a stream does, with its own unit memory."""
+    """Counts steps as a stream does, with a unit memory."""
 
     def __init__(self, mechanism: Mechanism, folder: str) -> None:
         self._unit, self._snapshot = mechanism.unit, mechanism.takes is Takes.Snapshots
@@ -77,9 +74,7 @@ class _Counting:
 def _rounds(
     mechanism: Mechanism, batches: Batches, noise: Draws
 ) -> Iterator[list[tuple[State, Any, State]]]:
-    """Each step, with as many rounds as it asks for: of each round the state before, the counts,
-    the state after.
-    """
+    """Play steps; yields each step's rounds as (before, counts, after)."""
     state = mechanism.init()
     with _folder() as folder:
         counting = _Counting(mechanism, folder)
@@ -88,10 +83,8 @@ def _rounds(
             for turn in range(mechanism.rounds):
                 if not step.again:
                     break
-                before, counts = (
-                    step.state,
-                    counting.counts(mechanism.plan(step.state.public), batch),
-                )
+                before = step.state
+                counts = counting.counts(mechanism.plan(before.public), batch)
                 step = mechanism.measure(before, counts, noise.at("step", t, "round", turn))
                 rounds.append((before, counts, step.state))
             state = step.state
@@ -110,7 +103,7 @@ def _run(mechanism: Mechanism, batches: Batches, noise: Draws) -> list[State]:
 
 
 def _rows(frame: Any) -> list[Any]:
-    """An in-memory frame cut into parts: some rows each, in another order."""
+    """Cut a frame into three parts, its rows shuffled."""
     rows = opened(frame)
     if rows is None:
         return [None]
@@ -120,8 +113,9 @@ def _rows(frame: Any) -> list[Any]:
 
 
 def _elsewhere(frame: Any) -> dict[str, Any]:
-    """The same rows on the other engines that are installed (Spark needs a session: pass its frames
-    as batches).
+    """The same rows on every other installed engine.
+
+    Spark needs a session: pass its frames as batches.
     """
     rows = opened(frame)
     if not isinstance(rows, nw.DataFrame):
@@ -130,7 +124,8 @@ def _elsewhere(frame: Any) -> dict[str, Any]:
     if importlib.util.find_spec("pyarrow"):
         frames["PyArrow"] = rows.to_arrow()
         if importlib.util.find_spec("pandas"):
-            frames["pandas"] = rows.to_arrow().to_pandas(integer_object_nulls=True)  # not as floats
+            # integers with nulls must not become floats
+            frames["pandas"] = rows.to_arrow().to_pandas(integer_object_nulls=True)
         if importlib.util.find_spec("duckdb"):
             import duckdb
 
@@ -139,9 +134,7 @@ def _elsewhere(frame: Any) -> dict[str, Any]:
 
 
 def check_guarantee(mechanism: Mechanism, batches: Batches) -> None:  # noqa: ARG001
-    """The guarantee is there, for the declared unit, relation and horizon, within the declared
-    loss.
-    """
+    """The guarantee covers the declared unit, within the declared loss."""
     guarantee = mechanism.guarantee
     assert isinstance(guarantee, Guarantee), "a mechanism states its guarantee"
     stated = guarantee.unit, guarantee.neighbours, guarantee.horizon
@@ -172,8 +165,10 @@ def check_purity(mechanism: Mechanism, batches: Batches) -> None:
 
 
 def check_additivity(mechanism: Mechanism, batches: Batches) -> None:
-    """Counts add up over any partition of the rows (of the units, where they are remembered), and
-    are the same on every engine that is installed."""
+    """Counts of parts add up; all engines count the same.
+
+    Parts split rows, or units where these are remembered.
+    """
     plan = mechanism.plan(mechanism.init().public)
     if not isinstance(plan, Plan):
         _check_once(mechanism, batches)
@@ -196,9 +191,7 @@ def check_additivity(mechanism: Mechanism, batches: Batches) -> None:
 
 
 def _check_once(mechanism: Mechanism, batches: Batches) -> None:
-    """The same for what is counted of everything at once, round by round, in parts that keep units
-    together.
-    """
+    """Additivity for plans of everything at once; parts split units."""
     for rounds, (frame, _) in zip(
         _rounds(mechanism, batches, Noise.insecure(1)), batches, strict=True
     ):
@@ -210,14 +203,14 @@ def _check_once(mechanism: Mechanism, batches: Batches) -> None:
                 "counts of parts add up to the counts of the whole"
             )
             assert pack(plan.counts(plan.read(frame))) == pack(counts), (
-                "what was read counts as its frame does"
+                "a frame that was read counts as before"
             )
             for engine, rows in _elsewhere(frame).items():
                 assert pack(plan.counts(rows)) == pack(counts), f"counts are the same on {engine}"
 
 
 def _check_units(mechanism: Mechanism, batches: Batches) -> None:
-    """The same for plans with a memory, step by step."""
+    """Additivity of a plan with a memory; parts split units."""
     run = list(_steps(mechanism, batches, Noise.insecure(1)))
     plans: list[Any] = [mechanism.plan(state.public) for state, _, _ in run]
     whole = [counts for _, counts, _ in run]
@@ -246,7 +239,7 @@ def _check_units(mechanism: Mechanism, batches: Batches) -> None:
 
 
 def _units(plan: Plan, frame: Any, part: int) -> Any:
-    """The rows of a third of the units, in another order."""
+    """The rows of a third of the units, shuffled."""
     rows = opened(frame)
     if rows is None:
         return None
@@ -256,7 +249,7 @@ def _units(plan: Plan, frame: Any, part: int) -> Any:
 
 
 def check_replay(mechanism: Mechanism, batches: Batches) -> None:
-    """The same batches and noise give the same states; other noise gives others."""
+    """A replay gives the same states; other noise does not."""
     first, second, other = (_run(mechanism, batches, Noise.insecure(seed)) for seed in (2, 2, 3))
     assert [pack(state) for state in first] == [pack(state) for state in second], (
         "a replay gives the same states"
@@ -265,7 +258,7 @@ def check_replay(mechanism: Mechanism, batches: Batches) -> None:
 
 
 def check_paths(mechanism: Mechanism, batches: Batches) -> None:
-    """No noise path is used twice and every draw lies below the step's path."""
+    """Noise paths are fresh and below the step's path."""
     spy = Spy(Noise.insecure(4))
     _run(mechanism, batches, spy)
     assert spy.record, "a mechanism draws noise"
@@ -275,14 +268,14 @@ def check_paths(mechanism: Mechanism, batches: Batches) -> None:
 
 
 def check_save_and_load(mechanism: Mechanism, batches: Batches) -> None:
-    """A state survives a round trip through bytes."""
+    """A state survives saving and loading."""
     for state in _run(mechanism, batches, Noise.insecure(5)):
         again = unpack(pack(state), like=mechanism.init())
         assert pack(again) == pack(state), "a state is the same after saving and loading"
 
 
 def check_barrier(mechanism: Mechanism, batches: Batches) -> None:
-    """Scrambling the private part changes neither the plan, nor the view, nor the sample."""
+    """Plan, view and sample ignore the private part."""
     for state in _run(mechanism, batches, Noise.insecure(6)):
         scrambled = State(state.public, _scrambled(state.private))
         for part in (state, scrambled):
@@ -296,9 +289,7 @@ def check_barrier(mechanism: Mechanism, batches: Batches) -> None:
 
 
 def check_changes(mechanism: Mechanism, batches: Batches) -> None:
-    """The rows that stay are the first of the next table, in their order, so that changes can be
-    applied.
-    """
+    """Rows that stay come first in the next table, ordered."""
     table, rng = beginning(mechanism).table, np.random.default_rng(7)
     for state in _run(mechanism, batches, Noise.insecure(8)):
         sample = mechanism.sample(mechanism.view(state.public), table, rng)
@@ -317,7 +308,7 @@ def check_changes(mechanism: Mechanism, batches: Batches) -> None:
 
 
 def _same(values: np.ndarray, others: np.ndarray) -> bool:
-    """Whether two columns hold the same; a missing number is the same as another."""
+    """Whether two columns are equal; missing numbers are equal."""
     return np.array_equal(values, others, equal_nan=values.dtype.kind == "f")
 
 
@@ -338,7 +329,7 @@ def _scrambled(part: Any) -> Any:
 
 
 def check_empty(mechanism: Mechanism, batches: Batches) -> None:
-    """A step without rows is a step like any other: noise is drawn whenever it would be."""
+    """An empty batch draws noise at the same steps."""
     spies = [Spy(Noise.insecure(10)), Spy(Noise.insecure(10))]
     for spy, rows in zip(spies, (batches, [(None, None)] * len(batches)), strict=True):
         _run(mechanism, rows, spy)
@@ -347,16 +338,14 @@ def check_empty(mechanism: Mechanism, batches: Batches) -> None:
 
 
 def check_loss(mechanism: Mechanism, batches: Batches) -> None:
-    """Neighbours of `batches` cost no more than is claimed, by the exact meter of `meter.py`."""
+    """Neighbours of `batches` cost no more than claimed (`meter.py`)."""
     for pair in neighbours(mechanism, batches):
         for (words, _, claim), measured in zip(pair.others, metered(mechanism, pair), strict=True):
             assert measured.within(claim), f"the loss stays within the claim ({words})"
 
 
 def metered(mechanism: Mechanism, pair: Neighbours, *, seed: int = 12) -> Iterator[Measured]:
-    """What each of the neighbours costs: the stream is played once, and again with each in its
-    place.
-    """
+    """The measured loss of each neighbour of a stream."""
     meter = Meter(Spy(None) if pair.quiet else Noise.insecure(seed))
     released = [
         [pack(after.public) for _, _, after in rounds]

@@ -1,22 +1,22 @@
-"""An exact meter of privacy loss: a neighbouring world is forced to the outputs of a recorded one.
+"""An exact meter of privacy loss, by replaying a neighbour.
 
-Why the shifts that it reads bound the loss:
+The neighbouring world is forced to the outputs of a recorded one. Why its shifts bound the loss:
 
 1. World A runs on noise z. Every noisy number (counts + noise), comparison, coin and choice is
    recorded.
-2. World B, the neighbour, is given the same noisy numbers, answers, coins and choices. Whatever is
-   made of these alone is then equal in both worlds: `public` must be the same, byte by byte. Where
-   it is not, something exact reached it.
+2. World B, the neighbour, is given the same noisy numbers, answers, coins and choices. Functions of
+   these alone are equal in both worlds: `public` must be the same, byte by byte. Where it is not,
+   an exact number reached it.
 3. B's own counts give those numbers with the noise z + r: where counts a in A and b in B get noise,
    r = a - b. The data and the outputs determine r, so that z -> z + r is one to one, and
    P(outputs in A) / P(outputs in B) is at most the largest P(z) / P(z + r).
 4. A comparison noise >= x needs no equality: any shift that keeps the answer will do. Noise that is
    kept and compared again (a threshold's) is raised until negative answers keep themselves, and
    positive ones pay for both.
-5. Laplace noise of scale s costs |r| / s, in exact fractions; in zCDP e^2 / 2, where e adds up all
-   that is compared with the same kept draw. Gaussian noise of variance v costs r^2 / (2 v) in zCDP.
-   A choice costs rate times the range of what its scores moved by, coins the sum of their
-   log-ratios; in zCDP either costs an eighth of the square of the range (of coins, as far as seen).
+5. Laplace noise of scale s costs |r| / s, in exact fractions; in zCDP e^2 / 2, where e sums the
+   costs of all draws compared with the same kept draw. Gaussian noise of variance v costs
+   r^2 / (2 v) in zCDP. A choice costs rate times the range of its scores' shifts, coins the sum of
+   their log-ratios; in zCDP either costs an eighth of the squared range (of coins, as far as seen).
 6. A draw is added to one count: a second one would need the same r. A draw may be subtracted before
    that (as in counters with subtraction): the draw it is subtracted from then moves with it.
 
@@ -41,19 +41,24 @@ from tailrace.privacy.loss import ApproxDP, Loss, Number, PureDP
 
 PUBLIC_ONLY = "what is drawn, and where it is added, depends on released numbers only"
 ONCE = "a draw is added to one count"
-_ROUNDING = Fraction(1, 10**9)  # of coins' logarithms; all else is exact
+# Tolerance for the logarithms of coins, which are floats; all else is exact.
+_ROUNDING = Fraction(1, 10**9)
 
 
 @dataclass(frozen=True)
 class Measured:
-    """What a replayed run cost; `epsilon` is None where Gaussian noise had to move."""
+    """The measured loss of a replayed run.
+
+    epsilon: None where Gaussian noise had to move.
+    exact: no coins were tossed; their logarithms are floats.
+    """
 
     epsilon: Fraction | None
     rho: Fraction
-    exact: bool = True  # no coins, whose logarithms are floats
+    exact: bool = True
 
     def share(self, claim: Loss) -> Fraction | None:
-        """The measured part of a claim; None where no such claim can hold."""
+        """The measured part of a claim; None: it cannot hold."""
         if isinstance(claim, PureDP) or (
             isinstance(claim, ApproxDP) and claim.rho is None and self.epsilon
         ):
@@ -61,6 +66,7 @@ class Measured:
         return self.rho / claim.zcdp_within().rho if claim.rho is None else self.rho / claim.rho
 
     def within(self, claim: Loss) -> bool:
+        """Whether a claim holds for this run."""
         share = self.share(claim)
         return share is not None and share <= 1 + (0 if self.exact else _ROUNDING)
 
@@ -87,7 +93,7 @@ class _Answered(NamedTuple):
 
 
 class _Coins(NamedTuple):
-    """Log-ratios of the coins of one decision: their sum, and the range it was seen to take."""
+    """Log-ratios of one decision's coins: their sum and its range."""
 
     total: float = 0.0
     least: float = 0.0
@@ -95,7 +101,7 @@ class _Coins(NamedTuple):
 
 
 class _Line(NamedTuple):
-    """One comparison: the draw that is its own, kept draws, how the bound moved, and the answer."""
+    """One comparison: fresh draw, kept draws, bound's move, answer."""
 
     own: int
     kept: tuple[int, ...]
@@ -105,10 +111,11 @@ class _Line(NamedTuple):
 
 @dataclass
 class _Replay:
-    """World B: where it stands on the tape, and what it has cost."""
+    """World B: its place on the tape, and its shifts."""
 
     at: dict[str, int] = field(default_factory=dict)
-    moves: dict[int, tuple[int, tuple[int, ...]]] = field(default_factory=dict)  # draw: move, terms
+    # draw: (move, terms)
+    moves: dict[int, tuple[int, tuple[int, ...]]] = field(default_factory=dict)
     lines: list[_Line] = field(default_factory=list)
     choices: list[Fraction] = field(default_factory=list)
     coins: dict[tuple[Part, ...], _Coins] = field(default_factory=dict)
@@ -127,7 +134,7 @@ class _Tape:
     replay: _Replay | None = None
 
     def found(self, name: str) -> Any:
-        """World A's entry at the place where world B stands."""
+        """World A's next entry for world B."""
         assert self.replay is not None
         place, entries = self.replay.at.get(name, 0), getattr(self, name)
         assert place < len(entries), PUBLIC_ONLY
@@ -136,7 +143,7 @@ class _Tape:
 
 
 class Meter:
-    """Noise for two worlds: records the first, and from `replay` on forces the next."""
+    """Noise that records one world and forces it on another."""
 
     def __init__(
         self, source: Draws, path: tuple[Part, ...] = (), tape: _Tape | None = None
@@ -148,7 +155,7 @@ class Meter:
         return Meter(self._source.at(*path), self.path + path, self._tape)
 
     def replay(self) -> None:
-        """Begin a neighbour's run; an earlier one is forgotten."""
+        """Begin a neighbour's run, and forget the last one."""
         self._tape.replay = _Replay()
 
     def laplace(self, scale: Number, shape: Shape) -> np.ndarray:
@@ -205,9 +212,7 @@ class Meter:
     def _flipped(
         self, kind: str, parameter: Number, odds: Any, flip: Callable[[], np.ndarray]
     ) -> np.ndarray:
-        """Coins of world A; their log-ratios add up over one decision, and so do those of other
-        outcomes.
-        """
+        """World A's coins; sums the log-ratios of a decision."""
         outcome, before = self._drawn(kind, parameter, odds[0].shape, lambda: (flip(), odds)).values
         if self._tape.replay is not None:
             ratios = before[0] - odds[0], before[1] - odds[1]
@@ -220,13 +225,11 @@ class Meter:
         return outcome.copy()
 
     def met(self, exact: np.ndarray, noise: np.ndarray, terms: np.ndarray) -> np.ndarray:
-        """Noise is added to counts: both worlds get the sums of world A."""
+        """Add noise to counts; both worlds get world A's sums."""
         assert exact.shape == noise.shape, SHAPE
         assert exact.dtype.kind in "iu", "noise is added to integers"
-        tape, own = (
-            self._tape,
-            np.take_along_axis(terms, (terms != 0).argmax(axis=0)[None], axis=0)[0],
-        )
+        tape, first = self._tape, (terms != 0).argmax(axis=0)[None]
+        own = np.take_along_axis(terms, first, axis=0)[0]
         if tape.replay is None:
             numbers = np.abs(own[own != 0]).tolist()
             assert len(set(numbers)) == len(numbers) and tape.added.isdisjoint(numbers), ONCE
@@ -247,7 +250,7 @@ class Meter:
         return before.noisy.copy()
 
     def compared(self, comparison: Any, noise: Tracked, against: np.ndarray) -> np.ndarray:
-        """Noise is compared: both worlds get the answers of world A."""
+        """Compare noise; both worlds get world A's answers."""
         beyond, says_yes = COMPARISONS[comparison]
         least = np.asarray(np.floor(against) + 1 if beyond else np.ceil(against)).astype(np.int64)
         tape = self._tape
@@ -264,7 +267,7 @@ class Meter:
         return found.answers.copy() if says_yes else ~found.answers
 
     def loss(self) -> Measured:
-        """What the neighbour's run cost."""
+        """The measured loss of the neighbour's run."""
         tape, replay = self._tape, self._tape.replay
         assert replay is not None
         assert all(
@@ -292,13 +295,14 @@ class Meter:
 
 
 def _of_sums(moves: dict[int, tuple[int, tuple[int, ...]]]) -> dict[int, int]:
-    """The shift of each draw that met a count: what that moved, and what was subtracted before."""
+    """Shifts of draws: their count's move, plus subtracted draws' shifts."""
     shifts: dict[int, int] = {}
     left = dict(moves)
 
     def shift(draw: int) -> int:
         if draw not in shifts:
-            move, others = left.pop(draw, (0, ()))  # a draw that met no count need not move
+            # a draw that met no count need not move
+            move, others = left.pop(draw, (0, ()))
             shifts[draw] = move + sum(_sign(term) * shift(abs(term)) for term in others)
         return shifts[draw]
 
@@ -310,12 +314,10 @@ def _of_sums(moves: dict[int, tuple[int, tuple[int, ...]]]) -> dict[int, int]:
 
 
 def _of_comparisons(lines: list[_Line], shifts: dict[int, int], added: set[int]) -> dict[int, int]:
-    """Shift what was compared so that answers stay; returns the kept draw that each belongs to."""
+    """Shift compared draws to keep answers; returns their kept draws."""
     group: dict[int, int] = {}
-    owned, kept = (
-        [abs(line.own) for line in lines],
-        {abs(term) for line in lines for term in line.kept},
-    )
+    owned = [abs(line.own) for line in lines]
+    kept = {abs(term) for line in lines for term in line.kept}
     assert len(set(owned)) == len(owned) and kept.isdisjoint(owned), "fresh noise is compared once"
     for line in lines:
         for term in line.kept:
@@ -339,7 +341,7 @@ def _sign(term: int) -> int:
 
 
 def _decision(path: tuple[Part, ...]) -> tuple[Part, ...]:
-    """The path without numbers at its end: coins that differ in these belong to one decision."""
+    """The decision of a coin: its path without trailing numbers."""
     while path and isinstance(path[-1], int):
         path = path[:-1]
     return path

@@ -1,17 +1,19 @@
-"""Neighbouring streams for the meter: pairs that a guarantee must hide, hard cases among them.
+"""Neighbouring streams for the meter, hard cases among them.
 
-| unit               | what one world has and the other lacks                                                         |
-|--------------------|------------------------------------------------------------------------------------------------|
-| `Event`            | a rare row of the first batch, the last row, a deletion; the only row, early and late; one of a |
-|                    | crowd in one place; a row that is inserted and deleted (the loss of a life)                     |
-| `User`, `Null`     | the busiest person; one with more rows than are accepted, in one place or moving, who is        |
-|                    | deleted at the end; such a person alone                                                         |
-| `Window`           | such a person, inside the first and inside a later window                                       |
-| `Replace`          | a person's history for another: constant, random, or apart at every second or third step        |
-| everything at once | the unit with the most rows, the one with the fewest; the only one, moving or standing still    |
+The two worlds of a pair differ by:
 
-Streams are played on with empty batches to the horizon, for `LONGEST` steps at most, since counters
-spend over it what they have: give the mechanism that is checked a short horizon.
+- `Event`: a rare row of the first batch, the last row, a deletion; the only row, early and late;
+  one of a crowd in one place; a row that is inserted and deleted (the loss of a life).
+- `User`, `Null`: the busiest person; a person with more rows than are accepted, in one place or
+  moving, deleted at the end; such a person alone.
+- `Window`: such a person, inside the first and inside a later window.
+- `Replace`: one history of a person for another: constant, random, or different at every second or
+  third step.
+- everything at once: the unit with the most rows, the one with the fewest; the only one, moving or
+  standing still.
+
+Streams are continued with empty batches to the horizon, for `LONGEST` steps at most, because
+counters spend their budget over it: give the checked mechanism a short horizon.
 """
 
 from __future__ import annotations
@@ -32,26 +34,29 @@ from tailrace.privacy.loss import Loss
 from tailrace.privacy.unit import Event, Replace, User, Window
 
 Batches = list[tuple[Any, Any]]
-LONGEST = 16  # steps that are played
-_PLACES = 8  # values that made-up rows take, at most
+# Chosen by trial while building, for quick checks: most steps played, most places of made-up rows,
+# rows of a crowd.
+LONGEST = 16
+_PLACES = 8
 _CROWD = 8
 
 
 @dataclass(frozen=True)
 class Neighbours:
-    """A stream, and streams that its guarantee must hide from it, each with words and the loss that
-    is claimed.
+    """A stream and its neighbours, which the guarantee must hide.
+
+    stream: the batches.
+    others: neighbours, each with a description and its claimed loss.
+    quiet: whether all noise is 0, so that decisions on exact counts differ.
     """
 
     stream: Batches
     others: list[tuple[str, Batches, Loss]]
-    quiet: bool = (
-        False  # whether all noise happens to be 0: decisions on exact counts then fall apart
-    )
+    quiet: bool = False
 
 
 def neighbours(mechanism: Mechanism, batches: Batches) -> Iterator[Neighbours]:
-    """Neighbouring streams made of `batches`, by the unit and relation of a mechanism."""
+    """Neighbours of `batches`, by a mechanism's unit and relation."""
     frames = [(_held(adds), _held(deletes)) for adds, deletes in batches]
     last = min(mechanism.horizon or LONGEST, LONGEST)
     frames = [*frames[:last], *[(None, None)] * (last - len(frames))]
@@ -75,21 +80,21 @@ def _held(frame: Any) -> pl.DataFrame | None:
 
 
 def _codes(mechanism: Mechanism, frame: pl.DataFrame) -> list[tuple[int, ...]]:
-    """The place of each row in the domain; negative where it is dropped."""
+    """The cell of each row; negative where it is dropped."""
     domain, rows = mechanism.domain, nw.from_native(frame, eager_only=True)
     found = domain.digits(rows) if isinstance(domain, Schema) else domain.cells(rows)
     return [tuple(np.atleast_1d(code).tolist()) for code in found]
 
 
 def _pool(mechanism: Mechanism, frames: list[pl.DataFrame]) -> pl.DataFrame:
-    """A row for each of some places in the domain, in the order of the domain."""
+    """One row for some of the cells, in domain order."""
     if not frames:
         return pl.DataFrame()
     codes = _codes(mechanism, frames[0])
     first = {code: row for row, code in reversed(list(enumerate(codes))) if min(code) >= 0}
     places = sorted(first)
-    return frames[0][[first[places[i]] for i in sorted({*np.linspace(0, len(places) - 1, _PLACES).astype(int).tolist()})]
-                     if places else []]  # fmt: skip
+    some = {*np.linspace(0, len(places) - 1, _PLACES).astype(int).tolist()} if places else set()
+    return frames[0][[first[places[i]] for i in sorted(some)]]
 
 
 def _with(frame: pl.DataFrame | None, rows: pl.DataFrame | None) -> pl.DataFrame | None:
@@ -105,7 +110,7 @@ def _joined(stream: Batches, life: Batches) -> Batches:
 
 
 def _placed(steps: int, rows: dict[tuple[int, int], pl.DataFrame]) -> Batches:
-    """A stream of these rows alone, by step and by 0 (added) or 1 (deleted)."""
+    """A stream of rows by (step, 0: added, 1: deleted)."""
     return [(rows.get((t, 0)), rows.get((t, 1))) for t in range(steps)]
 
 
@@ -134,8 +139,10 @@ def _events(mechanism: Mechanism, batches: Batches, pool: pl.DataFrame) -> Itera
             lived, [("a row that comes and goes", less, mechanism.guarantee.of_life())]
         )
     row = pool[:1]
-    alone = [(f"the only row, at step {t + 1}", _placed(steps, {(t, 0): row}), loss)
-             for t in sorted({0, min(1, steps - 1), steps // 2})]  # fmt: skip
+    alone = [
+        (f"the only row, at step {t + 1}", _placed(steps, {(t, 0): row}), loss)
+        for t in sorted({0, min(1, steps - 1), steps // 2})
+    ]
     for quiet in (False, True):
         yield Neighbours(_placed(steps, {}), alone, quiet)
     crowds = [_placed(steps, {(0, 0): row[[0] * many]}) for many in (_CROWD, _CROWD - 1)]
@@ -157,8 +164,14 @@ def _units(mechanism: Mechanism, batches: Batches) -> Iterator[Neighbours]:
         pl.Series([min(code) >= 0 for code in _codes(mechanism, whole)], dtype=pl.Boolean)
     )
     most, *_, least = [who for who, _ in Counter(whole[plan.key].to_list()).most_common()] * 2
-    others = [(f"the unit with the {name} rows", [(_rows_of(frame, plan.key, who, own=False), None)], loss)
-              for name, who in (("most", most), ("fewest", least))]  # fmt: skip
+    others = [
+        (
+            f"the unit with the {name} rows",
+            [(_rows_of(frame, plan.key, who, own=False), None)],
+            loss,
+        )
+        for name, who in (("most", most), ("fewest", least))
+    ]
     yield Neighbours(batches, others)
     busy = whole.filter(pl.col(plan.key) == most)
     still = busy.with_columns(busy[:1][[0] * len(busy)].select(mechanism.domain.columns))
@@ -172,7 +185,7 @@ def _units(mechanism: Mechanism, batches: Batches) -> Iterator[Neighbours]:
 def _rows_of(
     frame: pl.DataFrame | None, column: str, who: Any, *, own: bool = True
 ) -> pl.DataFrame | None:
-    """The rows of a unit, or of all others."""
+    """The rows of a unit, or of all others (own=False)."""
     if frame is None:
         return None
     theirs = (pl.col(column) == who).fill_null(False)
@@ -180,7 +193,7 @@ def _rows_of(
 
 
 class _People:
-    """Streams with and without one person, who may do all that is possible."""
+    """Streams with and without one person."""
 
     def __init__(self, mechanism: Mechanism, batches: Batches, pool: pl.DataFrame) -> None:
         unit: Any = mechanism.unit
@@ -201,7 +214,7 @@ class _People:
         return [rest[t] if t in steps else batch for t, batch in enumerate(stream)]  # type: ignore[misc]
 
     def _life(self, history: Sequence[int]) -> Batches:
-        """A person who is at place history[t] at step t, with one row more than is accepted."""
+        """A person at history[t], with one row too many."""
         steps, bound = len(self.batches), getattr(self.unit, "events", None) or self.unit.records
         rows = [
             self.pool[[int(place) % len(self.pool)] * (1 if bound is None else bound + 1)]
@@ -217,22 +230,21 @@ class _People:
         return _placed(steps, {**added, **gone})
 
     def pairs(self) -> Iterator[Neighbours]:
+        """Neighbours by the unit and the relation."""
         steps, loss = len(self.batches), self.mechanism.guarantee.loss
-        bounded = (
-            getattr(self.unit, "events", None) or self.unit.records
-        )  # then one place is as good as another
-        still = [
-            self._life([place] * steps) for place in range(1 if bounded else min(3, len(self.pool)))
-        ]
+        # a bounded unit: one place is as good as another
+        bounded = getattr(self.unit, "events", None) or self.unit.records
+        places = range(1 if bounded else min(3, len(self.pool)))
+        still = [self._life([place] * steps) for place in places]
         random = [
             self._life(history)
             for history in np.random.default_rng(0).integers(0, len(self.pool), (2, steps))
         ]
         if self.mechanism.neighbours is Replace:
-            apart = [
+            often = [
                 self._life([int(t % every == every - 1) for t in range(steps)]) for every in (2, 3)
             ]
-            for one, others in ((still[0], [*still[1:], *apart]), (random[0], random[1:])):
+            for one, others in ((still[0], [*still[1:], *often]), (random[0], random[1:])):
                 found = [
                     ("a person's other history", _joined(self.nobody, other), loss)
                     for other in others
@@ -241,13 +253,21 @@ class _People:
             return
         if isinstance(self.unit, Window):
             busy, width = _joined(self.nobody, still[0]), self.unit.steps
-            found = [(f"a person from step {first + 1}", self._without(busy, range(first, first + width)), loss)
-                     for first in (0, 2)]  # fmt: skip
+            found = [
+                (
+                    f"a person from step {first + 1}",
+                    self._without(busy, range(first, first + width)),
+                    loss,
+                )
+                for first in (0, 2)
+            ]
             yield Neighbours(busy, found)
             return
         there = [("the busiest person", self.batches, loss)]
-        there += [("a person who does all that is possible", _joined(self.nobody, life), loss)
-                  for life in (still[0], random[0])]  # fmt: skip
+        there += [
+            ("a person who does all that is possible", _joined(self.nobody, life), loss)
+            for life in (still[0], random[0])
+        ]
         yield Neighbours(self.nobody, there)
         for quiet in (False, True):
             yield Neighbours(

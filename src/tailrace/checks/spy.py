@@ -1,4 +1,4 @@
-"""Noise that writes down what is drawn: which path, which kind, which parameter."""
+"""Noise that records every draw: path, kind, parameter, shape."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tailrace.privacy.loss import Number
 
 @dataclasses.dataclass(frozen=True)
 class Drawn:
-    """One draw as a spy saw it."""
+    """One recorded draw."""
 
     path: tuple[Part, ...]
     kind: str
@@ -25,8 +25,9 @@ class Drawn:
 
 
 class Spy:
-    """Noise that records every draw, and refuses a path used before as real noise does; silent
-    where its source is None.
+    """Noise that records every draw; zeros where `source` is None.
+
+    Like real noise it refuses a path that was used before.
     """
 
     def __init__(

@@ -1,8 +1,8 @@
-"""Arrays of noise that are known as noise until they meet a count.
+"""Arrays known as noise until they meet a count.
 
-A tracked array knows, of every element, which draws it is a sum of. Indexing, `sum(axis=0)`, sums
-and differences of noise, `concatenate` and `stack` keep that. Adding integers makes a noisy number
-and comparing makes an answer: both are reported to the meter. Anything else sees ordinary numbers.
+A tracked array knows for every element the draws it sums. Indexing, `sum(axis=0)`, sums and
+differences of noise, `concatenate` and `stack` keep that knowledge. Adding integers makes a noisy
+number and comparing makes an answer: the meter is told of both. Other functions see plain numbers.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from typing import Any, Protocol
 import numpy as np
 
 SHAPE = "noise is drawn in the shape of the counts that it meets"
-COMPARISONS = {  # (whether equality says no, whether a true answer says yes)
+# Each as noise >= bound: (whether equality answers no, whether yes means true)
+COMPARISONS = {
     np.greater_equal: (False, True),
     np.greater: (True, True),
     np.less: (False, False),
@@ -27,22 +28,23 @@ _TURNED = {
 
 
 class Watches(Protocol):
-    """Who is told where noise goes."""
+    """A meter that is told where noise goes."""
 
     def met(self, exact: np.ndarray, noise: np.ndarray, terms: np.ndarray) -> np.ndarray:
-        """Noise is added to exact numbers; returns the noisy ones."""
+        """Add noise to exact numbers; returns the noisy ones."""
         ...
 
     def compared(self, comparison: Any, noise: Tracked, against: np.ndarray) -> np.ndarray:
-        """Noise is compared with exact numbers; returns the answers."""
+        """Compare noise with exact numbers; returns the answers."""
         ...
 
 
 class Tracked(np.ndarray):
-    """Noise, and the draws it is made of."""
+    """Noise, and the draws it sums."""
 
     watch: Watches | None
-    terms: Any  # (terms, *shape) numbers of draws, from 1; negative: subtracted, 0: none
+    # (terms, *shape) numbers of draws, from 1; negative: subtracted, 0: none
+    terms: Any
 
     @classmethod
     def of(cls, watch: Watches, values: Any, terms: np.ndarray) -> Tracked:
@@ -109,7 +111,7 @@ def _plain(value: Any) -> Any:
 
 
 def _combined(ufunc: Any, inputs: Any) -> Any:
-    """Noise with noise, noisy numbers, or answers; None for anything else."""
+    """Noise, noisy numbers or answers; None for other functions."""
     if ufunc is np.negative:
         return Tracked.of(inputs[0].watch, -np.asarray(inputs[0]), -inputs[0].terms)
     if ufunc not in (np.add, np.subtract, *COMPARISONS):

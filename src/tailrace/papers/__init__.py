@@ -122,7 +122,7 @@ def panel_window(
     missing: Missing = Missing.Carry,
     beta: float = 0.05,
 ) -> PanelWindow:
-    """Bun et al., Algorithm 1, with noise that fits the relation.
+    """Bun et al., Algorithm 1, with the relation's noise.
 
     Raw bins at every step; windows are padded so that, with probability 1 - beta, no count is
     negative (Theorem 3.2).
@@ -397,7 +397,7 @@ def _snapshots(
     histogram: Any,
     population: int | None,
 ) -> SnapshotHistogram:
-    """Snapshots under a policy, with Laplace noise on bins by default."""
+    """Snapshots under a policy, Laplace noise on bins by default."""
     return SnapshotHistogram(
         domain=domain,
         privacy=privacy,

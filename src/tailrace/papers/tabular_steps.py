@@ -116,7 +116,7 @@ class StepsPrivate:
 
 @dataclass(frozen=True, eq=False)
 class Added:
-    """Tables of all batches, added up: no model holds their sum."""
+    """The sum of all batches' tables, which no model holds."""
 
     workload: Marginals
     sums: np.ndarray  # (cells,) of the workloads, over all batches
@@ -145,7 +145,7 @@ class Added:
 
 
 def appended(codes: Digits, model: Added, previous: Table, rng: np.random.Generator) -> Sample:
-    """Append rows of the last batch; surplus rows leave at random."""
+    """Append rows of the last batch; surplus rows leave randomly."""
     many, target = len(previous.cells), round(model.total)
     stayed = np.ones(many, np.bool_)
     stayed[rng.permutation(many)[: max(many - target, 0)]] = False
@@ -161,7 +161,7 @@ StepsView = TabularView[Model] | TabularView[Added]
 @told
 @dataclass(frozen=True, kw_only=True)
 class TabularSteps:
-    """A table whose workloads are chosen and counted at every step.
+    """A table; workloads are chosen and counted at every step.
 
     Parameters
     domain: the table's columns.
@@ -384,7 +384,7 @@ class TabularSteps:
 
     @functools.cached_property
     def _noise_size(self) -> float:
-        """Mean absolute noise of a cell, taken as that of one draw."""
+        """Mean absolute noise of a cell, as of one draw."""
         variance = float(self.counting.variance(1))
         return math.sqrt(
             variance / 2 if isinstance(self.counting.privacy, PureDP) else 2 * variance / math.pi

@@ -204,7 +204,7 @@ def test_a_counter_that_is_not_frozen_or_not_equal_to_its_copy_is_caught():
         (mutant(loss=lambda self, events=1, deletes=0: PureDP(epsilon=1)), "more events lose more"),
         (
             mutant(loss=lambda self, events=1, deletes=0: ZCDP(rho=1)),
-            "of the kind that was asked for",
+            "of the budget's kind",
         ),
         (
             mutant(variance=lambda self, t, since=0: 0.8 * Sound.variance(self, t, since)),

@@ -1,5 +1,6 @@
-"""Published mechanisms whose guarantee is not what was claimed. Plain functions for audits: no
-Stream accepts them.
+"""Published mechanisms that lose more privacy than they claim.
+
+Plain functions for audits: no Stream accepts them. Findings: docs/explanation/corrections.md.
 """
 
 from __future__ import annotations
@@ -13,18 +14,19 @@ from tailrace.noise import Draws
 
 
 def published_binary_tree(inputs: np.ndarray, *, epsilon: Fraction, noise: Draws) -> np.ndarray:
-    """PrivStream, Algorithm 10, as printed: noise of scale log2(T) / epsilon on every node
-    (docs/explanation/corrections.md).
+    """PrivStream, Algorithm 10, as printed.
 
-    Element 1 lies in bit_length(T) noisy nodes, one more than log2(T) at powers of two: the loss is
-    2, 1.5, 1.33 times epsilon at T = 2, 4, 8, and there is no noise at all at T = 1.
+    Every node has noise of scale log2(T) / epsilon. Element 1 lies in bit_length(T) noisy nodes,
+    one more than log2(T) at powers of two: the loss is 2, 1.5, 1.33 times epsilon at T = 2, 4, 8,
+    and there is no noise at all at T = 1.
     """
     horizon, copies = inputs.shape
     scale = Fraction(log2(horizon)) / epsilon
     alpha = np.zeros((horizon.bit_length(), copies), np.int64)
     noisy, outputs = alpha.copy(), np.empty_like(inputs)
     for t in range(1, horizon + 1):
-        j = (t & -t).bit_length() - 1  # line 6: the lowest set bit
+        # line 6: the lowest set bit
+        j = (t & -t).bit_length() - 1
         alpha[j] = alpha[:j].sum(axis=0) + inputs[t - 1]
         noisy[j] = alpha[j] + (noise.at(t).laplace(scale, copies) if scale else 0)
         alpha[:j] = noisy[:j] = 0
@@ -33,8 +35,7 @@ def published_binary_tree(inputs: np.ndarray, *, epsilon: Fraction, noise: Draws
 
 
 class PasswordCounter:
-    """(0, 2^-bits)-DP on every fixed stream, and no privacy at all when it is fed what it printed
-    (docs/explanation/corrections.md).
+    """(0, 2^-bits)-DP on fixed streams, not private on adaptive ones.
 
     It prints a random password at step 1, and the first input at step 2 if it is then fed the
     password.
@@ -54,13 +55,12 @@ class PasswordCounter:
 def published_privtree(
     counts: np.ndarray, *, scale: float, threshold: float = 0.0, fan_out: int = 2
 ) -> np.ndarray:
-    """The log-probabilities with which nodes split in PrivStream's tree
-    (docs/explanation/corrections.md).
+    """Log-probabilities of splits in PrivStream's tree, as printed.
 
-    `counts` are those of a path from the root, as published: what was released before, noise and
-    all, plus the net change of the batch. A child can exceed its parent then, every node of the
-    path can stand at the threshold, and one insertion moves each of them by 1 / scale. Algorithms 1
-    and 5 say scale = 12 / epsilon for fan-out 2, Algorithms 6 and 7 say 6 / epsilon.
+    `counts` are those of a path from the root: the noisy counts released before, plus the batch's
+    net change. A child can exceed its parent then, every node of the path can stand at the
+    threshold, and one insertion moves each of them by 1 / scale. Algorithms 1 and 5 say scale = 12
+    / epsilon for fan-out 2, Algorithms 6 and 7 say 6 / epsilon.
     """
     penalty = scale * log(fan_out)
     biased = np.maximum(counts - penalty * np.arange(len(counts)), threshold - penalty) - threshold
@@ -71,8 +71,7 @@ def published_privtree(
 def published_panel_counts(
     histories: np.ndarray, *, window: int, rho: Fraction, noise: Draws
 ) -> np.ndarray:
-    """Bun et al., Algorithm 1, as printed: noisy counts of all windows at steps k to T
-    (docs/explanation/corrections.md).
+    """Bun et al., Algorithm 1, as printed: noisy window counts.
 
     The noise of variance (T-k+1)/(2 rho) is that of one count that moves by 1. A person who is
     replaced moves two: the loss is 2 rho.
@@ -87,11 +86,10 @@ def published_panel_counts(
 def published_panel_people(
     histories: np.ndarray, *, window: int, rho: Fraction, noise: Draws
 ) -> np.ndarray:
-    """The last column of synthetic values that the index sets of Algorithm 1 give, as printed:
-    without hats, I_z are the real people who end in z, and row i gets a value that depends on the
-    history of person i (docs/explanation/corrections.md).
+    """Bun et al., Algorithm 1, as printed: last synthetic column.
 
-    Returned with it, as further rows: how many people of each prefix get a 1.
+    Without hats, I_z are the real people who end in z, and row i gets a value that depends on the
+    history of person i. Further rows: how many people of each prefix get a 1.
     """
     noisy = published_panel_counts(histories, window=window, rho=rho, noise=noise)
     powers = 1 << np.arange(window - 1)[::-1]
@@ -105,9 +103,10 @@ def published_panel_people(
 
 
 def published_panel_sums(histories: np.ndarray, *, rho: Fraction, noise: Draws) -> np.ndarray:
-    """Bun et al., Algorithms 2 and 3 with the split of Corollary B.1, as printed: S_b^t for b =
-    0..t, before they are made monotone; b = 0 has no counter and is n itself
-    (docs/explanation/corrections.md).
+    """Bun et al., Algorithms 2 and 3, as printed.
+
+    S_b^t for b = 0..t with the split of Corollary B.1, before they are made monotone; b = 0 has no
+    counter and is n itself.
 
     A node's noise has variance max(ceil(log2 T'), 1)/(2 rho_b), T' = T-b+1, where a person lies in
     bit_length(T') nodes: 1.037 rho at T = 12. A person who is replaced moves from some nodes to

@@ -1,5 +1,6 @@
-"""DSFT and DSAT as published, where that loses more than it claims. Plain functions for audits: no
-Stream accepts them.
+"""DSFT and DSAT as published: they lose more than claimed.
+
+Plain functions for audits: no Stream accepts them. Findings: docs/explanation/corrections.md.
 """
 
 from __future__ import annotations
@@ -8,7 +9,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-_FAR = 200.0  # threshold noise beyond so many scales is left out
+# Threshold noise beyond so many scales is left out: its probability is below e^-199.
+_FAR = 200.0
 
 
 def answers_log_probability(
@@ -19,10 +21,10 @@ def answers_log_probability(
     threshold_scale: float,
     distance_scale: float,
 ) -> float:
-    """The log-probability of comparisons that share one noisy threshold, noise on integers, summed
-    over the threshold's.
+    """The log-probability of comparisons with one noisy threshold.
 
-    `answers[i]` says whether distances[i] + noise >= threshold + the threshold's noise.
+    Noise is integer; the threshold's noise is summed over. `answers[i]` says whether
+    distances[i] + noise >= threshold + the threshold's noise.
     """
     far = int(_FAR * max(threshold_scale, distance_scale))
     hidden = np.arange(-far, far + 1)
@@ -31,29 +33,29 @@ def answers_log_probability(
         np.stack([distances, answers.astype(np.int64)]), axis=1, return_counts=True
     )
     for (distance, answer), times in zip(values.T.tolist(), many.tolist(), strict=True):
-        need = np.ceil(threshold) + hidden - distance  # the least noise for a positive answer
+        # the least noise for a positive answer
+        need = np.ceil(threshold) + hidden - distance
         total = total + times * _log_tail(need if answer else 1 - need, distance_scale)
     top = total.max()
     return float(top + np.log(np.exp(total - top).sum()))
 
 
 def _log_tail(least: np.ndarray, scale: float) -> np.ndarray:
-    """The log-probability that integer Laplace noise reaches `least`; it is symmetric, so P(noise <
-    n) = P(noise >= 1 - n).
+    """The log-probability that integer Laplace noise reaches `least`.
+
+    The noise is symmetric, so P(noise < n) = P(noise >= 1 - n).
     """
     q = np.exp(-1 / scale)
-    tail = -np.abs(np.where(least > 0, least, 1 - least)) / scale - np.log1p(
-        q
-    )  # of the less likely side
+    # of the less likely side
+    tail = -np.abs(np.where(least > 0, least, 1 - least)) / scale - np.log1p(q)
     return np.where(least > 0, tail, np.log1p(-np.exp(tail)))
 
 
 def published_clamped_threshold(start: float, moves: Sequence[float]) -> list[float]:
-    """DSAT, Algorithm 2, lines 7 and 8: the *noisy* threshold is moved and clamped to 0 and 2
-    (docs/explanation/corrections.md).
+    """DSAT, Algorithm 2, lines 7 and 8, as printed.
 
-    At a bound it no longer depends on its noise: it is public, and each negative comparison costs a
-    full query.
+    The *noisy* threshold is moved and clamped to 0 and 2. At a bound it no longer depends on its
+    noise: it is public, and each negative comparison costs a full query.
     """
     thresholds = []
     for move in moves:
@@ -63,8 +65,9 @@ def published_clamped_threshold(start: float, moves: Sequence[float]) -> list[fl
 
 
 def published_distance_scale(people: int, *, releases: int, epsilon: float) -> float:
-    """Lemma 4.1: noise of scale 2 C Delta / epsilon with Delta = 2 / (n - 1), n the private number
-    of people.
+    """Lemma 4.1, as printed: a scale by the private n.
+
+    2 C Delta / epsilon with Delta = 2 / (n - 1), n the number of people.
     """
     return 2 * releases * 2 / (people - 1) / epsilon
 
@@ -78,11 +81,11 @@ def published_window(
     far: np.ndarray,
     noise: np.ndarray,
 ) -> np.ndarray:
-    """DSAT with a window, Algorithm 3, as printed: a ledger of floats, and `D_j` where a release
-    stands (docs/explanation/corrections.md).
+    """DSAT with a window, Algorithm 3, as printed.
 
-    `far[i]` says whether the comparison of step i is positive, `noise` is what each release adds.
-    Lines 5 and 13 say `D_j`, the true snapshot of the last release's step.
+    A ledger of floats; and where a release stands, lines 5 and 13 say `D_j`, the true snapshot of
+    the last release's step. `far[i]`: whether the comparison of step i is positive. `noise`: of
+    each release.
     """
     spent, shown, last = np.zeros(len(snapshots)), [], 0
     for i, snapshot in enumerate(snapshots):
@@ -96,9 +99,7 @@ def published_window(
 
 
 def float_ledger_releases(releases: int, epsilon: float) -> int:
-    """How many releases of epsilon / C a ledger of floats lets through while what is left exceeds
-    zero.
-    """
+    """Releases of epsilon / C that a float ledger allows."""
     left, made = epsilon, 0
     while left > 0:
         left, made = left - epsilon / releases, made + 1

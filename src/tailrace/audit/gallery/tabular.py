@@ -1,5 +1,7 @@
-"""Streaming MWEM and the tabular stream as published, where they lose more than they claim. Plain
-functions for audits, not for streams.
+"""Tabular methods as published, where they lose more than claimed.
+
+Streaming MWEM and Kumar's tabular stream; plain functions for audits: no Stream accepts them.
+Findings: docs/explanation/corrections.md.
 """
 
 from __future__ import annotations
@@ -12,20 +14,19 @@ import numpy as np
 def published_exponential_mechanism(
     utilities: np.ndarray, *, epsilon: float, sensitivity: float
 ) -> np.ndarray:
-    """Definition 3.8, as printed: log-probabilities of exp(-epsilon u / (2 Delta)) for a utility
-    that is to be large.
+    """Definition 3.8, as printed: log-probabilities of the choice.
 
-    It is private, and picks the worst (docs/explanation/corrections.md).
+    exp(-epsilon u / (2 Delta)), for a utility that should be large: private, but it picks the
+    worst.
     """
     return _normalised(-epsilon * utilities / (2 * sensitivity))
 
 
 def published_mwem_selection(errors: np.ndarray, *, epsilon: float, rounds: int) -> np.ndarray:
-    """Algorithm 2, line 10, as printed: log-probabilities of exp(epsilon / (2 k) e) for errors e of
-    sensitivity 1.
+    """Algorithm 2, line 10, as printed: log-probabilities of the choice.
 
-    That is epsilon / k for each of k selections, twice what the measurements leave: 1.5 epsilon in
-    all.
+    exp(epsilon / (2 k) e), for errors e of sensitivity 1: epsilon / k for each of k selections,
+    twice the amount that the measurements leave; 1.5 epsilon in all.
     """
     return _normalised(epsilon / (2 * rounds) * errors)
 
@@ -33,8 +34,7 @@ def published_mwem_selection(errors: np.ndarray, *, epsilon: float, rounds: int)
 def published_workload_selection(
     residuals: Sequence[np.ndarray], *, epsilon: float, rounds: int
 ) -> np.ndarray:
-    """Algorithm 3 with the scores of section 7.2, as printed: log-probabilities of choosing each
-    workload.
+    """Algorithm 3, section 7.2, as printed: log-probabilities of workloads.
 
     The score is the mean error less the number of cells, and its sensitivity is taken to be 1/4. It
     is 1 / |q|: 1/2 for a pair with one attribute of a single value, 1 for two. And the number of
@@ -50,10 +50,10 @@ def published_workload_selection(
 def published_mwem_step(
     model: np.ndarray, cell: int, measured: float, batch: np.ndarray
 ) -> np.ndarray:
-    """Algorithm 2, line 17, as printed: the model after a measurement, scaled to the true number of
-    rows in the batch.
+    """Algorithm 2, line 17, as printed: model after a measurement.
 
-    The total is released exactly; an empty batch divides by zero.
+    It is scaled to the batch's true number of rows: the total is released exactly, and an empty
+    batch divides by zero.
     """
     rows = batch.sum()
     weights = model.astype(float)
@@ -62,6 +62,6 @@ def published_mwem_step(
 
 
 def _normalised(exponents: np.ndarray) -> np.ndarray:
-    """Log-probabilities proportional to the exponentials of these."""
+    """Log-probabilities proportional to the exponents' exponentials."""
     top = exponents.max()
     return exponents - top - np.log(np.exp(exponents - top).sum())

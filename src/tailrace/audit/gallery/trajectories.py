@@ -1,5 +1,6 @@
-"""Trajectories as published, where that loses more than it claims. Plain functions for audits: no
-Stream accepts them.
+"""Trajectories as published, where they lose more than claimed.
+
+Plain functions for audits: no Stream accepts them. Findings: docs/explanation/corrections.md.
 """
 
 from __future__ import annotations
@@ -20,8 +21,9 @@ T = TypeVar("T")
 
 
 def transition_counts(trajectories: Sequences, cells: int) -> np.ndarray:
-    """(cells, cells) transitions, of which each of a trajectory's t counts 1 / t: lines 3 to 7 of
-    Algorithm 17.
+    """(cells, cells) weighted transitions: Algorithm 17, lines 3 to 7.
+
+    Each of a trajectory's t transitions counts 1 / t.
     """
     counts = np.zeros((cells, cells))
     for trajectory in trajectories:
@@ -33,8 +35,7 @@ def transition_counts(trajectories: Sequences, cells: int) -> np.ndarray:
 def published_transitions(
     trajectories: Sequences, *, edges: np.ndarray, epsilon: Fraction, noise: Draws, grid: int = 1000
 ) -> np.ndarray:
-    """Kumar's dissertation, Algorithm 17, as printed: the shares of the transitions from each cell
-    (docs/explanation/corrections.md).
+    """Kumar's dissertation, Algorithm 17, as printed: shares of transitions.
 
     Line 10 sets c^ to the noise and forgets the counts; line 12 sets it to max(c, 0) and forgets
     the noise: exact shares are released.
@@ -46,9 +47,11 @@ def published_transitions(
 
 
 def published_lengths(trajectories: Sequences, *, edges: np.ndarray, first: int, last: int) -> int:
-    """Algorithm 20, lines 4 to 7, with the w of Algorithm 21, line 8, as printed: the number of
-    cells on the most probable path by the true shares, not by the noisy ones
-    (docs/explanation/corrections.md)."""
+    """Algorithm 20, lines 4-7, as printed: cells on a path.
+
+    With the w of Algorithm 21, line 8, the most probable path is that of the true shares, not of
+    the noisy ones.
+    """
     shares = _shares(transition_counts(trajectories, len(edges)), edges)
     best, queue = {first: 0.0}, [(0.0, 1, first)]
     while queue:
@@ -66,11 +69,10 @@ def published_lengths(trajectories: Sequences, *, edges: np.ndarray, first: int,
 def noise_on_observed_edges(
     trajectories: Sequences, *, epsilon: Fraction, noise: Draws, grid: int = 1000
 ) -> dict[tuple[int, int], float]:
-    """Algorithm 17 with the noise that its text means, kept in a dictionary of what was counted:
-    the keys tell what was.
+    """Algorithm 17 with noise on observed transitions only.
 
-    The text says "for all e in E", and Algorithm 18 and 19 the same of pairs; code that walks over
-    observed keys is an infinite leak.
+    The text says "for all e in E", and Algorithms 18 and 19 the same of pairs. A dictionary of
+    observed keys tells which transitions occurred: an infinite loss.
     """
     counts = transition_counts(
         trajectories, 1 + max((cell for one in trajectories for cell in one), default=0)
@@ -81,16 +83,16 @@ def noise_on_observed_edges(
 
 
 def published_discretisation(draw: Callable[[Draws], T], noise: Draws) -> tuple[T, T]:
-    """The trees that Algorithm 21, as printed, draws: one on line 4, and another on line 10, each
-    within epsilon_1.
+    """The two trees that Algorithm 21 draws, as printed.
 
-    The sum that is claimed counts epsilon_1 once: with shares .3, .4, .3 the loss is 1.3 epsilon.
+    Lines 4 and 10 each draw one within epsilon_1. The claimed sum counts epsilon_1 once: with
+    shares .3, .4, .3 the loss is 1.3 epsilon.
     """
     return draw(noise.at("line 4")), draw(noise.at("line 10"))
 
 
 def _shares(counts: np.ndarray, edges: np.ndarray) -> np.ndarray:
-    """Each row divided by its sum; evenly where that is 0."""
+    """Rows divided by their sums; even where these are 0."""
     sums = counts.sum(axis=1, keepdims=True)
     return np.where(
         sums > 0, counts / np.where(sums > 0, sums, 1), edges / edges.sum(axis=1, keepdims=True)

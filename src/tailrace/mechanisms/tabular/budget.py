@@ -85,12 +85,12 @@ class Budget:
 
     @functools.cached_property
     def singles(self) -> Atoms:
-        """The noise of columns: an event moves one cell of each."""
+        """Noise of columns: an event moves one cell of each."""
         rest, singles = 1 - Fraction(self.selection.clock), Fraction(self.selection.singles)
         return self._atoms(rest * singles if self.several else rest, self.columns)
 
     def share(self, workloads: int) -> Share:
-        """The noise of so many workloads: an event moves one cell of each."""
+        """Noise of workloads: an event moves one cell of each."""
         rest = (1 - Fraction(self.selection.clock)) * (1 - Fraction(self.selection.singles))
         if workloads == self.several:
             return Share(workloads, self._atoms(rest, workloads), None)

@@ -1,4 +1,4 @@
-"""Epochs of a tabular stream: their end, their measurements, the model.
+"""Epochs of a tabular stream: end, measurements, model.
 
 Post-processing: it sees the clock, noisy counts of workloads, and its own earlier results.
 """
@@ -91,7 +91,7 @@ class TabularPublic:
 
 @dataclass(frozen=True)
 class Draft:
-    """An epoch being closed: its measurements so far, and their model."""
+    """An epoch being closed: measurements so far, and their model."""
 
     public: TabularPublic
     epoch: Epoch
@@ -136,7 +136,7 @@ class TabularEpochs:
         return Draft(public, epoch, shares, model, epoch.records * shares)
 
     def with_measured(self, draft: Draft, measured: Mapping[int, Noisy]) -> Draft:
-        """Add noisy counts to a draft, and fit its model again."""
+        """Add noisy counts to a draft, and refit its model."""
         both = {**draft.measured, **measured}
         draft = replace(draft, epoch=self._epoch(draft.public, both), measured=both)
         total = max(draft.epoch.before + draft.epoch.records, 1.0)
@@ -148,7 +148,7 @@ class TabularEpochs:
         )
 
     def _epoch(self, public: TabularPublic, measured: Mapping[int, Noisy]) -> Epoch:
-        """Totals of the open epoch, from the clock and from measured sums."""
+        """Totals of the open epoch, from clock and measured sums."""
         by_clock, pending = net(public.clock - public.at_close), self.pending(public)
         records = by_clock
         if measured:
@@ -234,7 +234,7 @@ class TabularEpochs:
         return self._both(public)[1] + self.clock.variance(int(public.step), int(public.closed))
 
     def _both(self, public: TabularPublic) -> tuple[float, float]:
-        """(estimate, variance) of the last close's records, clock and sums pooled."""
+        """(estimate, variance) of the last close's records, both sources pooled."""
         clock_variance = max(self.clock.variance(int(public.closed), 0), SMALLEST)
         return pooled(
             [(net(public.at_close), clock_variance), (float(public.sums[0]), float(public.sums[1]))]

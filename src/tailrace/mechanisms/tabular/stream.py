@@ -1,4 +1,4 @@
-"""Stream a table of many columns, and a model that keeps up.
+"""Stream a table of many columns, and its model.
 
 A clock counts insertions and deletions under a small share of the budget and ends epochs. An epoch
 measures every column by itself, and then some workloads (marginals of several columns). Where not
@@ -93,7 +93,7 @@ _FITS = 8
 
 @dataclass(frozen=True)
 class TabularPrivate:
-    """Private state: exact counts of the open epoch, the clock's sums."""
+    """Private state: exact counts of the open epoch, clock sums."""
 
     buffer: np.ndarray  # (cells,) net counts of all workloads
     clock: Any  # the counter's own state

@@ -32,7 +32,7 @@ def default_fit() -> JunctionTree:
 
 
 def asked(domain: Any, workload: Any) -> Workload:
-    """Check a workload: a number of columns, or lists of columns."""
+    """Check a workload: a number, or tuples of column names."""
     if not isinstance(domain, Schema):
         raise ConfigError(
             "domain must be a Schema of attributes, for example Schema(age=Integer(0, 99))."
@@ -95,7 +95,7 @@ def rows_in(marginals: Marginals, counts: np.ndarray) -> int:
 
 
 def flat(marginals: Marginals, model: HasMarginals, total: float | None = None) -> np.ndarray:
-    """All marginals of a model in one array, rescaled to `total`."""
+    """All marginals of a model, flat, rescaled to `total`."""
     found = np.concatenate([part.reshape(-1) for part in model.marginals(marginals.cliques)])
     return found if total is None else found * (total / model.total)
 
@@ -103,7 +103,7 @@ def flat(marginals: Marginals, model: HasMarginals, total: float | None = None) 
 def followed(
     codes: Digits, model: Model | None, previous: Table, rng: np.random.Generator
 ) -> Sample:
-    """Synthetic rows of the model, few changed; none without a model."""
+    """Synthetic rows of a model, few changed; no model: none."""
     before = previous.cells
     stayed, new = np.zeros(len(before), np.bool_), before[:0]
     if model is not None:

@@ -163,9 +163,9 @@ def absorbed(tree: Tree, earlier: Iterable[tuple[Clique, np.ndarray]]) -> np.nda
 
 
 def tie(potential: np.ndarray, counts: np.ndarray) -> float:
-    """How much a potential ties its attributes: its variance, less what each attribute has alone.
+    """Variance of a potential beyond that of its single attributes.
 
-    Half of it is about what a model without the potential would lose, as relative entropy.
+    Half of it approximates the relative entropy that a model without the potential would lose.
     """
     rest, total = potential - potential.max(), max(float(counts.sum()), 1e-300)
     for _ in range(SWEEPS):

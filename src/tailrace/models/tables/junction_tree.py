@@ -119,7 +119,7 @@ class JunctionTree:
         start: Model | None = None,
         keep: bool = False,
     ) -> TreeModel:
-        """The model of this total nearest to the measurements; with `keep`, to `start` too."""
+        """The model nearest to the measurements, with `keep` also `start`."""
         tree, values = warm_tree(shape, measured, start, self.limit, keep=keep)
         total = max(float(total), 0.0)
         if total > 0 and measured:
@@ -165,7 +165,7 @@ def warm_tree(
 def _with_start(
     shape: Shape, cliques: tuple[Clique, ...], start: Model | None, limit: int
 ) -> tuple[Clique, ...]:
-    """The cliques, and those of the start: the strongest ties first, while there is room."""
+    """Add the start's cliques, strongest ties first, within the limit."""
     if not isinstance(start, TreeModel):
         return cliques
     earlier = {clique: potential for clique, potential in start.potentials if clique not in cliques}

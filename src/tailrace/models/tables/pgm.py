@@ -51,9 +51,7 @@ class PGM:
         start: Model | None = None,
         keep: bool = False,
     ) -> TreeModel:
-        """The model of this total nearest to the measurements; with `keep`, moved on from
-        `start`.
-        """
+        """The model nearest to the measurements, with `keep` from `start`."""
         mbi, precise = _imported()
         tree, values = warm_tree(shape, measured, start, self.limit, keep=keep)
         total = max(float(total), 0.0)
