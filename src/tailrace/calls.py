@@ -2,8 +2,8 @@
 
 `told` stands above a public class or function. A call that works is not looked at. Where a call
 fails, its arguments are held against the signature and its hints: one that is missing, unknown,
-given by position, a class without its brackets, or of another type is named, with what belongs
-there. What a class refuses by itself keeps its own sentence.
+given by position, a class without its brackets, or of another type is named, with a proper one.
+A class that refuses a call by itself keeps its own sentence.
 """
 
 from __future__ import annotations
@@ -170,7 +170,7 @@ def _is(value: Any, option: Any) -> bool:
 
 
 def _words(options: Iterable[Any]) -> str:
-    """What belongs there: nothing where a hint does not tell."""
+    """The words for a hint's options; none where unknown."""
     each = tuple(options)
     # A text or a decimal may be given too, which need not be told.
     if Fraction in each:

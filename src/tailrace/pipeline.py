@@ -22,8 +22,8 @@ def run(
 ) -> Iterator[Release]:
     """Release every step that is ready, to every sink.
 
-    A step is in the stream before it is in a sink: where a sink fails, the next run delivers what
-    it lacks. How the source cuts rows into steps is kept with the stream, and a source that cuts
+    A step is in the stream before it is in a sink: where a sink fails, the next run delivers the
+    rest. How the source cuts rows into steps is kept with the stream, and a source that cuts
     them otherwise is refused: a row would count twice. `asked` is the time that all of them are
     published with where there is no calendar: that of the call where left out, and never later,
     which would tell how long reading and counting took.

@@ -1,4 +1,4 @@
-"""What to count, in public; and counting on any engine.
+"""A public plan of counts, and counting on any engine.
 
 Counting is additive: the counts of two frames add up to the counts of their rows together, so rows
 may be counted wherever they lie, in any order and partition (one that keeps a plan's key together,
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import narwhals as nw
 import numpy as np
@@ -20,6 +20,9 @@ from tailrace.domain import Codes, Frame, Schema
 from tailrace.domain.cells import holds_objects
 from tailrace.domain.columns import MOST_CELLS, kinds, unreadable
 from tailrace.errors import ConfigError, DataError
+
+if TYPE_CHECKING:
+    from tailrace.counting.memory.recall import Recall
 
 # Cells of one array of counts at most: 16 GB.
 _MOST = 2**31
@@ -66,16 +69,16 @@ class Counts:
 
 @dataclass(frozen=True)
 class Plan:
-    """A public description of what to count: cells of `codes`.
+    """A public description of the counts to take.
 
-    Rows with the same `key` must be counted together.
-
-    `memory` says what is remembered of each unit (`tailrace.counting.memory.LastValues`, `Weight`),
-    where a step's counts need that: such a plan counts units with
-    `tailrace.counting.memory.counted`, and rows alone cannot be counted. `groups` adds cells up:
-    the group of each cell, from 0, or -1 for a cell that is not counted; rows and units are still
-    known by their cells. `marginals` counts those of a schema in place of its cells, which may then
-    be more than can be counted, or even numbered where there is no key.
+    codes: the domain, whose cells are counted.
+    key: the column of a unit's id; rows of one unit must be counted together.
+    memory: the memory of each unit (`LastValues` or `Weight`), where a step's counts need one.
+        Such a plan counts units, with `tailrace.counting.memory.counted`, and never rows alone.
+    groups: the group of each cell, from 0, or -1 for a cell that is not counted. Groups are counted
+        in place of cells; rows and units are still known by their cells.
+    marginals: those of a schema, counted in place of its cells. The cells may then be more than can
+        be counted, or even numbered where there is no key.
 
     >>> import polars as pl
     >>> from tailrace.domain import Integer, Schema
@@ -85,7 +88,7 @@ class Plan:
 
     codes: Codes
     key: str | None = None
-    memory: Any = None
+    memory: Recall | None = None
     groups: np.ndarray | None = field(default=None, compare=False)  # (cells,) integers
     marginals: Marginals | None = None
 
@@ -242,8 +245,7 @@ def unit_of(rows: Frame, column: str) -> nw.Expr:
 def opened(frame: Any) -> Frame | None:
     """Open any engine's frame; None if it has no columns.
 
-    A frame without columns (what pandas and Polars make of an empty list of records) is a frame
-    without rows.
+    A frame without columns has no rows: pandas and Polars make one of an empty list of records.
     """
     if frame is None:
         return None

@@ -40,7 +40,7 @@ class Box:
     low: tuple[float, ...]
     high: tuple[float, ...]
     columns: tuple[str, ...]
-    side: int  # cells per side: `cells` is what turns a frame into cell numbers
+    side: int  # cells per side; `cells` is a method
     outside: Literal["drop", "clip"]
 
     def __init__(

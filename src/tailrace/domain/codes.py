@@ -30,7 +30,7 @@ class Codes(Protocol):
     def cell(self, frame: Frame) -> nw.Expr: ...
     def cells(self, frame: nw.DataFrame[Any]) -> np.ndarray: ...
     def settle(self, cells: np.ndarray) -> np.ndarray:
-        """Settle what the expression `cell` leaves open.
+        """Settle the cells that the expression leaves open.
 
         Numbers of an engine become those of `cells`.
         """

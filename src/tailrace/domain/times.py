@@ -163,7 +163,7 @@ def _from_text(texts: pl.Series, pattern: str, timezone: str) -> np.ndarray:
     parts = _parts(texts, pattern)
     months = ((parts["year"] - 1970) * 12 + parts["month"] - 1).view("M8[M]")
     days = months.astype("M8[D]") + (parts["day"] - 1)
-    # what did not match is the year 0; a day that its month does not have falls into the next
+    # No match is the year 0; a day that its month does not have falls into the next.
     readable = (parts["year"] >= 1) & (parts["month"] >= 1) & (days.astype("M8[M]") == months)
     walls = np.where(
         readable, days.astype("M8[us]") + parts["since_midnight"].view("m8[us]"), NOT_A_TIME

@@ -1,4 +1,4 @@
-"""The ledger: what each population has been charged."""
+"""The ledger: the charges of each population."""
 
 from tailrace.ledger.ledger import Entry, Ledger, Mark, population_name
 from tailrace.ledger.spending import Cap, Spent

@@ -1,4 +1,4 @@
-"""The ledger: what populations spent, how far streams came.
+"""The ledger: charges of populations, and marks of streams.
 
 One SQLite file for many streams.
 
@@ -222,8 +222,7 @@ class Ledger:
             file.execute("COMMIT")
             self._point(name)
 
-    # all rows are read, and one population's kept, so that a damaged name cannot hide a cap or a
-    # charge
+    # All rows are read, and one population's kept, so that a damaged name hides no cap or charge.
 
     def _caps(self, file: sqlite3.Connection, population: str | None = None) -> tuple[Cap, ...]:
         rows = self._whole(

@@ -1,4 +1,4 @@
-"""What a population's streams have spent of its cap, exactly.
+"""The part of a cap that a population's streams spent.
 
 First the unit: each stream's loss is stated for the cap's unit, or refused. A cap's record is a row
 of the data: one insertion or deletion of a row under `Event`, at most m of a person's under
@@ -74,7 +74,7 @@ class Cap:
         Guarantee(self.loss, self.unit, self.neighbours, None)
 
     def spent(self, guarantees: Iterable[Guarantee]) -> Spent:
-        """Sum what these streams spend of the cap.
+        """Sum the spending of these streams, exactly.
 
         Refused where one cannot be stated in its terms.
         """

@@ -64,7 +64,7 @@ def remove(path: Path) -> None:
 
 
 def write_file(path: Path, data: bytes, *, private: bool = False) -> None:
-    """Write a new file durably, over what a crash left."""
+    """Write a file durably, replacing one that a crash left."""
     path.unlink(missing_ok=True)
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
     with os.fdopen(os.open(path, flags, 0o600 if private else 0o644), "wb") as file:

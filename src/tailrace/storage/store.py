@@ -1,4 +1,4 @@
-"""The private directory of a stream: named values, changed in transactions.
+"""A stream's private directory: named values, changed in transactions.
 
     private/state.db    configuration, state, intent of the step in progress, releases
                         (0600, WAL, synchronous=FULL, secure_delete)
@@ -12,7 +12,7 @@ the log that would keep erased values is cut at once.
 
 Digests show damage, not malice: whoever writes the file can write them too. So a file from someone
 else is trusted with nothing but values: its one table must be exactly ours (a view could run for
-ever), and what the values hold is checked as it is read.
+ever), and each value is checked as it is read.
 
 One connection writes the database and cuts its log; `peek` only reads. Two that write and cut at
 the same moment can lose a commit in the versions of SQLite that `loses_commits` names.
@@ -147,7 +147,7 @@ class Store:
     def transaction(self, name: str, *, erases: bool = False) -> Iterator[Changing]:
         """Change several values at once, durably, or none of them.
 
-        The log keeps what a transaction erases until it is cut: `erases` cuts it.
+        The log keeps erased values until it is cut: `erases` cuts it.
         """
         with _explained(self.folder):
             self._database.execute("BEGIN IMMEDIATE")
@@ -180,7 +180,7 @@ class Store:
 
 
 def finish_erasing(stream: Path) -> None:
-    """Remove what an erasure set aside, finished or not."""
+    """Finish an erasure that was begun, perhaps elsewhere."""
     aside = stream / _ERASING
     if not os.path.lexists(aside):
         return
@@ -225,7 +225,7 @@ class Changing:
         _put(self._database, name, data if isinstance(data, bytes) else json.dumps(data).encode())
 
     def erase(self, prefix: str) -> None:
-        """Remove `prefix` and what lies below it."""
+        """Remove `prefix` and all values below it."""
         self._database.execute(
             "DELETE FROM value WHERE name = ? OR name LIKE ?", (prefix, f"{prefix}/%")
         )
@@ -383,7 +383,7 @@ def _secret(path: Path) -> bytes:
 
 
 def keyed(secret: bytes) -> bytes:
-    """What the key file holds: the secret and its digest."""
+    """The content of the key file: the secret, its digest."""
     return secret + hashlib.blake2b(secret, digest_size=32).digest()
 
 
@@ -412,8 +412,7 @@ def _explained(folder: Path) -> Iterator[None]:
     except UnicodeDecodeError:  # SQLite's own message quotes a damaged table definition
         raise unfit() from None
     except sqlite3.Error as error:
-        # the low byte is SQLite's primary code: what the disk refuses is told apart from what the
-        # file holds
+        # The low byte is SQLite's primary code. It tells a disk that refuses from a damaged file.
         if getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF in _REFUSED:
             raise StateError(
                 f"{folder.parent.name} cannot be written: the disk is full, read-only or refuses. "

@@ -111,7 +111,7 @@ def checked(mechanism: Mechanism, noise: Noise | None) -> Noise:
 
 
 def promise(mechanism: Mechanism, noise: Noise, *, charged: bool) -> Guarantee:
-    """The mechanism's guarantee, with what must be said beside it."""
+    """The mechanism's guarantee, with the notes it needs."""
     notes = ([] if noise.kind == "fresh" else [_SEEDED]) + ([] if charged else [_UNCHARGED])
     return replace(mechanism.guarantee, notes=tuple(notes))
 
@@ -119,7 +119,7 @@ def promise(mechanism: Mechanism, noise: Noise, *, charged: bool) -> Guarantee:
 def announce_stream(
     folder: Path, mechanism: Mechanism, guarantee: Guarantee, calendar: Calendar | None
 ) -> None:
-    """Publish what holds for all steps of a stream."""
+    """Publish the guarantee, codebook and calendar of a stream."""
     announce(
         folder,
         guarantee,
@@ -175,8 +175,8 @@ def build(
 
     The charge comes once all is on disk; then the directory is put in place.
 
-    A fork (`fork_of`: what the first stream says about itself) keeps the key of its unit memory,
-    and what its source remembers of `files`. After a crash in between, the entry of the same path
+    A fork (`fork_of`: the first stream's "about") keeps the key of its unit memory, and its
+    source's memory of used files (`files`). After a crash in between, the entry of the same path
     and configuration has no step yet and is used again.
     """
     folder = where(path)
@@ -271,7 +271,7 @@ def _alone(folder: Path) -> Iterator[None]:
 
 
 def fork(path: PathLike, to: PathLike, ledger: PathLike | None) -> None:
-    """Make the directory `to` of what stands in `path`."""
+    """Make the directory `to` from the stream in `path`."""
     source = where(path)
     if ledger is None and where(to).parent != source.parent:
         raise ConfigError(

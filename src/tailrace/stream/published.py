@@ -43,7 +43,7 @@ def announce(
     codebook: Mapping[str, Any],
     calendar: Mapping[str, Any] | None = None,
 ) -> None:
-    """Publish what holds for all steps, where not yet there."""
+    """Write the files that hold for all steps, once."""
     folder.mkdir(exist_ok=True)
     promise = {"sentence": str(guarantee), **guarantee.to_dict()}
     said = {"guarantee.json": _json(promise), "codebook.json": _json(codebook)}

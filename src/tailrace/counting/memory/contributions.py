@@ -1,9 +1,13 @@
 """Contribution bounds under `User` and `Window`.
 
-Privacy: a unit's rows are accepted or dropped by looking at that unit's own rows alone, now and
-earlier, in an order given by a keyed hash; so a unit that comes or goes changes only its own,
-bounded, rows. Nothing here may be used under `Event`. Which rows were dropped, and how many, is as
-private as the rows.
+**Privacy.**
+
+1. One unit can add or remove its own rows, at any steps.
+2. A row is accepted or dropped by its own unit's rows alone, now and earlier, in the order of a
+   keyed hash. So one unit changes which of its own rows are accepted, and no others.
+3. The accepted rows of a unit are within its bound, whatever it sends.
+4. Which rows were dropped, and how many, is as private as the rows. Nothing here may be used
+   under `Event`, which has no units.
 
 The memory after each step is a segment on disk (`segment.py`), merged with the step's rows slice by
 slice, so that no step ever holds all units. A panel, whose units report at every step, is followed
@@ -58,7 +62,7 @@ def counted(
 ) -> Counts:
     """Count one step within the bound of each unit.
 
-    A panel's units are counted by what they do now, others by the rows they may contribute.
+    A panel's units are counted by their reports, others by the rows they may contribute.
     """
     if plan.memory is not None:
         one_step(plan, frame)

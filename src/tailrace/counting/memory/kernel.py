@@ -5,7 +5,7 @@ The hash is SipHash-2-4 with 128 bits.
 An id of text that spells a whole number is this number (`spelling_kernel.py`), so that it is hashed
 as integers are.
 
-A message is hashed with one more byte at its end, its tag, which says what kind of message it is:
+A message is hashed with one more byte at its end, its tag, which names the kind of message:
 so no integer is ever taken for a text, and the hash that orders rows shares no message with the one
 that names units.
 """
@@ -239,7 +239,7 @@ def merge(old, counts, adds, deletes, limit, forever, k0, k1, accepted, deleted)
     bound = len(old_high) + len(add_high) + len(del_high)
     new_high, new_low = np.empty(bound, np.uint64), np.empty(bound, np.uint64)
     new_cell, new_count = np.empty(bound, np.int64), np.empty(bound, np.uint32)
-    # of one unit, per cell; as long as the slice, since only what is touched takes memory
+    # Of one unit, per cell. As long as the slice: only the pages touched take memory.
     cells, before = np.empty(bound, np.int64), np.empty(bound, np.int64)
     wanted, unwanted = np.empty(bound, np.int64), np.empty(bound, np.int64)
     i = j = k = rows = inserts = removals = 0

@@ -1,8 +1,11 @@
 """Units of a panel, followed from step to step.
 
-Privacy: a unit's value, window or weight is made of that unit's own rows alone (`recall.py` says
-how), and each unit is counted once at most: in one window, or in one weight that it reaches. What
-is remembered is private.
+**Privacy.**
+
+1. One unit can add, remove or change its own rows, at any steps.
+2. Its value, window or weight is made of its own rows alone (`recall.py` says how).
+3. It is counted at most once a step: in one window, or in one weight that it reaches.
+4. The memory is private: it is never released.
 
 The memory after each step is a segment as in `segment.py`, 28 bytes a unit, merged with the step's
 rows slice by slice: working memory does not grow with the units, but for the ids and cells of the

@@ -1,20 +1,18 @@
-"""What is remembered of each unit of a panel.
+"""The memory of a panel's units, and missing reports.
 
-A unit reports one value per step. One that reports none (or only values outside the domain, or two
-different ones, which contradict each other) has missed the step. What then counts as its value is
-decided from that unit's own rows alone, so a unit that comes, goes or is replaced changes what is
-counted of itself and of nobody else: every policy has the same guarantee. They differ in bias.
+A unit reports one value per step. It misses the step if it reports none, only values outside the
+domain, or two different ones, which contradict each other. A policy then decides its value from
+that unit's own rows alone. So a unit that comes, goes or is replaced changes no other unit's
+counts, and every policy has the same guarantee. They differ in bias:
 
-`Carry`: its last value stands. One that joins late counts once its window is full (a weight: at
-once, from 0). Changes are seen late, and newcomers are weighed as if they had always been there.
-`Category`: it has the value "missing", before it joined too. No bias, but the values that are known
-are a smaller part. `Drop`: it is not counted from then on, and one that joins late never is. The
-bias is towards those who always answer; windows are biased towards equal shares of the values too,
-by the share of people who left.
-
-That last bias: synthetic people are created once, and a synthetic person cannot leave. Where people
-stop being counted, differences of counts shrink while the synthetic people stay, so values that
-differ in frequency seem to draw together.
+- `Carry`: its last value stands. One that joins late counts once its window is full (a weight: at
+  once, from 0). Changes are seen late, and newcomers are weighed as if they had always been there.
+- `Category`: it has the value "missing", before it joined too. No bias, but the values that are
+  known are a smaller part.
+- `Drop`: it is not counted from then on, and one that joins late never is. The bias is towards
+  those who always answer. Windows are also biased towards equal shares of the values, by the share
+  of people who left: synthetic people are created once and cannot leave, so where people stop being
+  counted, differences of counts shrink while the synthetic people stay.
 """
 
 from __future__ import annotations

@@ -2,10 +2,11 @@
 
 It is sorted by unit and written once.
 
-    hi, lo     the keyed hash of the unit       (uint64, uint64) cell       a cell, or -1
-    (int64) count      the unit's live records in it; at -1, the inserts that it has deleted again
-    (uint32) header     a line of JSON: format, rows, bound, key check, digest of each column; a
-    line with its own digest
+    hi, lo    the keyed hash of the unit (uint64, uint64)
+    cell      a cell, or -1 (int64)
+    count     the unit's live records in it; at -1, the inserts that it has deleted again (uint32)
+    header    a line of JSON: format, rows, bound, key check, digest of each column;
+              a line with its own digest
 
 The columns are bare little-endian numbers. The header is written last, when the columns are on
 disk: a segment without a whole header is not one.

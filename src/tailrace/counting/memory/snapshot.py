@@ -2,10 +2,12 @@
 
 Nothing is remembered from step to step.
 
-Privacy: which of a unit's rows are accepted is a function of that unit's own rows in this snapshot:
-the cells that come first in the order of a keyed hash of unit and cell. The key stays, so a unit
-whose rows stay keeps the same ones. A unit that comes or goes changes the counts by its own
-accepted rows and by nobody else's.
+**Privacy.**
+
+1. One unit can add or remove its own rows of this snapshot.
+2. Accepted are its cells that come first in the order of a keyed hash of unit and cell: a function
+   of its own rows alone. So it changes the counts by its own accepted rows and by no others.
+3. These are at most `records`. The key stays, so a unit whose rows stay keeps the same ones.
 """
 
 from __future__ import annotations
