@@ -81,7 +81,7 @@ from tailrace.noise import Draws
 from tailrace.privacy.budget import Drawn, drawable, part, restate
 from tailrace.privacy.guarantee import Guarantee, promised
 from tailrace.privacy.loss import Loss, Number, PureDP, exact, whole
-from tailrace.privacy.unit import AddRemove, Neighbours, Unit, events_of
+from tailrace.privacy.unit import AddRemove, Unit, events_of
 
 
 @dataclass(frozen=True)
@@ -197,6 +197,10 @@ class TabularSteps:
     apart: bool = False
     deletes: bool = True
 
+    takes = Takes.Events
+    neighbours = AddRemove
+    rounds = 1
+
     def __post_init__(self) -> None:
         object.__setattr__(self, "workload", asked(self.domain, self.workload))
         check(self)
@@ -210,18 +214,6 @@ class TabularSteps:
         # a budget or counter that cannot work is refused now, not at the first step
         self.counting.init(0)
         self.totals.init(0)
-
-    @property
-    def takes(self) -> Takes:
-        return Takes.Events
-
-    @property
-    def neighbours(self) -> Neighbours:
-        return AddRemove
-
-    @property
-    def rounds(self) -> int:
-        return 1
 
     @functools.cached_property
     def rows(self) -> Digits:

@@ -85,7 +85,7 @@ from tailrace.noise import Draws
 from tailrace.noise.atoms import Atoms
 from tailrace.privacy.guarantee import Guarantee, promised
 from tailrace.privacy.loss import Loss, whole
-from tailrace.privacy.unit import AddRemove, Neighbours, Unit, events_of
+from tailrace.privacy.unit import AddRemove, Unit, events_of
 
 # Models fitted per epoch, about; chosen by trial while building, no committed result.
 _FITS = 8
@@ -130,6 +130,10 @@ class TabularStream:
     selection: Selection = field(default_factory=Selection)
     deletes: bool = True
 
+    takes = Takes.Events
+    neighbours = AddRemove
+    rounds = 1
+
     def __post_init__(self) -> None:
         object.__setattr__(self, "workload", asked(self.domain, self.workload))
         check(self)
@@ -144,18 +148,6 @@ class TabularStream:
         ):
             atoms.check()
         self.clock.init(0)
-
-    @property
-    def takes(self) -> Takes:
-        return Takes.Events
-
-    @property
-    def neighbours(self) -> Neighbours:
-        return AddRemove
-
-    @property
-    def rounds(self) -> int:
-        return 1
 
     @functools.cached_property
     def rows(self) -> Digits:
