@@ -1,19 +1,21 @@
-"""A panel whose running weights are kept: how many people had the second value of the domain at
-least b times by step t.
+"""Panels by weight: who had the second value at least b times.
 
 A counter for each b = 1..T counts who reaches b. It starts at step b, as nobody can before, so its
 horizon is T-b+1. Its estimates S~_b^t are rounded and clamped, S_b^t = min(max(S~_b^t, S_b^{t-1}),
 S_{b-1}^{t-1}) with S_0 = m synthetic people, so that weights rise by 0 or 1 per step; S_b^t -
 S_b^{t-1} synthetic people of weight b-1 get the value at step t.
 
-Privacy: the declared rho-zCDP (or what it implies) for one person's whole history, rho = sum of the
-rho_b (and rho_n). A person reaches b once, or never: one event in counter b, whatever happens at
-steps without a report (`memory.recall`). *Null* (data that count nowhere; m = n is public): the
-event goes, and counter b loses what one event loses. *AddRemove*: likewise; n is not public, and m
-= max(0, n + noise), measured at step 1 with a budget rho_n of its own. *Replace* (m = n is public):
-the event moves to another step, comes or goes; `counters.moves` has the distances. Every counter
-has noise, that of horizon 1 too. Clamping and the people are made of released numbers. Inputs may
-depend on past releases.
+Privacy: the declared rho-zCDP (or what it implies) for one person's whole history.
+1. A person reaches b once, or never: one event in counter b, whatever happens at steps without a
+   report (`counting/memory/recall.py`).
+2. *Null* (data that count nowhere; m = n is public): the event goes, and counter b loses the loss
+   of one event. *AddRemove*: likewise; n is not public, and m = max(0, n + noise) is measured at
+   step 1 with a budget rho_n of its own. *Replace* (m = n is public): the event moves to another
+   step, comes or goes; `counters/moves.py` has the distances.
+3. Every counter has noise, also that of horizon 1. The loss is the sum of the rho_b (and rho_n);
+   inputs may depend on past releases.
+4. Clamping and the people are made of released numbers.
+
 Accuracy: S~_b^t has the variance of its counter after t-b+1 steps. With e_b the sum of the
 counter's variances at rho = 1 over its steps, the split rho_b proportional to sqrt(e_b) makes the
 sum of all variances least (Cauchy-Schwarz). Clamping does not raise the largest error (Lemma 4.2
@@ -45,8 +47,8 @@ from tailrace.counting.memory import Missing, Weight
 from tailrace.counting.plan import Counts, Plan
 from tailrace.domain import Schema
 from tailrace.errors import ConfigError
-from tailrace.mechanisms.base import Sample, State, Step, Table, Takes
-from tailrace.mechanisms.panel.people import MOST_PEOPLE, People, checked, seed, stated
+from tailrace.mechanisms.base import State, Step
+from tailrace.mechanisms.panel.people import MOST_PEOPLE, Panel, seed
 from tailrace.mechanisms.panel.view import CumulativeView
 from tailrace.noise import Draws
 from tailrace.noise.atoms import Atoms
@@ -54,12 +56,13 @@ from tailrace.privacy.guarantee import Guarantee
 from tailrace.privacy.loss import ZCDP, Loss, Number, exact, whole
 from tailrace.privacy.unit import AddRemove, Neighbours, Replace, Unit
 
-LARGEST = 1000  # steps: there are as many counters
+# Steps: there are as many counters.
+LARGEST = 1000
 
 
 @dataclass(frozen=True)
-class Released:
-    """What has been released so far."""
+class CumulativePublic:
+    """Everything a panel by weight has released up to this step."""
 
     step: np.ndarray  # ()
     seed: np.ndarray  # () of the synthetic people
@@ -68,25 +71,33 @@ class Released:
 
 
 @dataclass(frozen=True)
-class Held:
-    """What is private: the exact sums of the counters."""
+class CumulativePrivate:
+    """Private state: the exact sums of the counters."""
 
     counters: tuple[Any, ...]
 
 
 @told
 @dataclass(frozen=True, kw_only=True)
-class PanelCumulative:
-    """A panel of people who report one of two values per step; how often each had the second one so
-    far is kept.
+class PanelCumulative(Panel):
+    """A panel of two values that keeps how often people had the second.
 
-    `people` is how many there are: needed under Replace and Null, where that is public. `counter`
-    is a counter without a budget, the best for the relation where None. `shares` is the budget of
-    each b, as a multiple of the others' (None: the best).
+    Parameters
+    domain: one attribute of two values.
+    unit: User(column=...), a whole history.
+    horizon: the number of steps.
+    privacy: the loss of one person.
+    neighbours: AddRemove, Replace or Null.
+    people: how many there are; needed under Replace and Null, where that is public.
+    missing: the value of a person who does not report.
+    counter: a counter without a budget; None: the best for the relation.
+    shares: the budget of each b, as a multiple of the others'; None: the best.
 
     >>> from tailrace import ZCDP, Integer, Null, Schema, User
-    >>> PanelCumulative(domain=Schema(poor=Integer(0, 1)), unit=User(column="id"), horizon=12, privacy=ZCDP(rho=0.005),
-    ...     neighbours=Null, people=23_374).guarantee.short
+    >>> PanelCumulative(
+    ...     domain=Schema(poor=Integer(0, 1)), unit=User(column="id"), horizon=12,
+    ...     privacy=ZCDP(rho=0.005), neighbours=Null, people=23_374,
+    ... ).guarantee.short
     "rho = 0.005 for one person (column 'id') over 12 steps"
     """
 
@@ -101,7 +112,7 @@ class PanelCumulative:
     shares: tuple[Number, ...] | None = None
 
     def __post_init__(self) -> None:
-        checked(self, "PanelCumulative")
+        self._check()
         object.__setattr__(self, "horizon", whole("horizon", self.horizon))
         attribute = self.domain.attributes[0]
         if attribute.size - (attribute.outside == "other") != 2:
@@ -126,36 +137,22 @@ class PanelCumulative:
             if len(self.shares) != self.horizon:
                 raise ConfigError("shares needs one number for each weight from 1 to the horizon.")
         for counter in self.counting:
-            counter.init(1)  # a counter that does not fit is refused now, not at the first step
+            # A counter that does not fit is refused now, not at the first step.
+            counter.init(1)
         if self._number is not None:
             self._number.check()
 
     @property
-    def takes(self) -> Takes:
-        return Takes.Panel
-
-    @property
-    def deletes(self) -> bool:
-        return False
-
-    @property
-    def rounds(self) -> int:
-        return 1
-
-    @property
-    def rows(self) -> People:
-        return People(self.domain, self.unit.column)  # type: ignore[union-attr] (a User, as checked)
-
-    @property
     def _plain(self) -> Any:
-        """The counter without a budget; equally long columns are best where an event comes or goes,
-        but lie far apart.
+        """The counter without a budget.
+
+        Equally long columns are best where an event comes or goes, but lie far apart.
         """
         return self.counter or (SqrtToeplitz() if self.neighbours is Replace else SqrtEven())
 
     @functools.cached_property
     def _split(self) -> tuple[Fraction, ...]:
-        """The budget of the number of people (0 where it is public), and of each counter."""
+        """Budgets: of the number of people (0: public), of each counter."""
         if self.shares is None:
             shares = [
                 _weight(self._plain, self.horizon - b + 1, self.neighbours)
@@ -192,24 +189,23 @@ class PanelCumulative:
         ]
         if self._number is not None:
             losses.append(self._number.loss(1, 0))
-        loss = functools.reduce(lambda a, b: a & b, losses)
-        return stated(
-            loss, self.privacy, unit=self.unit, neighbours=self.neighbours, horizon=self.horizon
-        )
+        return self._guaranteed(losses)
 
     def init(self) -> State:
         none = np.zeros((0, self.horizon + 1), np.int64)
-        public = Released(np.zeros((), np.int64), np.zeros((), np.int64), none, none.astype(float))
-        return State(public, Held(tuple(counter.init(1) for counter in self.counting)))
+        public = CumulativePublic(
+            np.zeros((), np.int64), np.zeros((), np.int64), none, none.astype(float)
+        )
+        return State(public, CumulativePrivate(tuple(counter.init(1) for counter in self.counting)))
 
-    def plan(self, public: Released) -> Plan:
+    def plan(self, public: CumulativePublic) -> Plan:
         recall = Weight(
             value=1, horizon=self.horizon, missing=self.missing, first=int(public.step) == 0
         )
-        return Plan(codes=self.domain, key=self.unit.column, memory=recall)  # type: ignore[union-attr]
+        return Plan(codes=self.domain, key=self._column, memory=recall)
 
     def measure(self, state: State, counts: Counts, noise: Draws) -> Step:
-        before: Released = state.public
+        before: CumulativePublic = state.public
         step, held = int(before.step) + 1, list(state.private.counters)
         estimate = np.zeros(self.horizon + 1)
         if step == 1:
@@ -227,20 +223,20 @@ class PanelCumulative:
             )
             estimate[b] = now[0]
             totals[b] = min(max(int(np.rint(now[0])), last[b]), last[b - 1])
-        public = Released(
+        public = CumulativePublic(
             np.asarray(step),
             number,
             np.vstack([before.totals, totals]),
             np.vstack([before.estimates, estimate]),
         )
-        return Step(State(public, Held(tuple(held))))
+        return Step(State(public, CumulativePrivate(tuple(held))))
 
     def _counted(self, counts: Counts, noise: Draws) -> int:
-        """A noisy number of people, from those seen at the first step."""
+        """The noisy number of people seen at the first step."""
         assert self._number is not None
         return int(counts.adds[0] + self._number.draw(noise.at("number"), 1)[0])
 
-    def view(self, public: Released) -> CumulativeView | None:
+    def view(self, public: CumulativePublic) -> CumulativeView | None:
         if not int(public.step):
             return None
         return CumulativeView(
@@ -255,26 +251,19 @@ class PanelCumulative:
 
     @functools.cached_property
     def variances(self) -> np.ndarray:
-        """(steps, weights) of the estimates; 0 where nobody can have that weight yet."""
+        """(steps, weights) of the estimates; 0 where none is possible yet."""
         variances = np.zeros((self.horizon, self.horizon + 1))
         variances[:, 0] = 0.0 if self._number is None else self._number.variance()
         for b, counter in enumerate(self.counting, 1):
             variances[b - 1 :, b] = counter.variance(np.arange(1, counter.horizon + 1))
         return variances
 
-    def sample(
-        self, view: CumulativeView | None, previous: Table, rng: np.random.Generator
-    ) -> Sample:
-        cells = np.zeros(0, np.int64) if view is None else view.codes[-1].astype(np.int64)
-        return Sample(
-            Table(cells, self.rows.decode(cells, rng)), np.zeros(len(previous.cells), bool)
-        )
-
 
 @functools.lru_cache(maxsize=4096)
 def _weight(plain: Any, horizon: int, neighbours: Neighbours) -> Fraction:
-    """The square root of a counter's summed variance at a budget of 1, on a public grid: an exact
-    share.
+    """The root of a counter's summed variance, as an exact share.
+
+    The budget is 1; the root is rounded to a public grid.
     """
     counter = replace(plain, privacy=ZCDP(rho=1), horizon=horizon)
     summed = float(counter.variance(np.arange(1, horizon + 1)).sum())

@@ -1,16 +1,16 @@
-"""Synthetic people: created once, extended step by step, never rewritten.
+"""Synthetic people: created once, then extended, never rewritten.
 
-Which synthetic person gets which value is a function of released counts and of a seed that is
-released too: a person draws a place among those that its group still has to give away. So the panel
-need not be stored: the first t columns follow from the counts of the first t steps and never
-change, and reading them again after a restart gives the same people.
+Which synthetic person gets which value is a function of released counts and of a released seed:
+each person draws one of the places that its group has left. So the panel need not be stored: the
+first t columns follow from the counts of the first t steps, the same after every restart.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import narwhals as nw
 import numpy as np
@@ -19,21 +19,29 @@ from tailrace.counting.memory import Missing
 from tailrace.domain import Categorical, Integer, Schema
 from tailrace.domain.columns import Frame
 from tailrace.errors import ConfigError
+from tailrace.mechanisms.base import Sample, Table, Takes
 from tailrace.noise import Draws
 from tailrace.privacy.budget import restate
 from tailrace.privacy.guarantee import Guarantee
 from tailrace.privacy.loss import ZCDP, ApproxDP, Loss, whole
 from tailrace.privacy.unit import AddRemove, Neighbours, Null, Replace, Unit, User
 
-MOST_VALUES = 256  # of one attribute: a value takes a byte
+if TYPE_CHECKING:
+    from tailrace.mechanisms.panel.view import PanelView
+
+# Values of the attribute: a code takes a byte.
+MOST_VALUES = 256
+# The kernel draws places by 32 bits.
 MOST_PEOPLE = 2**32 - 1
-_SEEDS = 10**9  # the scale of the draw that seeds the people
+# The scale of the draw that seeds the people: large enough that seeds hardly ever repeat.
+_SEEDS = 10**9
 
 
 @dataclass(frozen=True)
 class People:
-    """The rows of a panel's table: a synthetic person's id, counted from 1, and its value; real ids
-    are never seen here.
+    """Rows of a panel's table: a synthetic id and a value.
+
+    Ids count from 1; real ids are never seen here.
     """
 
     domain: Schema
@@ -64,18 +72,96 @@ class People:
         return {self.id: np.arange(1, len(cells) + 1), **self.domain.decode(cells, rng)}
 
 
+class Panel:
+    """The shared part of both panels."""
+
+    domain: Schema
+    unit: Unit
+    horizon: int
+    privacy: Loss
+    neighbours: Neighbours
+    people: int | None
+    missing: Missing
+    takes = Takes.Panel
+    deletes = False
+    rounds = 1
+
+    @property
+    def rows(self) -> People:
+        return People(self.domain, self._column)
+
+    @property
+    def _column(self) -> str:
+        assert isinstance(self.unit, User)
+        return self.unit.column
+
+    def _guaranteed(self, losses: Iterable[Loss]) -> Guarantee:
+        """The sum of the losses as a guarantee, in the declared form."""
+        loss = functools.reduce(lambda a, b: a & b, losses)
+        return Guarantee(restate(loss, self.privacy), self.unit, self.neighbours, self.horizon)
+
+    def sample(self, view: PanelView | None, previous: Table, rng: np.random.Generator) -> Sample:
+        cells = np.zeros(0, np.int64) if view is None else view.codes[-1].astype(np.int64)
+        gone = np.zeros(len(previous.cells), bool)
+        return Sample(Table(cells, self.rows.decode(cells, rng)), gone)
+
+    def _check(self) -> None:
+        """Refuse settings that no panel can be made of."""
+        name = type(self).__name__
+        domain, unit, privacy = self.domain, self.unit, self.privacy
+        if not isinstance(domain, Schema) or len(domain.attributes) != 1:
+            raise ConfigError(
+                f"domain of {name} must be a Schema of one attribute: what each person reports, "
+                f"e.g. Schema(poor=Integer(0, 1))."
+            )
+        if (
+            not isinstance(domain.attributes[0], Categorical | Integer)
+            or not 2 <= domain.size <= MOST_VALUES
+        ):
+            raise ConfigError(
+                f"The attribute of a panel is a Categorical or an Integer of 2 to {MOST_VALUES} "
+                f"values."
+            )
+        if not isinstance(unit, User) or unit.events is not None or unit.records is not None:
+            raise ConfigError(
+                f"{name} protects whole histories: unit=User(column=...), without a bound on "
+                f"events or records."
+            )
+        if unit.column in domain.columns:
+            raise ConfigError(
+                "The column of the person's id cannot be the one that holds the value."
+            )
+        if not isinstance(privacy, ZCDP | ApproxDP):
+            raise ConfigError(
+                f"{name} draws Gaussian noise: privacy=ZCDP(rho=...) or ApproxDP(epsilon=..., "
+                f"delta=...)."
+            )
+        if self.neighbours not in (AddRemove, Replace, Null):
+            raise ConfigError("neighbours must be AddRemove, Replace or Null.")
+        if not isinstance(self.missing, Missing):
+            raise ConfigError("missing must be Missing.Carry, Missing.Category or Missing.Drop.")
+        if self.people is not None:
+            if self.neighbours is AddRemove:
+                raise ConfigError(
+                    "Under AddRemove nobody may know how many people there are: leave people= "
+                    "out, or use Null or Replace."
+                )
+            if whole("people", self.people) > MOST_PEOPLE:
+                raise ConfigError(f"people must be at most {MOST_PEOPLE:,}.")
+
+
 def seed(noise: Draws) -> np.ndarray:
-    """A public number from which people are drawn."""
+    """Draw the public seed of the people."""
     return np.asarray(noise.laplace(_SEEDS, 1)[0])
 
 
 def chosen(
     counts: Sequence[np.ndarray], *, seed: int, values: int, factor: int, modulus: int
 ) -> np.ndarray:
-    """The panel (steps, people) that has `counts[t][g, c]` people of group g take value c at step
-    t, group by group from group 0.
+    """The panel (steps, people) with these counts.
 
-    A person of group g that takes value c comes to group (g * factor + c) % modulus.
+    At step t, `counts[t][g, c]` people of group g take value c. All start in group 0; a person
+    of group g that takes value c comes to group (g * factor + c) % modulus.
     """
     from tailrace.mechanisms.panel import people_kernel as kernel
 
@@ -88,55 +174,7 @@ def chosen(
 
 
 def spread(seed: int, step: int, many: int) -> np.ndarray:
-    """Public numbers from 0 up to, not including, 1: how `many` halves are rounded at a step."""
+    """Public numbers in [0, 1) that round `many` shares at a step."""
     from tailrace.mechanisms.panel import people_kernel as kernel
 
     return kernel.spread(seed, -step, many) * 2.0**-32
-
-
-def checked(mechanism: Any, name: str) -> None:
-    """Refuse what no panel can be made of."""
-    domain, unit, privacy = mechanism.domain, mechanism.unit, mechanism.privacy
-    if not isinstance(domain, Schema) or len(domain.attributes) != 1:
-        raise ConfigError(
-            f"domain of {name} must be a Schema of one attribute: what each person reports, e.g. "
-            f"Schema(poor=Integer(0, 1))."
-        )
-    if (
-        not isinstance(domain.attributes[0], Categorical | Integer)
-        or not 2 <= domain.size <= MOST_VALUES
-    ):
-        raise ConfigError(
-            f"The attribute of a panel is a Categorical or an Integer of 2 to {MOST_VALUES} values."
-        )
-    if not isinstance(unit, User) or unit.events is not None or unit.records is not None:
-        raise ConfigError(
-            f"{name} protects whole histories: unit=User(column=...), without a bound on events or "
-            f"records."
-        )
-    if unit.column in domain.columns:
-        raise ConfigError("The column of the person's id cannot be the one that holds the value.")
-    if not isinstance(privacy, ZCDP | ApproxDP):
-        raise ConfigError(
-            f"{name} draws Gaussian noise: privacy=ZCDP(rho=...) or ApproxDP(epsilon=..., "
-            f"delta=...)."
-        )
-    if mechanism.neighbours not in (AddRemove, Replace, Null):
-        raise ConfigError("neighbours must be AddRemove, Replace or Null.")
-    if not isinstance(mechanism.missing, Missing):
-        raise ConfigError("missing must be Missing.Carry, Missing.Category or Missing.Drop.")
-    if mechanism.people is not None:
-        if mechanism.neighbours is AddRemove:
-            raise ConfigError(
-                "Under AddRemove nobody may know how many people there are: leave people= out, or "
-                "use Null or Replace."
-            )
-        if whole("people", mechanism.people) > MOST_PEOPLE:
-            raise ConfigError(f"people must be at most {MOST_PEOPLE:,}.")
-
-
-def stated(
-    loss: Loss, privacy: Loss, *, unit: Unit, neighbours: Neighbours, horizon: int
-) -> Guarantee:
-    """A guarantee in the form that was asked for."""
-    return Guarantee(restate(loss, privacy), unit, neighbours, horizon)

@@ -1,4 +1,4 @@
-"""The compiled loop that gives each synthetic person its next value."""
+"""Give each synthetic person its next value, as compiled loops."""
 
 import numpy as np
 from numba import njit
@@ -6,7 +6,7 @@ from numba import njit
 
 @njit(cache=True, inline="always")
 def _mixed(x):
-    """SplitMix64's finaliser: public, and only there to spread choices evenly."""
+    """SplitMix64's finaliser: public, spreads choices evenly."""
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return x ^ (x >> np.uint64(31))
@@ -26,11 +26,11 @@ def spread(seed, step, many):
 
 @njit(cache=True)
 def extend(groups, left, seed, step, factor, modulus, out):
-    """Choose a value for each person: `left[g, c]` of group g get c, each choice of people as
-    likely as any other.
+    """Choose a value for each person: `left[g, c]` of group g get c.
 
-    Person after person takes a place among those that are left of its group, so the counts come out
-    exactly; `left` is used up. A group becomes (group * factor + value) % modulus.
+    Each choice of people is as likely as any other. Person after person takes one of the places
+    that its group has left, so the counts come out exactly; `left` is used up. A group becomes
+    (group * factor + value) % modulus.
     """
     start = _mixed(np.uint64(seed) + np.uint64(step) * np.uint64(0x9E3779B97F4A7C15))
     totals = left.sum(axis=1)

@@ -1,9 +1,8 @@
-"""What a panel shows: the synthetic people with their whole histories, and answers with standard
-errors.
+"""Views of a panel: synthetic histories, and answers with errors.
 
 The people are made of counts that were clipped and rounded, which pulls small counts away from 0.
-Answers are made of the measurements themselves, before any clipping: they are unbiased, their
-errors are known exactly, and now and then one is negative.
+Answers are made of the measurements before any clipping: they are unbiased, their errors are known
+exactly, and some may be negative.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from __future__ import annotations
 import functools
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,10 +21,13 @@ from tailrace.mechanisms.panel.people import chosen
 from tailrace.mechanisms.panel.queries import AtLeast, Query
 from tailrace.privacy.loss import whole
 
+if TYPE_CHECKING:
+    import polars as pl
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class PanelView(ABC):
-    """What both kinds of panel show: `panel`, the synthetic people step by step."""
+    """The synthetic people of a panel, step by step."""
 
     domain: Schema
     id: str  # the column of the person's id
@@ -35,18 +37,19 @@ class PanelView(ABC):
     @functools.cached_property
     @abstractmethod
     def codes(self) -> np.ndarray:
-        """(steps, people): the code of each synthetic person's value at each step so far."""
+        """(steps, people): the codes of the people's values so far."""
 
     @property
     def values(self) -> list[Any]:
-        """The values of the domain in the order of their codes; None stands for a missing one."""
+        """The domain's values in the order of codes; None: missing."""
         attribute: Any = self.domain.attributes[0]
         return attribute.decode(np.arange(attribute.size), None).tolist()
 
     @property
-    def panel(self) -> Any:
-        """The wide panel so far as a Polars frame: a row per synthetic person, a column t1, t2, ...
-        per step.
+    def panel(self) -> pl.DataFrame:
+        """The people so far: a row each, a column per step.
+
+        The columns are the id, t1, t2, ...
         """
         import polars as pl
 
@@ -55,7 +58,7 @@ class PanelView(ABC):
         return pl.DataFrame({self.id: np.arange(1, self.codes.shape[1] + 1), **columns})
 
     def _at(self, step: int | None, first: int) -> int:
-        """The step that is asked for."""
+        """The step that is asked for, by default the latest."""
         wanted = self.step if step is None else whole("step", step)
         if not first <= wanted <= self.step:
             raise ConfigError(
@@ -66,16 +69,17 @@ class PanelView(ABC):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class WindowView(PanelView):
-    """A panel that keeps windows: any linear question about at most `window` steps in a row."""
+    """Answers about at most `window` steps in a row."""
 
     window: int
     histograms: np.ndarray  # (releases, windows) how many synthetic people have each window
     estimates: np.ndarray  # (releases, windows) unbiased, of the true people
-    variances: tuple[
-        float, float
-    ]  # of a window's count: at the first release, and what a later one adds
-    people: int | None  # how many there are, where that is public
-    padding: int  # people added to each window at the start, in the histograms
+    # Of a window's count: at the first release, and the part that a later one adds.
+    variances: tuple[float, float]
+    # The number of people, where that is public.
+    people: int | None
+    # People added to each window at the start, in the histograms.
+    padding: int
 
     @functools.cached_property
     def codes(self) -> np.ndarray:
@@ -84,15 +88,14 @@ class WindowView(PanelView):
             self.histograms[0].reshape(size**length, -1).sum(axis=1)
             for length in range(1, window + 1)
         ]
-        # up to the first release a group is all that came before; then it is the window but for its
-        # last value
+        # A group is the history so far; after the first release, its last k - 1 values.
         counts = [part.reshape(-1, size) for part in (*first, *self.histograms[1:])]
         return chosen(
             counts, seed=self.seed, values=size, factor=size, modulus=size ** (window - 1)
         )
 
     def estimate(self, query: Query, *, step: int | None = None) -> Estimate:
-        """How many people the query holds for, in the window that ends at `step` (default: now)."""
+        """The people a query holds for, in the window ending at `step`."""
         weights, release = self._weights(query, step)
         return Estimate(
             float(weights @ self.estimates[release]),
@@ -100,19 +103,21 @@ class WindowView(PanelView):
         )
 
     def proportion(self, query: Query, *, step: int | None = None) -> Estimate:
-        """The same as a share of all people; where their number is not public, of its estimate."""
+        """The same as a share of all people.
+
+        Where their number is not public, it is a share of its estimate.
+        """
         weights, release = self._weights(query, step)
         total = float(self.people if self.people is not None else self.estimates[release].sum())
         if total <= 0:
             return Estimate(0.0, float("inf"))
         share = float(weights @ self.estimates[release]) / total
-        moved = (
-            weights if self.people is not None else weights - share
-        ) / total  # a ratio, to first order
+        # A ratio, to first order.
+        moved = (weights if self.people is not None else weights - share) / total
         return Estimate(share, float(np.sqrt(self._variance(moved, release))))
 
     def _weights(self, query: Query, step: int | None) -> tuple[np.ndarray, int]:
-        """The query's weights on the windows of a release, and which release it is."""
+        """The query's weights on the windows of a release, and its place."""
         if query.length > self.window:
             raise ConfigError(
                 f"This panel keeps windows of {self.window} steps, and a question about "
@@ -121,7 +126,8 @@ class WindowView(PanelView):
                 f"Use window={query.length}."
             )
         end = self._at(step, query.length)
-        place = min(end, self.window)  # of the query's last step in the window
+        # Of the query's last step in the window.
+        place = min(end, self.window)
         size = self.domain.size
         shape = (
             (1,) * (place - query.length) + (size,) * query.length + (1,) * (self.window - place)
@@ -130,8 +136,9 @@ class WindowView(PanelView):
         return weights.reshape(-1), max(0, end - self.window)
 
     def _variance(self, weights: np.ndarray, release: int) -> float:
-        """Of weights @ estimates, exactly: each release shares out what the one before gave each
-        group of people.
+        """The exact variance of weights @ estimates.
+
+        Each release divides the people that the one before gave each group.
         """
         size, variance = self.domain.size, 0.0
         for _ in range(release):
@@ -146,8 +153,9 @@ class WindowView(PanelView):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class CumulativeView(PanelView):
-    """A panel that keeps how often each person had the second value of the domain: questions "at
-    least b of the first t steps".
+    """Answers to "at least b of the first t steps".
+
+    They are about the second value of the domain.
     """
 
     totals: np.ndarray  # (steps, weights) synthetic people with at least 0, 1, ... ones
@@ -160,18 +168,22 @@ class CumulativeView(PanelView):
         before[0] = self.totals[0, 0]
         counts = []
         for now in self.totals:
-            ones = now[1:] - before[1:]  # of the people with exactly 0, 1, ... ones before
+            # Of the people with exactly 0, 1, ... ones before.
+            ones = now[1:] - before[1:]
             counts.append(np.stack([before[:-1] - before[1:] - ones, ones], axis=1))
             before = now
         return chosen(counts, seed=self.seed, values=2, factor=1, modulus=len(before))
 
     def estimate(self, query: Query, *, step: int | None = None) -> Estimate:
-        """How many people the query holds for: `AtLeast(times=b, of=t)`, of the first t steps."""
+        """The people that `AtLeast(times=b, of=t)` holds for at step t."""
         at, times = self._place(query, step)
         return Estimate(float(self.estimates[at, times]), float(np.sqrt(self.variances[at, times])))
 
     def proportion(self, query: Query, *, step: int | None = None) -> Estimate:
-        """The same as a share of all people; where their number is not public, of its estimate."""
+        """The same as a share of all people.
+
+        Where their number is not public, it is a share of its estimate.
+        """
         at, times = self._place(query, step)
         total = float(self.estimates[at, 0])
         if total <= 0:

@@ -1,5 +1,4 @@
-"""A panel whose windows are kept: synthetic people with histories, and every window of k steps as
-frequent as it truly is.
+"""Panels by window: windows of k steps as frequent as they truly are.
 
 Step k counts all q^k windows (q values, k steps) and creates the people. Each later step measures,
 for every prefix z of k-1 values, the differences D_z^ij = C_zi - C_zj over all pairs of values i <
@@ -7,19 +6,23 @@ j, and shares out the N_z synthetic people that end in z: p_zc = (N_z + sum_j D_
 the nearest shares that are not negative, and rounded. For q = 2 that is one number D_z per prefix
 and p_z1 = clip((N_z + D_z) / 2, 0, N_z).
 
-Privacy: the declared rho-zCDP (or what it implies) for one person's whole history. R = T-k+1
-releases, rho = rho_0 + rho_rest. *First release.* A person is in one window: the counts move by 1
-in squares (AddRemove, Null), by 2 if replaced. Noise of variance s / (2 rho_0) with s = 1 or 2.
-*Later.* A person with prefix z and value c moves the q-1 differences of z that c is in, by 1 each:
-q-1 in squares per release. A person replaced by another moves 2 (q-1) where the prefixes differ,
-and where they agree and the values differ 4 + 2 (q-2) = 2q: the pair of the two values moves by 2.
-Then the prefixes differ for the next k-1 releases (both windows hold the step at which the values
-differed; while a person is counted its windows follow one another, see `memory.recall`), so that
-happens once in k releases at most. Over all later releases the squares sum to at most d =
-(q-1)(R-1), or d = 2 (q-1)(R-1) + 2 ceil((R-1)/k) under Replace. Noise of variance d / (2 rho_rest)
-on every difference. The Gaussian mechanism composes; inputs may depend on past releases, each
-measurement uses the past only. Clipping, rounding and the people are made of released numbers.
-Before step k nothing is drawn, nothing is shown.
+Privacy: the declared rho-zCDP (or what it implies) for one person's whole history. There are R =
+T-k+1 releases, and rho = rho_0 + rho_rest.
+1. First release: a person is in one window, so the counts move by s = 1 in squares (AddRemove,
+   Null), or by s = 2 if replaced. Noise of variance s / (2 rho_0).
+2. Later: a person with prefix z and value c moves the q-1 differences of z that c is in, by 1 each:
+   q-1 in squares per release.
+3. A person replaced by another moves 2 (q-1) where the prefixes differ, and where they agree and
+   the values differ 4 + 2 (q-2) = 2q: the pair of the two values moves by 2. Then the prefixes
+   differ for the next k-1 releases: both windows hold the step at which the values differed, and
+   the windows of a counted person follow one another (`counting/memory/recall.py`). So that happens
+   once in k releases at most.
+4. Over all later releases the squares sum to at most d = (q-1)(R-1), or under Replace to d =
+   2 (q-1)(R-1) + 2 ceil((R-1)/k). Noise of variance d / (2 rho_rest) on every difference.
+5. The Gaussian mechanism composes, also where inputs depend on past releases: each measurement uses
+   the past only. Clipping, rounding and the people are made of released numbers. Before step k
+   nothing is drawn, nothing is shown.
+
 Accuracy: with v = d / (2 rho_rest q), the count of a window has variance V_t = V_{t-1} / q + v (1 -
 1/q). The default `first` makes the first one v too, so that all releases are equally good. As R
 grows, v tends to (q-1)/q of the published method's R / (2 rho) under AddRemove and Null (1/2 for
@@ -39,7 +42,7 @@ from __future__ import annotations
 
 import functools
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -49,8 +52,8 @@ from tailrace.counting.memory import LastValues, Missing
 from tailrace.counting.plan import Counts, Plan
 from tailrace.domain import Categorical, Schema
 from tailrace.errors import ConfigError
-from tailrace.mechanisms.base import Nothing, Sample, State, Step, Table, Takes
-from tailrace.mechanisms.panel.people import People, checked, seed, spread, stated
+from tailrace.mechanisms.base import Nothing, State, Step
+from tailrace.mechanisms.panel.people import Panel, seed, spread
 from tailrace.mechanisms.panel.view import WindowView
 from tailrace.models.postprocess import on_simplex, rounded
 from tailrace.noise import Draws
@@ -59,34 +62,44 @@ from tailrace.privacy.guarantee import Guarantee
 from tailrace.privacy.loss import ZCDP, Loss, Number, exact, real, whole
 from tailrace.privacy.unit import Neighbours, Replace, Unit
 
-LARGEST = 1 << 20  # windows
+# Windows: each release stores a count and an estimate of every one, 16 MB.
+LARGEST = 1 << 20
 
 
 @dataclass(frozen=True)
-class Released:
-    """What has been released so far."""
+class WindowPublic:
+    """Everything a panel by window has released up to this step."""
 
     step: np.ndarray  # ()
     seed: np.ndarray  # () of the synthetic people
     histograms: np.ndarray  # (releases, windows) how many of them have each window
-    estimates: (
-        np.ndarray
-    )  # (releases, windows) the measurements, put together without clipping or rounding
+    # (releases, windows) the measurements, combined without clipping or rounding.
+    estimates: np.ndarray
 
 
 @told
 @dataclass(frozen=True, kw_only=True)
-class PanelWindow:
-    """A panel of people who report a value per step; windows of `window` steps are kept.
+class PanelWindow(Panel):
+    """A panel that keeps windows of `window` steps.
 
-    `people` is how many there are, where the relation makes that public (Replace, Null). `first` is
-    the budget of the first release, as a multiple of a later one's (None: all releases get the same
-    error). `raw_bins` measures each window's count in place of differences, and `padding` adds so
-    many people to each window: both are the published method, not better.
+    Parameters
+    domain: one attribute, the value that a person reports per step.
+    unit: User(column=...), a whole history.
+    window: the steps of a window.
+    horizon: the number of steps.
+    privacy: the loss of one person.
+    neighbours: AddRemove, Replace or Null.
+    people: how many there are, where the relation makes that public (Replace, Null).
+    missing: the value of a person who does not report.
+    first: the budget of the first release, as a multiple of a later one's; None: equal errors.
+    raw_bins: measure each window's count, not differences (the published method, not better).
+    padding: people added to each window (likewise).
 
     >>> from tailrace import ZCDP, AddRemove, Integer, Schema, User
-    >>> PanelWindow(domain=Schema(poor=Integer(0, 1)), unit=User(column="id"), window=3, horizon=12, privacy=ZCDP(rho=0.005),
-    ...     neighbours=AddRemove).guarantee.short
+    >>> PanelWindow(
+    ...     domain=Schema(poor=Integer(0, 1)), unit=User(column="id"), window=3, horizon=12,
+    ...     privacy=ZCDP(rho=0.005), neighbours=AddRemove,
+    ... ).guarantee.short
     "rho = 0.005 for one person (column 'id') over 12 steps"
     """
 
@@ -103,7 +116,7 @@ class PanelWindow:
     padding: int = 0
 
     def __post_init__(self) -> None:
-        checked(self, "PanelWindow")
+        self._check()
         for name, least in (("window", 1), ("horizon", 1), ("padding", 0)):
             object.__setattr__(self, name, whole(name, getattr(self, name), least=least))
         if self.window > self.horizon:
@@ -130,30 +143,12 @@ class PanelWindow:
             atoms.check()
 
     @property
-    def takes(self) -> Takes:
-        return Takes.Panel
-
-    @property
-    def deletes(self) -> bool:
-        return False
-
-    @property
-    def rounds(self) -> int:
-        return 1
-
-    @property
-    def rows(self) -> People:
-        return People(self.domain, self.unit.column)  # type: ignore[union-attr] (a User, as checked)
-
-    @property
     def releases(self) -> int:
         return self.horizon - self.window + 1
 
     @property
     def _moves(self) -> tuple[int, int]:
-        """The largest squared move of the measurements by one person: at the first release, and at
-        all later ones together.
-        """
+        """One person's largest squared move: first release, all later ones."""
         later, size = self.releases - 1, self.domain.size
         replaced = self.neighbours is Replace
         if self.raw_bins:
@@ -166,7 +161,7 @@ class PanelWindow:
 
     @functools.cached_property
     def _atoms(self) -> tuple[Atoms, ...]:
-        """The noise of the first release, and that of the later ones, if there are any."""
+        """The noise of the first release, and of later ones, if any."""
         rho, (start, later) = self.privacy.zcdp_within().rho, self._moves
         if self.releases == 1:
             return (Atoms(ZCDP(rho=rho), start),)
@@ -179,43 +174,35 @@ class PanelWindow:
 
     @property
     def guarantee(self) -> Guarantee:
-        loss = functools.reduce(lambda a, b: a & b, (atoms.loss(1, 0) for atoms in self._atoms))
-        return stated(
-            loss, self.privacy, unit=self.unit, neighbours=self.neighbours, horizon=self.horizon
-        )
+        return self._guaranteed(atoms.loss(1, 0) for atoms in self._atoms)
 
     @property
     def variances(self) -> tuple[float, float]:
-        """Of the count of a window: at the first release, and v, to which the later ones tend."""
+        """Of a window's count: at first, and v, to which later ones tend."""
         first, *later = (atoms.variance() for atoms in self._atoms)
         return first, later[0] / (1 if self.raw_bins else self.domain.size) if later else 0.0
 
     def init(self) -> State:
         none = np.zeros((0, self.domain.size**self.window), np.int64)
         return State(
-            Released(np.zeros((), np.int64), np.zeros((), np.int64), none, none.astype(float)),
+            WindowPublic(np.zeros((), np.int64), np.zeros((), np.int64), none, none.astype(float)),
             Nothing(),
         )
 
-    def plan(self, public: Released) -> Plan:
+    def plan(self, public: WindowPublic) -> Plan:
         recall = LastValues(
             window=self.window,
             values=self.domain.size,
             missing=self.missing,
             first=int(public.step) == 0,
         )
-        return Plan(codes=self.domain, key=self.unit.column, memory=recall)  # type: ignore[union-attr]
+        return Plan(codes=self.domain, key=self._column, memory=recall)
 
     def measure(self, state: State, counts: Counts, noise: Draws) -> Step:
-        before: Released = state.public
+        before: WindowPublic = state.public
         step, number = int(before.step) + 1, before.seed
         if step < self.window:
-            return Step(
-                State(
-                    Released(np.asarray(step), number, before.histograms, before.estimates),
-                    state.private,
-                )
-            )
+            return Step(State(replace(before, step=np.asarray(step)), state.private))
         if step == self.window:
             number = seed(noise.at("people"))
             noisy = (
@@ -231,7 +218,7 @@ class PanelWindow:
                 before.histograms[-1], noisy, spread(int(number), step, len(noisy))
             )
             estimate = self._together(before.estimates[-1], noisy) / self.domain.size
-        public = Released(
+        public = WindowPublic(
             np.asarray(step),
             number,
             np.vstack([before.histograms, histogram.reshape(1, -1)]),
@@ -240,7 +227,7 @@ class PanelWindow:
         return Step(State(public, state.private))
 
     def questions(self, counts: np.ndarray) -> np.ndarray:
-        """(prefixes, questions): what is asked of the counts of windows after the first release."""
+        """(prefixes, questions) asked of windows after the first release."""
         rows = counts.reshape(-1, self.domain.size)
         if self.raw_bins:
             return rows + self.padding
@@ -258,11 +245,10 @@ class PanelWindow:
         ), estimate
 
     def _together(self, before: np.ndarray, noisy: np.ndarray) -> np.ndarray:
-        """q times the counts of windows, from those of the release before and the answers of this
-        one.
-        """
+        """q times the windows' counts: from the last ones, and new answers."""
         size = self.domain.size
-        ending = before.reshape(size, -1).sum(axis=0)[:, None]  # in each prefix
+        # In each prefix.
+        ending = before.reshape(size, -1).sum(axis=0)[:, None]
         if self.raw_bins:
             return ending + size * noisy - noisy.sum(axis=1, keepdims=True)
         one, other = np.triu_indices(size, 1)
@@ -273,8 +259,9 @@ class PanelWindow:
         return ending + more
 
     def _shared(self, before: np.ndarray, noisy: np.ndarray, start: np.ndarray) -> np.ndarray:
-        """How many people of each prefix take each value: the nearest shares, rounded up or down at
-        random, evenly.
+        """How many people of each prefix take each value.
+
+        The nearest shares, rounded up or down at random, evenly.
         """
         size, shares = self.domain.size, self._together(before, noisy)
         wanted, totals = shares / size, shares.sum(axis=1) // size
@@ -288,7 +275,7 @@ class PanelWindow:
         whole_edges[:, -1] = totals
         return np.diff(whole_edges, axis=1, prepend=0)
 
-    def view(self, public: Released) -> WindowView | None:
+    def view(self, public: WindowPublic) -> WindowView | None:
         if not len(public.histograms):
             return None
         return WindowView(
@@ -302,10 +289,4 @@ class PanelWindow:
             variances=self.variances,
             people=self.people,
             padding=self.padding,
-        )
-
-    def sample(self, view: WindowView | None, previous: Table, rng: np.random.Generator) -> Sample:
-        cells = np.zeros(0, np.int64) if view is None else view.codes[-1].astype(np.int64)
-        return Sample(
-            Table(cells, self.rows.decode(cells, rng)), np.zeros(len(previous.cells), bool)
         )
