@@ -15,8 +15,8 @@ from __future__ import annotations
 
 import functools
 import importlib
-from collections.abc import Callable
-from importlib.metadata import entry_points
+from collections.abc import Callable, Mapping
+from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 from tailrace.errors import ConfigError
@@ -43,27 +43,27 @@ def parts() -> dict[str, Callable[..., Any]]:
     known |= {former: known[name] for former, name in FORMER.items()}
     domains = dict.fromkeys(("Schema", "Box", "Region", "Roads"), geometry.from_dict)
     missing = {policy.name: lambda policy=policy: policy for policy in Missing}
-    return {
-        **_plugged({*known, *KINDS, *domains, *missing}),
-        **known,
-        **KINDS,
-        **domains,
-        **missing,
-    }
+    return with_plugged({**known, **KINDS, **domains, **missing})
 
 
-def _plugged(taken: set[str]) -> dict[str, Callable[..., Any]]:
-    """Parts that entry points declare; a name of ours cannot be taken."""
+def with_plugged(
+    ours: Mapping[str, Callable[..., Any]], fits: Callable[[Any], bool] = callable
+) -> dict[str, Any]:
+    """Parts of one sort: those plugged in that fit, and ours, whose names cannot be taken."""
     found = {}
     for point in entry_points(group=GROUP):
-        if point.name in taken or point.name in found:
+        if point.name in ours or point.name in found:
             raise ConfigError(
                 f"The part {point.name} of {point.value} has the name of another: rename it there."
             )
-        try:
-            found[point.name] = point.load()
-        except (ImportError, AttributeError):
-            raise ConfigError(
-                f"The part {point.name} cannot be loaded from {point.value}: mend its package."
-            ) from None
-    return found
+        found[point.name] = _loaded(point)
+    return {**{name: part for name, part in found.items() if fits(part)}, **ours}
+
+
+def _loaded(point: EntryPoint) -> Any:
+    try:
+        return point.load()
+    except (ImportError, AttributeError):
+        raise ConfigError(
+            f"The part {point.name} cannot be loaded from {point.value}: mend its package."
+        ) from None

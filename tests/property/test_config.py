@@ -24,10 +24,10 @@ from tailrace import (
     User,
 )
 from tailrace.calendar import Calendar
-from tailrace.config import load
+from tailrace.config import Config, load
 from tailrace.config.lines import locate
-from tailrace.config.models import Config
 from tailrace.config.template import Answers, write
+from tailrace.sources import KINDS
 
 WARD = """\
 [stream]
@@ -382,6 +382,10 @@ def test_what_is_written_is_read_back(
     assert config.calendar == (
         Calendar(**{**vars(calendar), "late": calendar.late or "drop"}) if repeated else calendar
     )
-    read = {name: value for name, value in config.source if value is not None and name != "path"}
-    assert read == {name: value for name, value in source.items() if name != "path"}
+    read = {name: value for name, value in vars(config.source).items() if value is not None}
+    apart = {"kind", "path"}
+    assert type(config.source) is KINDS[source["kind"]]
+    assert {name: read[name] for name in read.keys() - apart} == {
+        name: source[name] for name in source.keys() - apart
+    }
     assert [sink.table for sink in config.sinks] == sinks

@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from tailrace.cli import say
-from tailrace.config import load
-from tailrace.config.models import Config
-from tailrace.config.opening import reader, shelf, used
+from tailrace.config import Config, load
+from tailrace.config.opening import reader, used
 from tailrace.errors import ConfigError, DataError
-from tailrace.sources import Examination, examine
+from tailrace.sources import Examination, FolderSource, examine
 from tailrace.sources.files import read, told
 from tailrace.sources.used import Seen
 
@@ -92,10 +91,10 @@ def files_now(config: Config | None) -> dict[str, dict[str, Any]]:
             "--private looks at the files of the source: name the stream.toml, not the "
             "stream's folder."
         )
-    if config.source.kind != "Folder":
+    if not isinstance(config.source, FolderSource):
         return {}
     known = used(config).files
-    found = {file.name: file.path for file in shelf(config.source).found()}
+    found = {file.name: file.path for file in config.source.shelf.found()}
     shown = {}
     for name in sorted({*known, *found}):
         use, path = known.get(name), found.get(name)

@@ -11,7 +11,7 @@ import polars as pl
 
 from tailrace.cli import say
 from tailrace.cli.status import Place
-from tailrace.config.models import Config
+from tailrace.config import Config
 from tailrace.config.opening import open_source
 from tailrace.domain import Codes
 from tailrace.errors import ConfigError
@@ -61,7 +61,7 @@ def write_report(path: Path, to: Path | None, *, private: bool) -> None:
 
 def _truth(config: Config | None, stream: Stream) -> Lives | Tracks:
     """True points or journeys, read from the source again."""
-    if config is None or config.source.kind == "Lines":
+    if config is None or not config.source.lasting:
         raise ConfigError(
             "The private report reads the true data again: give it a stream.toml whose source is a "
             "folder or a table."

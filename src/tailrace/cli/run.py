@@ -9,9 +9,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from tailrace.cli import say
-from tailrace.config import load
-from tailrace.config.models import Config
-from tailrace.config.opening import open_sinks, open_source, open_stream
+from tailrace.config import Config, load
+from tailrace.config.opening import open_source, open_stream
 from tailrace.errors import DataError, StateError
 from tailrace.pipeline import run
 from tailrace.sources import Frames, Source
@@ -28,7 +27,7 @@ def release_steps(file: Path, *, watch: bool, every: float, json: bool) -> None:
     """
     config = load(file)
     # standard input can be listened to only once
-    lines = open_source(config, live=watch) if config.source.kind == "Lines" else None
+    lines = None if config.source.lasting else open_source(config, live=watch)
     told = ""
     while True:
         try:
@@ -69,7 +68,7 @@ def _look(config: Config, lines: Source | None, *, watch: bool, json: bool) -> b
             *columns, console=console, transient=True, disable=not console.is_terminal
         ) as bar:
             task = bar.add_task("", total=_ready(stream))
-            for release in run(stream, source, open_sinks(config), asked=asked):
+            for release in run(stream, source, config.sinks, asked=asked):
                 bar.advance(task)
                 if json or watch:
                     _tell(config, release, json=json)
@@ -83,9 +82,8 @@ def _finish_before(config: Config, stream: Stream, stood: int) -> None:
 
     Rows that are piped in again would count twice: nothing tells them apart.
     """
-    sinks = open_sinks(config)
-    lacking = [sink for sink in sinks if not set(range(1, stream.step + 1)) <= sink.holds()]
-    list(run(stream, Frames([]), sinks))
+    lacking = [sink for sink in config.sinks if not set(range(1, stream.step + 1)) <= sink.holds()]
+    list(run(stream, Frames([]), config.sinks))
     if stream.step > stood or lacking:
         raise StateError(
             f"Step {stream.step} was finished from what was piped in before, when a run was cut "

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tailrace.cli import say
-from tailrace.config import load
-from tailrace.config.models import Config
+from tailrace.config import Config, load
 from tailrace.errors import Corrupt, StateError
 from tailrace.ledger import Ledger, population_name
 from tailrace.storage.store import loses_commits, peek

@@ -1,24 +1,40 @@
-"""`stream.toml`: everything about a stream in one file; what is wrong with it is said with its
-line, its key and the fix.
+"""`stream.toml`: everything about a stream in one file.
+
+What is wrong with it is said with its line, its key and the fix.
 """
 
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tailrace.config.models import Config
+    from tailrace.calendar import Calendar
+    from tailrace.sinks import Sink
+    from tailrace.sources import Settings
 
-__all__ = ["load"]
+__all__ = ["Config", "load"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config:
+    """Everything that a `stream.toml` says, every path in full."""
+
+    file: Path
+    path: Path
+    population: str
+    ledger: Path | None
+    mechanism: Any
+    calendar: Calendar | None
+    source: Settings
+    sinks: tuple[Sink, ...]
 
 
 def load(path: str | os.PathLike[str]) -> Config:
-    """The configuration in a TOML file, checked as a whole; a ConfigError of one sentence where it
-    cannot be used.
-    """
-    from tailrace.config.reading import (
-        read,
-    )  # pydantic takes its time, which `tailrace --help` should not
+    """Read a TOML file, checked as a whole; a ConfigError of one sentence where it is wrong."""
+    # Domains and sources take their time to import, which `tailrace --help` should not.
+    from tailrace.config.reading import read
 
     return read(path)

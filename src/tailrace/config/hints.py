@@ -8,16 +8,19 @@ import collections.abc
 import functools
 import inspect
 import operator
+import os
 import types
 import typing
 from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 from tailrace.config.problem import quoted
 
 _WORDS = {bool: "true or false", int: "a whole number", float: "a number", str: "a text in quotes"}
+_WORDS[Path] = _WORDS[str]
 _MANY = {bool: "truth values", int: "whole numbers", float: "numbers", str: "texts in quotes"}
 
 
@@ -56,6 +59,15 @@ def without_none(hint: Any) -> Any:
     )
 
 
+def is_path(hint: Any) -> bool:
+    """Whether a text under this hint is the path of a file or folder.
+
+    >>> is_path(Path), is_path(str)
+    (True, False)
+    """
+    return any(option is Path or typing.get_origin(option) is os.PathLike for option in union(hint))
+
+
 def element(hint: Any) -> Any:
     """What a list under this hint may hold.
 
@@ -89,6 +101,8 @@ def _fits(value: Any, option: Any) -> bool:
         )
     if isinstance(value, list):
         return _is_list(option)
+    if isinstance(value, Path):
+        return is_path(option)
     if option is float:
         return isinstance(value, int | float) and not isinstance(value, bool)
     return inspect.isclass(option) and type(value) is option

@@ -10,15 +10,17 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import functools
 import inspect
+import os
 import re
 import typing
 from collections.abc import Callable, Mapping
 from pathlib import Path as Folder
 from typing import Any
 
-from tailrace import counters, domain
-from tailrace.config.hints import element, fits, hints_of, plain_words, union, without_none
+from tailrace import counters, domain, sinks, sources
+from tailrace.config.hints import element, fits, hints_of, is_path, plain_words, union, without_none
 from tailrace.config.lines import Path
 from tailrace.config.problem import Problem, label, missing_key, quoted, unknown_key, unknown_kind
 from tailrace.config.spaces import FILES
@@ -26,11 +28,13 @@ from tailrace.counting.memory import Missing
 from tailrace.domain import geometry
 from tailrace.errors import ConfigError, Error
 from tailrace.privacy.guarantee import KINDS
-from tailrace.registry import parts
+from tailrace.registry import parts, with_plugged
+from tailrace.sources.settings import Unfit
 
 # TOML has no null: this stands for it under a key that must be there and may stay open (the horizon
 # of an endless stream)
 _NONE = "none"
+_SQLITE = "sqlite:///"
 _CHOICES = {
     policy.name for policy in Missing
 }  # members of enumerations, which a table names by their kind
@@ -52,7 +56,9 @@ class Key:
 
     hint: Any
     required: bool
-    filled: bool = False  # None unless it is set: by the mechanism, where that takes the same
+    # None unless it is set: by the mechanism, where that takes the same.
+    filled: bool = False
+    example: str | None = None
 
 
 def classes() -> Mapping[str, Callable[..., Any]]:
@@ -65,8 +71,33 @@ def classes() -> Mapping[str, Callable[..., Any]]:
         name: make
         for name, make in known.items()
         if name in {*KINDS, *_CHOICES}
-        or (inspect.isclass(make) and not getattr(make, "_is_protocol", False))
+        or (
+            inspect.isclass(make)
+            and not getattr(make, "_is_protocol", False)
+            and not _is_source(make)
+            and not _is_sink(make)
+        )
     }
+
+
+@functools.cache
+def source_kinds() -> dict[str, type[sources.Settings]]:
+    """The settings of every source by its kind, ours and plugged in."""
+    return with_plugged(sources.KINDS, _is_source)
+
+
+@functools.cache
+def sink_kinds() -> dict[str, type[sinks.Sink]]:
+    """The class of every sink by its kind, ours and plugged in."""
+    return with_plugged(sinks.KINDS, _is_sink)
+
+
+def _is_source(make: Any) -> bool:
+    return inspect.isclass(make) and issubclass(make, sources.Settings)
+
+
+def _is_sink(make: Any) -> bool:
+    return inspect.isclass(make) and all(hasattr(make, name) for name in ("holds", "put"))
 
 
 def domains() -> dict[str, Callable[..., Any]]:
@@ -108,6 +139,43 @@ def mechanism(table: Mapping[str, Any], space: Any, place: Path) -> Any:
     return build(make, rest, where, given={"domain": (space, place)})
 
 
+def edge(
+    kinds: Mapping[str, Callable[..., Any]], table: Mapping[str, Any], where: Path, folder: Folder
+) -> Any:
+    """The source or sink of the table at `where`, one of `kinds`, in a file of `folder`."""
+    make, rest = _chosen(table, where, list(kinds), kinds)
+    return settings(make, rest, where, folder)
+
+
+def settings(
+    make: Callable[..., Any], table: Mapping[str, Any], where: Path, folder: Folder
+) -> Any:
+    """As `build`; no text may be empty, and paths are relative to `folder`."""
+    known = keys(make)
+    full = {
+        name: _in_full(value, name, known[name].hint, (*where, name), folder)
+        if isinstance(value, str) and name in known
+        else value
+        for name, value in table.items()
+    }
+    return build(make, full, where)
+
+
+def _in_full(text: str, name: str, hint: Any, where: Path, folder: Folder) -> Any:
+    if not text.strip() or "\0" in text:
+        raise Problem(where, f"{label(where)} must not be empty, nor hold a zero character.")
+    if is_path(hint):
+        return _beside(text, folder)
+    file = text.removeprefix(_SQLITE)
+    if name == "url" and file not in ("", text):
+        return f"{_SQLITE}{_beside(file, folder)}"
+    return text
+
+
+def _beside(path: str, folder: Folder) -> Folder:
+    return Folder(os.path.abspath(os.path.join(folder, path)))
+
+
 def build(
     make: Callable[..., Any],
     table: Mapping[str, Any],
@@ -141,7 +209,7 @@ def _build(
             raise unknown_key(where, name, own)
     for name, key in own.items():
         if key.required and name not in table:
-            raise missing_key(where, name, example(key.hint, name))
+            raise missing_key(where, name, key.example or example(key.hint, name))
     inside = above | known.keys()
     values = {
         name: _value(value, own[name].hint if name in own else others, (*where, name), inside)
@@ -149,6 +217,9 @@ def _build(
     }
     try:
         return make(**{name: value for name, (value, _) in given.items()}, **values)
+    except Unfit as unfit:
+        place = where if unfit.key is None else (*where, unfit.key)
+        raise Problem(place, f"{label(place)} {unfit.why}") from None
     except ConfigError as error:
         written = {name: (key.hint, table[name]) for name, key in own.items() if name in table}
         raise _refused(str(error), where, written, given) from None
@@ -166,18 +237,16 @@ def keys(make: Callable[..., Any]) -> dict[str, Key]:
     if not inspect.isclass(make):
         return {}
     hints = hints_of(make)
-    hidden = (
-        {f.name for f in dataclasses.fields(make) if not f.compare}
-        if dataclasses.is_dataclass(make)
-        else set()
-    )
+    fields = dataclasses.fields(make) if dataclasses.is_dataclass(make) else ()
+    hidden = {field.name for field in fields if not field.compare}
+    examples = {field.name: field.metadata.get("example") for field in fields}
     taken = {
         name: parameter
         for name, parameter in inspect.signature(make).parameters.items()
         if parameter.kind is not inspect.Parameter.VAR_KEYWORD and name not in hidden
     }
     return {
-        name: Key(hints.get(name, Any), required=True)
+        name: Key(hints.get(name, Any), required=True, example=examples.get(name))
         if parameter.default is inspect.Parameter.empty
         else Key(
             without_none(hints.get(name, Any)), required=False, filled=parameter.default is None
@@ -247,18 +316,22 @@ def _value(value: Any, hint: Any, where: Path, above: frozenset[str]) -> Any:
 
 
 def _chosen(
-    table: Mapping[str, Any], where: Path, names: list[str] | None
+    table: Mapping[str, Any],
+    where: Path,
+    names: list[str] | None,
+    among: Mapping[str, Callable[..., Any]] | None = None,
 ) -> tuple[Callable[..., Any], dict[str, Any]]:
     """The class that a table's kind names, one of `names` (None: any), and the other keys."""
+    among = classes() if among is None else among
     told = _unclaimed() if names is None else names
     if "kind" not in table:
         raise Problem(
             where, f"{label(where)} needs the key 'kind', which is one of {quoted(told)}."
         )
     kind = table["kind"]
-    if not isinstance(kind, str) or kind not in (classes() if names is None else names):
+    if not isinstance(kind, str) or kind not in (among if names is None else names):
         raise unknown_kind(where, kind, told)
-    return classes()[kind], {name: value for name, value in table.items() if name != "kind"}
+    return among[kind], {name: value for name, value in table.items() if name != "kind"}
 
 
 def _fitting(hint: Any) -> list[str] | None:

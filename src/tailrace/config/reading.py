@@ -7,53 +7,18 @@ from __future__ import annotations
 import os
 import re
 import tomllib
-from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import date, time
 from pathlib import Path
-from typing import Any, TypeVar
-
-from pydantic import ValidationError
+from typing import Any
 
 from tailrace.calendar import Calendar
-from tailrace.config import lines, parts
+from tailrace.config import Config, lines, parts
 from tailrace.config.checks import check
-from tailrace.config.models import (
-    Config,
-    CsvSink,
-    FolderSource,
-    LinesSource,
-    ParquetSink,
-    Settings,
-    Sink,
-    Source,
-    SqlSink,
-    SqlSource,
-    StreamSettings,
-)
-from tailrace.config.problem import (
-    Problem,
-    label,
-    missing_key,
-    nearest,
-    one_line,
-    quoted,
-    shown,
-    unknown_key,
-    unknown_kind,
-)
+from tailrace.config.problem import Problem, nearest, one_line, shown
 from tailrace.errors import ConfigError
+from tailrace.sources import Settings
 
-_SOURCES: dict[str, type[Source]] = {
-    "Folder": FolderSource,
-    "Lines": LinesSource,
-    "SqlTable": SqlSource,
-}
-_SINKS: dict[str, type[Sink]] = {
-    "CsvFolder": CsvSink,
-    "ParquetFolder": ParquetSink,
-    "SqlTable": SqlSink,
-}
 _NEEDED = {
     "stream": 'path = "ward.tail" and population = "patients of the ward"',
     "mechanism": 'kind = "HistogramStream", horizon, privacy and unit',
@@ -89,7 +54,14 @@ _SYNTAX = (  # how tomllib begins what it says, and what to do about it
 
 _TOO_LONG = "a number is too long, or lists are too deep, to be read; shorten it."
 
-Model = TypeVar("Model", bound=Settings)
+
+@dataclass(frozen=True, kw_only=True)
+class _Stream:
+    """`[stream]`: where the stream is kept, and whose budget it is charged to."""
+
+    path: Path = field(metadata={"example": '"ward.tail"'})
+    population: str = field(metadata={"example": '"patients of the ward"'})
+    ledger: Path | None = None
 
 
 def read(path: str | os.PathLike[str]) -> Config:
@@ -144,17 +116,18 @@ def _parsed(raw: bytes, name: str) -> tuple[dict[str, Any], dict[lines.Path, int
 
 def _config(values: dict[str, Any], file: Path) -> Config:
     _tables(values)
-    stream = _settings(StreamSettings, values["stream"], ("stream",), file)
+    stream = parts.settings(_Stream, values["stream"], ("stream",), file.parent)
     [domain] = [name for name in parts.domains() if name in values]
     space = parts.space(domain, values[domain], file.parent)
-    source = _settings(*_chosen(_SOURCES, values["source"], ("source",)), ("source",), file)
+    source = parts.edge(parts.source_kinds(), values["source"], ("source",), file.parent)
+    kinds = parts.sink_kinds()
     sinks = [
-        _settings(*_chosen(_SINKS, table, ("sink", number)), ("sink", number), file)
+        parts.edge(kinds, table, ("sink", number), file.parent)
         for number, table in enumerate(values.get("sink", []))
     ]
     config = Config(
         file=file,
-        **dict(stream),
+        **vars(stream),
         mechanism=parts.mechanism(values["mechanism"], space, (domain,)),
         calendar=_calendar(values["calendar"], source) if "calendar" in values else None,
         source=source,
@@ -200,53 +173,12 @@ def _tables(values: dict[str, Any]) -> None:
         )
 
 
-def _calendar(table: dict[str, Any], source: Source) -> Calendar:
+def _calendar(table: dict[str, Any], source: Settings) -> Calendar:
     """Times of TOML go in as the text they stand for; rows that cannot be told from old ones are
     dropped when late.
     """
     start = table.get("start")
     text = {"start": start.isoformat()} if isinstance(start, date | time) else {}
     calendar = parts.build(Calendar, {**table, **text}, ("calendar",))
-    repeated = isinstance(source, LinesSource) or (
-        isinstance(source, SqlSource) and source.arrived is None
-    )
-    return replace(calendar, late="drop") if calendar.late is None and repeated else calendar
-
-
-def _chosen(
-    models: Mapping[str, type[Model]], table: dict[str, Any], where: lines.Path
-) -> tuple[type[Model], dict[str, Any]]:
-    if "kind" not in table:
-        raise Problem(
-            where, f"{label(where)} needs the key 'kind', which is one of {quoted(models)}."
-        )
-    kind = table["kind"]
-    if not isinstance(kind, str) or kind not in models:
-        raise unknown_kind(where, kind, models)
-    return models[kind], table
-
-
-def _settings(model: type[Model], table: dict[str, Any], where: lines.Path, file: Path) -> Model:
-    try:
-        return model.model_validate(table, context=file.parent)
-    except ValidationError as error:
-        raise _first(error, model, where) from None
-
-
-def _first(error: ValidationError, model: type[Settings], where: lines.Path) -> Problem:
-    """The first thing to mend: a key that should not be there, a value, a key that is missing."""
-    order = {"extra_forbidden": 0, "missing": 2}
-    found = min(error.errors(include_url=False), key=lambda one: order.get(one["type"], 1))
-    key = str(found["loc"][0])
-    if found["type"] == "extra_forbidden":
-        return unknown_key(where, key, [name for name in model.model_fields if name != "kind"])
-    if found["type"] == "missing":
-        return missing_key(where, key, str((model.model_fields[key].examples or ['"..."'])[0]))
-    if found["type"] == "bool_type":
-        return Problem((*where, key), f"{label((*where, key))} must be true or false.")
-    if found["type"] != "value_error":
-        return Problem((*where, key), f"{label((*where, key))} must be a text in quotes.")
-    said = str(found.get("ctx", {}).get("error"))
-    return Problem(
-        (*where, key), f"{label(where)}{':' if said.startswith(key) else f' {key}'} {said}"
-    )
+    drops = calendar.late is None and source.only_drops is not None
+    return replace(calendar, late="drop") if drops else calendar

@@ -6,3 +6,6 @@ from tailrace.sinks.memory import Memory
 from tailrace.sinks.sql import SqlTable
 
 __all__ = ["CsvFolder", "Memory", "ParquetFolder", "Sink", "SqlTable", "digest"]
+
+# The kinds of `[[sink]]`; those of other distributions come through `tailrace.registry`.
+KINDS = {"CsvFolder": CsvFolder, "ParquetFolder": ParquetFolder, "SqlTable": SqlTable}

@@ -15,6 +15,7 @@ import json
 import os
 import re
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -46,11 +47,14 @@ These are not records of people. They were made from noisy counts, and may be sh
 
 
 @told
+@dataclass(frozen=True, init=False)
 class ParquetFolder:
     """One folder a step, with Parquet files."""
 
+    path: Path = field(metadata={"example": '"public"'})
+
     def __init__(self, path: PathLike) -> None:
-        self.path = where(path)
+        object.__setattr__(self, "path", where(path))
 
     def holds(self) -> set[int]:
         return _steps(self.path)
@@ -60,6 +64,7 @@ class ParquetFolder:
 
 
 @told
+@dataclass(frozen=True, init=False)
 class CsvFolder:
     """One folder a step, with CSV files: a missing value is an empty cell, and every number is read
     back exactly.
@@ -68,8 +73,12 @@ class CsvFolder:
     `formulas=True` leaves it as it is.
     """
 
+    path: Path = field(metadata={"example": '"public"'})
+    formulas: bool = False
+
     def __init__(self, path: PathLike, *, formulas: bool = False) -> None:
-        self.path, self.formulas = where(path), formulas
+        object.__setattr__(self, "path", where(path))
+        object.__setattr__(self, "formulas", formulas)
 
     def holds(self) -> set[int]:
         return _steps(self.path)

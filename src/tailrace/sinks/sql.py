@@ -38,8 +38,9 @@ class SqlTable:
     SqlTable(table='ward')
     """
 
-    url: str = field(repr=False)  # may hold a password
-    table: str
+    # May hold a password.
+    url: str = field(repr=False, metadata={"example": '"sqlite:///ward.db"'})
+    table: str = field(metadata={"example": '"releases"'})
 
     def __post_init__(self) -> None:
         check(self.url, self.table)

@@ -2,26 +2,42 @@
 
 from tailrace.sources.base import Batch, Source
 from tailrace.sources.examine import Examination, examine
-from tailrace.sources.folder import NamedFiles, OrderedFiles, Shelf, TimedFiles, named_shelf
+from tailrace.sources.folder import (
+    FolderSource,
+    NamedFiles,
+    OrderedFiles,
+    Shelf,
+    TimedFiles,
+    named_shelf,
+)
 from tailrace.sources.frames import Frames
-from tailrace.sources.lines import Lines
+from tailrace.sources.lines import Lines, LinesSource
 from tailrace.sources.reading import Reader
-from tailrace.sources.sql import SqlTable
+from tailrace.sources.settings import Given, Settings
+from tailrace.sources.sql import SqlSource, SqlTable
 from tailrace.sources.used import Used
 
 __all__ = [
     "Batch",
     "Examination",
+    "FolderSource",
     "Frames",
+    "Given",
     "Lines",
+    "LinesSource",
     "NamedFiles",
     "OrderedFiles",
     "Reader",
+    "Settings",
     "Shelf",
     "Source",
+    "SqlSource",
     "SqlTable",
     "TimedFiles",
     "Used",
     "examine",
     "named_shelf",
 ]
+
+# The kinds of `[source]`; those of other distributions come through `tailrace.registry`.
+KINDS = {"Folder": FolderSource, "Lines": LinesSource, "SqlTable": SqlSource}

@@ -238,8 +238,11 @@ class _Sqlite:
             self._connection.executemany(statement, rows)
 
     def read(
-        self, table: str, columns: Sequence[str], spans: Sequence[Span] = ()
-    ) -> Iterator[Rows]:  # noqa: ARG002
+        self,
+        table: str,
+        columns: Sequence[str],
+        spans: Sequence[Span] = (),  # noqa: ARG002
+    ) -> Iterator[Rows]:
         # all rows, whatever the spans: a time has no type here, and texts of times do not sort by
         # time
         wanted = ", ".join(map(_quoted, columns))

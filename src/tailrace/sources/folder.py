@@ -18,7 +18,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 import numpy as np
@@ -27,10 +27,14 @@ from tailrace.calendar import Calendar
 from tailrace.calls import told
 from tailrace.errors import ConfigError, DataError, StateError
 from tailrace.sources import files
-from tailrace.sources.base import Batch, Clock, now
+from tailrace.sources.base import Batch, Clock, Source, now
 from tailrace.sources.cut import Late, joined, plain_cut, steps_of
 from tailrace.sources.reading import Reader, Rows
+from tailrace.sources.settings import Given, Settings, Unfit, needs_calendar
 from tailrace.sources.used import Seen, Use, Used, first
+
+# What strptime reads where a pattern has no part of a date.
+_NO_DATE = datetime(1900, 1, 1)
 
 
 @dataclass(frozen=True)
@@ -292,6 +296,127 @@ class OrderedFiles:
         again = [file for file in adds if file.name in known and known[file.name].since == step]
         last = max((name for name, use in known.items() if not use.deletes), default="")
         return next(iter([*again, *(file for file in adds if file.name > last)]), None)
+
+
+@told
+@dataclass(frozen=True, kw_only=True)
+class FolderSource(Settings):
+    """`kind = "Folder"`: CSV and Parquet files of a folder.
+
+    Parameters
+        path: the folder.
+        files: the pattern of its files, cut by `time` or, without a calendar, each a step.
+        name: instead of `files`, the pattern of names that say the period.
+        deletes: the pattern of files of deleted rows.
+    """
+
+    path: Path = field(metadata={"example": '"incoming"'})
+    files: str | None = None
+    name: str | None = None
+    deletes: str | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for key, pattern in self._patterns.items():
+            _check_pattern(key, pattern)
+        if self.name is not None:
+            _check_dated("name", self.name)
+        if self.op is not None and self.deletes is not None:
+            raise Unfit(
+                "op", "and deletes are two ways to say what is deleted; remove one of them."
+            )
+
+    @property
+    def _patterns(self) -> dict[str, str]:
+        found = {"files": self.files, "name": self.name, "deletes": self.deletes}
+        return {key: pattern for key, pattern in found.items() if pattern is not None}
+
+    def check(self, calendar: Calendar | None) -> None:
+        ways = [key for key in ("time", "name") if getattr(self, key) is not None]
+        if ways and calendar is None:
+            raise needs_calendar(ways[0])
+        if len(ways) > 1:
+            raise Unfit(
+                "name", "and time are two ways to find the step of a row; remove one of them."
+            )
+        if not ways and calendar is not None:
+            raise Unfit(
+                None,
+                "must say which step a row belongs to; add time (a column) or name (a pattern of "
+                "the files' names), or remove [calendar].",
+            )
+        self._check_format()
+        self._check_files()
+
+    def _check_files(self) -> None:
+        if self.name is None and self.files is None:
+            raise Unfit(None, "needs the key 'files', for example files = \"*.csv\".")
+        if self.name is not None and self.files is not None:
+            raise Unfit(
+                "files", "is not needed, since name says which files are read; remove one of them."
+            )
+        if self.deletes is not None and self.deletes in (self.files, self.name):
+            raise Unfit(
+                "deletes", "names the same files as those with insertions; keep the two apart."
+            )
+        if self.deletes is not None and self.name is not None:
+            _check_dated("deletes", self.deletes)
+
+    def reads(self, folder: Path) -> bool:
+        """Whether a folder is the source's, or lies where its patterns reach below that."""
+        own = self.path.resolve()
+        deep = any("/" in pattern for pattern in self._patterns.values())
+        return folder == own or (deep and folder.is_relative_to(own))
+
+    @property
+    def shelf(self) -> Shelf:
+        """The files themselves."""
+        if self.name is not None:
+            return named_shelf(self.path, self.name, self.deletes)
+        return Shelf(path=self.path, files=self.files or "*", deletes=self.deletes)
+
+    def open(self, given: Given) -> Source:
+        if given.calendar is None:
+            return OrderedFiles(shelf=self.shelf, reader=given.reader, used=given.used)
+        if self.name is None:
+            return TimedFiles(
+                shelf=self.shelf,
+                reader=given.reader,
+                calendar=given.calendar,
+                used=given.used,
+                late=given.late,
+            )
+        return NamedFiles(
+            path=self.path,
+            name=self.name,
+            deletes=self.deletes,
+            reader=given.reader,
+            calendar=given.calendar,
+            used=given.used,
+            late=given.late,
+        )
+
+
+def _check_pattern(key: str, pattern: str) -> None:
+    if not pattern.lower().endswith((".csv", ".parquet")):
+        raise Unfit(key, 'must end in .csv or .parquet, for example "*.csv".')
+    parts = pattern.split("/")
+    strays = PurePath(pattern).is_absolute() or ".." in parts
+    if strays or any("**" in part and part != "**" for part in parts):
+        raise Unfit(
+            key, 'must be a pattern inside the folder of path, for example "*.csv" or "**/*.csv".'
+        )
+
+
+def _check_dated(key: str, pattern: str) -> None:
+    """Refuse a pattern of names that says no period."""
+    try:
+        read = datetime.strptime(datetime(2026, 2, 3, 4, 5, 6).strftime(pattern), pattern)
+    # A directive that is unknown, or there twice.
+    except (ValueError, re.error):
+        read = _NO_DATE
+    if read == _NO_DATE:
+        raise Unfit(key, 'must say where the date stands, for example "cases-%Y-%m-%d.csv".')
 
 
 @told

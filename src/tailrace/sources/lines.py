@@ -9,10 +9,11 @@ to the next step for the same reason.
 from __future__ import annotations
 
 import json
+import sys
 import threading
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -22,6 +23,35 @@ from tailrace.errors import ConfigError, DataError
 from tailrace.sources.base import Batch, Clock, now
 from tailrace.sources.cut import joined, plain_cut, steps_of
 from tailrace.sources.reading import Reader, Rows, text_frame
+from tailrace.sources.settings import Given, Settings
+
+
+@told
+@dataclass(frozen=True, kw_only=True)
+class LinesSource(Settings):
+    """`kind = "Lines"`: JSON lines on standard input."""
+
+    lasting: ClassVar[bool] = False
+
+    @property
+    def only_drops(self) -> str:
+        return (
+            'must be "drop" with lines from standard input: a row that is piped again would count '
+            "twice."
+        )
+
+    def open(self, given: Given) -> Lines:
+        if sys.stdin is None:
+            raise DataError(
+                "Standard input is closed: pipe rows into it, as JSON, one object a line."
+            )
+        # Not sys.stdin: Python cannot let go of it at its end while a thread still reads.
+        return Lines(
+            lines=open(0, "rb", closefd=False),
+            reader=given.reader,
+            calendar=given.calendar,
+            live=given.live,
+        )
 
 
 @told

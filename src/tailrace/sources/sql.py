@@ -20,10 +20,56 @@ from tailrace.sources.base import Batch, Clock, now
 from tailrace.sources.cut import Late, joined, plain_cut, steps_of
 from tailrace.sources.database import Database, Span, check, connect
 from tailrace.sources.reading import Reader, text_frame
+from tailrace.sources.settings import Given, Settings
 
 if TYPE_CHECKING:
     import numpy as np
     import polars as pl
+
+
+@told
+@dataclass(frozen=True, kw_only=True)
+class SqlSource(Settings):
+    """`kind = "SqlTable"`: a table of a database.
+
+    Parameters
+        url: the database.
+        table: its table.
+        arrived: the column that says when a row came into the table.
+    """
+
+    # May hold a password.
+    url: str = field(repr=False, metadata={"example": '"sqlite:///ward.db"'})
+    table: str = field(metadata={"example": '"cases"'})
+    time: str = field(metadata={"example": '"day"'})
+    arrived: str | None = None
+
+    def __post_init__(self) -> None:
+        check(self.url, self.table)
+        super().__post_init__()
+
+    @property
+    def came(self) -> str | None:
+        return self.arrived
+
+    @property
+    def only_drops(self) -> str | None:
+        if self.arrived is not None:
+            return None
+        return (
+            '= "next" needs to know when a row of the table came; add arrived (a column) to '
+            '[source], or write late = "drop".'
+        )
+
+    def open(self, given: Given) -> SqlTable:
+        assert given.calendar is not None
+        return SqlTable(
+            self.url,
+            self.table,
+            reader=given.reader,
+            calendar=given.calendar,
+            late=given.late if self.arrived is not None else "drop",
+        )
 
 
 @told

@@ -2,6 +2,7 @@
 
 import sqlite3
 import sys
+from dataclasses import replace
 from datetime import date
 
 import polars as pl
@@ -9,7 +10,7 @@ import pytest
 
 from tailrace import DataError, Mismatch, StateError, Stream
 from tailrace.config import load
-from tailrace.config.opening import open_sinks, open_source, open_stream, reader, shelf, used
+from tailrace.config.opening import open_source, open_stream, reader, used
 from tailrace.pipeline import run
 from tailrace.sinks import CsvFolder, ParquetFolder
 from tailrace.sources import Lines, NamedFiles, OrderedFiles, SqlTable, TimedFiles
@@ -113,16 +114,16 @@ def test_the_shelf_shows_the_files_that_are_read(config, tmp_path):
     for name in ("2026-01-01.csv", "notes.csv", "gone-2026-01-01.csv"):
         (tmp_path / "in" / name).touch()
     patterns = config(f'{NAMED}\ndeletes = "gone-%Y-%m-%d.csv"', deletes="true").source
-    found = [(file.name, file.deletes) for file in shelf(patterns).found()]
+    found = [(file.name, file.deletes) for file in patterns.shelf.found()]
     assert ("2026-01-01.csv", False) in found and ("gone-2026-01-01.csv", True) in found
     assert "notes.csv" not in dict(found)
 
 
 def test_sinks_are_made_of_their_tables(config, tmp_path):
     kinds = ("CsvFolder", "ParquetFolder")
-    made = open_sinks(
-        config(sinks="".join(f'\n[[sink]]\nkind = "{kind}"\npath = "{kind}"' for kind in kinds))
-    )
+    made = config(
+        sinks="".join(f'\n[[sink]]\nkind = "{kind}"\npath = "{kind}"' for kind in kinds)
+    ).sinks
     assert [type(sink) for sink in made] == [CsvFolder, ParquetFolder]
     assert [sink.path for sink in made] == [tmp_path / kind for kind in kinds]
 
@@ -199,7 +200,7 @@ def test_a_fork_remembers_the_files_of_the_first_stream(config, tmp_path):
         assert len(list(run(stream, open_source(made)))) == 1
     Stream.fork(tmp_path / "ward.tail", tmp_path / "fork.tail").close()
     (tmp_path / "in" / "2.csv").write_text("sex\nm\n")
-    forked = made.model_copy(update={"path": tmp_path / "fork.tail"})
+    forked = replace(made, path=tmp_path / "fork.tail")
     with open_stream(forked) as stream:
         [release] = run(stream, open_source(forked))
     assert release.step == 2 and release.table["sex"].to_list() == ["f", "m"]

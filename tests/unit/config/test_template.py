@@ -3,7 +3,7 @@ from dataclasses import replace
 
 import pytest
 
-from tailrace import Categorical, ConfigError, Event, Integer, Real
+from tailrace import Categorical, ConfigError, Event, Integer, Real, sinks, sources
 from tailrace.calendar import Calendar
 from tailrace.config import load
 from tailrace.config.template import Answers, attribute, write
@@ -105,7 +105,8 @@ def test_every_kind_of_source_and_sink_can_be_written(tmp_path, source, sink):
         write(replace(WARD_ANSWERS, source=source, sinks=(sink,)))
     )
     config = load(tmp_path / "stream.toml")
-    assert config.source.kind == source["kind"] and config.sinks[0].kind == sink["kind"]
+    assert type(config.source) is sources.KINDS[source["kind"]]
+    assert type(config.sinks[0]) is sinks.KINDS[sink["kind"]]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,113 @@
+"""The contract of a source in a `stream.toml`: its keys, and how to open it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+from tailrace.calendar import Calendar
+from tailrace.calls import told
+from tailrace.errors import ConfigError
+from tailrace.sources.base import Source
+from tailrace.sources.cut import Late
+from tailrace.sources.reading import Reader
+from tailrace.sources.used import Used
+
+
+class Unfit(ConfigError):
+    """A table of settings that cannot be used: the key to mend (None: the table), and why."""
+
+    def __init__(self, key: str | None, why: str) -> None:
+        super().__init__(f"{key} {why}" if key else f"A source {why}")
+        self.key, self.why = key, why
+
+
+@told
+@dataclass(frozen=True, kw_only=True)
+class Given:
+    """What a stream brings to its source.
+
+    Parameters
+        reader: which columns to read, and how they are written.
+        calendar: when steps begin and end; None: the source says it.
+        late: what becomes of rows of closed steps.
+        used: the memory of files that were used.
+        live: whether steps close by the clock while rows still come.
+    """
+
+    reader: Reader
+    calendar: Calendar | None
+    late: Late
+    used: Used
+    live: bool = False
+
+
+@told
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """Settings of a source: each field is a key of `[source]`.
+
+    Derive a frozen dataclass, add the keys of your own (a hint of a path makes a text relative to
+    the configuration), refuse wrong values in `__post_init__` with a ConfigError, and return the
+    source from `open`. `field(metadata={"example": ...})` is shown where a key is missing.
+
+    Parameters
+        time: the column of a row's time.
+        format: how times are written, where not in ISO 8601.
+        op: the column that says insert or delete.
+    """
+
+    # Whether rows can be read again, by a new process.
+    lasting: ClassVar[bool] = True
+
+    time: str | None = None
+    format: str | None = None
+    op: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.format is not None and "%" not in self.format:
+            raise Unfit("format", 'must say how a time is written, for example "%d.%m.%Y".')
+        if self.op is not None and self.op in (self.time, self.came):
+            raise Unfit("op", "must be a column of its own, which holds insert or delete.")
+
+    @property
+    def came(self) -> str | None:
+        """The column that says when a row came, where there is one."""
+        return None
+
+    @property
+    def only_drops(self) -> str | None:
+        """Why `late` can only be "drop"; None where late rows can go to the next step."""
+        return None
+
+    def check(self, calendar: Calendar | None) -> None:
+        """Refuse settings that do not say the step of each row."""
+        if self.time is not None and calendar is None:
+            raise needs_calendar("time")
+        if self.time is None and calendar is not None:
+            raise Unfit(None, "needs the key 'time', for example time = \"day\".")
+        self._check_format()
+
+    def _check_format(self) -> None:
+        if self.format is not None and self.time is None:
+            raise Unfit(
+                "format", "says how the column of time is written; add time, or remove format."
+            )
+
+    def reads(self, folder: Path) -> bool:  # noqa: ARG002
+        """Whether files in a folder would be read as data."""
+        return False
+
+    def open(self, given: Given) -> Source:
+        """The source itself."""
+        raise NotImplementedError
+
+
+def needs_calendar(key: str) -> Unfit:
+    """A key that says times, where there is no calendar."""
+    return Unfit(
+        key,
+        f'needs [calendar]; add it with start = 2026-01-01 and period = "1 day", or remove {key} '
+        "here.",
+    )
