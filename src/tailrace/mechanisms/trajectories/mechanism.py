@@ -6,7 +6,7 @@ they are. Each count is small enough to be seen through its noise. Synthetic tra
 from a gravity model that is fitted to the counts of ends, walks between them that pass cells and
 turn as released, and points along the walks.
 
-**Privacy.** The declared loss of the declared unit, neighbours add/remove.
+Privacy: the declared loss of the declared unit, neighbours add/remove.
 1. A unit is one trajectory, whole, or one person with all of theirs. In each level of each count it
    adds nonnegative parts, at most its whole in all, in whole numbers never rounded up beyond it
    (`counts.py`).

@@ -5,7 +5,7 @@ map from that, small ones where points are many. The second follows the trajecto
 cell: from where to where they go, and along which edges of the public graph of cells that touch.
 Synthetic trajectories are walks over that graph, drawn for given ends.
 
-**Privacy.** The declared loss of the declared unit, neighbours add/remove.
+Privacy: the declared loss of the declared unit, neighbours add/remove.
 1. A unit is one trajectory, whole, or one person with all of theirs. It adds nonnegative parts, at
    most WHOLE in all, to each vector of counts: its points, its transitions and its pairs of ends
    share one whole (`counting/journeys/moves.py`), in whole numbers never rounded up beyond it.
