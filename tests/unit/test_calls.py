@@ -9,6 +9,7 @@ import pytest
 import tailrace
 from tailrace import papers
 from tailrace.calls import told
+from tailrace.mechanisms.panel.queries import AtLeast
 
 tr: Any = tailrace  # called wrongly on purpose
 WARD = tr.Schema(sex=tr.Categorical(["f", "m"]), age=tr.Integer(0, 99))
@@ -158,4 +159,4 @@ def test_a_value_outside_a_domain_lists_what_there_is():
     with pytest.raises(
         tr.ConfigError, match=r"The domain has no such value: ask for one of 'a', 'b'\.$"
     ):
-        tr.queries.AtLeast(times=1, of=1, value="c").weights(["a", "b"])
+        AtLeast(times=1, of=1, value="c").weights(["a", "b"])
