@@ -1,4 +1,4 @@
-"""Continual counters: private running sums. One file, one algorithm; `best` picks."""
+"""Continual counters: private running sums; `best` picks one."""
 
 from tailrace.counters.base import Counter
 from tailrace.counters.binary_tree import BinaryTree

@@ -1,5 +1,6 @@
-"""The contract of a continual counter: private running sums of n rows at once, each row with a
-clock of its own.
+"""The contract of a continual counter: private running sums.
+
+A counter keeps n rows at once, each with a clock of its own.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ class Counter(Protocol[S]):
 
     @property
     def privacy(self) -> Loss | None:
-        """The loss of one event over the horizon; a mechanism fills it in."""
+        """The loss of one event; a mechanism fills it in."""
         ...
 
     @property
@@ -44,14 +45,16 @@ class Counter(Protocol[S]):
     def step(
         self, state: S, x: np.ndarray, noise: Draws, rows: np.ndarray | None = None
     ) -> tuple[S, np.ndarray]:
-        """Feed x[i] to row rows[i] (all rows in order where None); returns the state and the fed
-        rows' estimates of their sums.
+        """Feed x[i] to row rows[i]; None: all rows in order.
+
+        Returns the state and the fed rows' estimates of their sums.
         """
         ...
 
     def loss(self, events: int = 1, deletes: int = 0) -> Loss:
-        """What so many insertions and deletions of one unit lose together, wherever they fall in
-        time and rows.
+        """The loss of one unit's insertions and deletions together.
+
+        It holds wherever they fall in time and rows.
         """
         ...
 

@@ -1,4 +1,4 @@
-"""Running sums in two levels: noise per step inside a block, one noise for a finished block.
+"""Running sums in two levels: steps, and finished blocks.
 
 Privacy: the declared loss per event over the horizon, neighbours add/remove of one insertion or
 deletion. An element lies in at most two atoms, its step and its block (the last element of a block
@@ -23,8 +23,9 @@ from tailrace.errors import ConfigError
 @told
 @dataclass(frozen=True, kw_only=True)
 class Block(LadderCounter):
-    """Blocks of `size` steps (None: the square root of the horizon); the horizon is optional where
-    size is given.
+    """Blocks of `size` steps; None: the root of the horizon.
+
+    The horizon is optional where size is given.
 
     >>> Block(horizon=100).sizes
     (1, 10)

@@ -1,4 +1,4 @@
-"""The counter with the lowest predicted error at a given guarantee."""
+"""Choose the counter with the lowest predicted error."""
 
 from __future__ import annotations
 
@@ -23,17 +23,19 @@ from tailrace.errors import ConfigError
 from tailrace.privacy.budget import per_event
 from tailrace.privacy.loss import Loss, PureDP, check_privacy, whole
 
-ENDLESS = 4096  # steps over which counters without a horizon are compared
-_POINTS = 20_000  # times at which a mean is taken, all of them up to here
-_TOEPLITZ_REACH = (
-    1 << 14
-)  # above, its 16 bytes per step and row and its quadratic set-up are too much
+# Steps over which counters without a horizon are compared; a convention.
+ENDLESS = 4096
+# Times at which a mean is taken, all of them up to here.
+_POINTS = 20_000
+# By reasoning: above, its 16 bytes per step and row and its quadratic set-up are too much.
+_TOEPLITZ_REACH = 1 << 14
 
 
 @told
 def best(*, privacy: Loss, horizon: int | None) -> Counter[Any]:
-    """The counter of lowest predicted mean squared error over t <= horizon (None: over the first
-    4,096 steps of an endless stream).
+    """The counter with the lowest predicted error.
+
+    The mean squared error over t <= horizon; None: over the first 4,096 steps of an endless stream.
 
     Under ZCDP and ApproxDP pure counters compete too: their loss, epsilon = sqrt(2 rho) or epsilon
     itself, lies within the budget. SqrtToeplitz keeps 16 bytes for every step and row, so it
@@ -70,8 +72,9 @@ def check_counter(counter: Any) -> None:
 def allot(
     counter: Any, *, privacy: Loss, horizon: int | None, events: tuple[int, int]
 ) -> Counter[Any]:
-    """A counter whose loss for (insertions, deletions) of one unit is `privacy`: the given one, or
-    the best where None.
+    """Give a counter the budget of one event.
+
+    Its loss for (insertions, deletions) of one unit is then `privacy`. None: the best counter.
 
     The loss of a unit is (m + d) epsilon, or (m^2 + d^2) rho, of one event's; so the budget of one
     event is that part of the unit's. Under ApproxDP both are tried: the pure part of epsilon, and
@@ -89,13 +92,12 @@ def allot(
 
 
 def mean_squared_error(counter: Counter[Any], steps: int | None = None) -> float:
-    """The predicted mean over t <= steps (default: the horizon) of the variance of the estimate."""
+    """The predicted variance, averaged over t <= steps."""
     last = steps or counter.horizon or ENDLESS
     if last <= _POINTS:
         return float(counter.variance(np.arange(1, last + 1)).mean())
-    spread = (
-        np.arange(_POINTS) * 0.6180339887498949 % 1.0
-    )  # multiples of the golden ratio are in step with no tree
+    # multiples of the golden ratio are in step with no tree
+    spread = np.arange(_POINTS) * 0.6180339887498949 % 1.0
     return float(counter.variance(1 + (spread * last).astype(np.int64)).mean())
 
 

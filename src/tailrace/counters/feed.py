@@ -1,5 +1,6 @@
-"""What a counter checks before any noise is drawn: the configuration once, the shape of its input
-at every step.
+"""Check a counter's configuration, and its input at every step.
+
+Everything is checked before noise is drawn.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from tailrace.privacy.loss import check_privacy, whole
 
 
 def configured(counter: Any, *numbers: str) -> None:
-    """Refuse what no counter can use, and keep whole numbers as ints whatever they came as."""
+    """Refuse unusable settings; keep whole numbers as ints."""
     if counter.privacy is not None:
         check_privacy(counter.privacy)
     for name in ("horizon", *numbers):
@@ -46,7 +47,7 @@ Fed = slice | np.ndarray
 def fed(
     clock: np.ndarray, x: np.ndarray, rows: np.ndarray | None, horizon: int | None
 ) -> tuple[Fed, np.ndarray]:
-    """The index of the rows fed now, and their inputs as int64."""
+    """The rows fed now, and their inputs as int64."""
     values = _array(x)
     if values.dtype.kind not in "iu" or values.dtype == np.uint64:
         raise DataError(

@@ -1,4 +1,4 @@
-"""Running sums of a stream without end over trees of doubling size.
+"""Running sums without end, over trees of doubling size.
 
 Privacy: the declared loss per event over the whole stream, neighbours add/remove of one insertion
 or deletion. Epoch e is a fresh tree on the next 2^e elements; an element lies in one epoch and in

@@ -1,4 +1,4 @@
-"""Running sums over a tree of arity k and few levels, with subtraction.
+"""Running sums over a k-ary tree, with subtraction.
 
 Privacy: the declared epsilon per event over the horizon, neighbours add/remove of one insertion or
 deletion; pure DP with subtraction. An element lies in at most one atom per level, so with L levels
@@ -30,8 +30,10 @@ from tailrace.privacy.loss import PureDP
 @told
 @dataclass(frozen=True, kw_only=True)
 class KaryTree(LadderCounter):
-    """`levels` levels of `arity` (None: about the root of that order of the horizon; of twice the
-    horizon, and odd, with subtraction).
+    """A tree of `levels` levels of `arity`.
+
+    None: about the root of order `levels` of the horizon; with subtraction of twice the horizon,
+    and odd.
 
     >>> KaryTree(horizon=1000).sizes, KaryTree(horizon=1000, subtract=False).sizes
     ((1, 13, 169), (1, 10, 100))

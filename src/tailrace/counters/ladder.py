@@ -1,5 +1,6 @@
-"""Counters whose noise climbs a ladder: what Simple, Block, BinaryTree, KaryTree and UnboundedBlock
-share.
+"""Counters whose noise climbs a ladder of interval sizes.
+
+Simple, Block, BinaryTree, KaryTree and UnboundedBlock share this.
 
 Let sizes 1 = s_0 | s_1 | ... | s_L, each a multiple of the one before. At time t the interval of
 the largest size s_i that divides t ends, and its sum is an atom: it gets one noise. The estimate of
@@ -46,14 +47,12 @@ class Ladder:
     clock: np.ndarray  # (rows,) steps taken
     total: np.ndarray  # (rows,) exact sums
     carried: np.ndarray  # (levels, rows) noise of the estimate at the last multiple of each size
-    pending: (
-        np.ndarray
-    )  # (levels - 1, ahead, rows) noise already subtracted and still to be handed back
+    pending: np.ndarray  # (levels - 1, ahead, rows) noise subtracted and still to be handed back
 
 
 @dataclass(frozen=True, kw_only=True)
 class LadderCounter(abc.ABC):
-    """A counter on a ladder: a subclass names its sizes, and all else follows."""
+    """A counter on a ladder; a subclass names its sizes."""
 
     privacy: Loss | None = None
     horizon: int | None = None
@@ -63,14 +62,14 @@ class LadderCounter(abc.ABC):
         self._check()
 
     def _check(self) -> None:
-        """Refuse a budget that cannot be drawn as soon as the atoms are known."""
+        """Refuse a budget that cannot be drawn."""
         if self.horizon is not None:
             self.atoms.check()
 
     @property
     @abc.abstractmethod
     def sizes(self) -> Sizes:
-        """The sizes of the atoms, each a multiple of the one before, from 1."""
+        """The sizes of atoms from 1, each dividing the next."""
 
     @property
     def ahead(self) -> int:
@@ -79,15 +78,16 @@ class LadderCounter(abc.ABC):
 
     @property
     def atoms(self) -> Atoms:
-        """The noise, by the number of atoms that hold one element."""
+        """The noise, for the atoms that hold one element."""
         first_use = [(size + 1) // 2 if self.ahead else size for size in self.sizes]
         return Atoms(
             self.privacy, sum(self.horizon is None or first <= self.horizon for first in first_use)
         )
 
     def ends(self, t: np.ndarray) -> list[tuple[int, np.ndarray]]:
-        """The levels whose atoms end at the times t, each with the places in t: the largest size
-        that divides t.
+        """The levels whose atoms end at the times t.
+
+        Each with its places in t: the largest size that divides t.
         """
         groups, places, times_left = [], np.arange(len(t)), t
         for level, size in enumerate(self.sizes[1:]):
@@ -143,7 +143,7 @@ class LadderCounter(abc.ABC):
     def _handed(
         self, fresh: np.ndarray, pending: list[np.ndarray], ended: int, at: Fed, clock: np.ndarray
     ) -> np.ndarray:
-        """The noise of the atoms that end: fresh, or handed back where it was subtracted before."""
+        """The noise of ending atoms: fresh, or drawn before."""
         if ended == len(pending):
             return fresh
         digit = (clock + self._middle) // self.sizes[ended] % (2 * self.ahead + 1) - self.ahead
@@ -172,8 +172,9 @@ class LadderCounter(abc.ABC):
         return count
 
     def _digits(self, t: np.ndarray) -> list[np.ndarray]:
-        """How many atoms of each size, from the smallest, the partition of the prefix t holds;
-        negative: subtracted.
+        """Atoms of each size in the partition of prefix t.
+
+        From the smallest; negative: subtracted.
         """
         shifted, sizes = t + self._middle, self.sizes
         lower = [
@@ -184,11 +185,14 @@ class LadderCounter(abc.ABC):
 
     @property
     def _middle(self) -> int:
-        """What turns digits from -m to m into digits from 0 to 2m."""
+        """The shift from digits -m..m to digits 0..2m."""
         return self.ahead * sum(self.sizes[:-1])
 
     def _groups(self, t: np.ndarray) -> list[tuple[int, Fed]]:
-        """`ends` without empty groups; rows in step make one group and no copies."""
+        """`ends` without empty groups.
+
+        Rows in step make one group and no copies.
+        """
         if len(t) and t.min() == t.max():
             return [(level, slice(None)) for level, places in self.ends(t[:1]) if len(places)]
         return [(level, places) for level, places in self.ends(t) if len(places)]
@@ -200,7 +204,10 @@ def _rows(index: Fed, where: Fed) -> Fed:
 
 
 def _put(columns: np.ndarray, at: Fed, values: np.ndarray) -> np.ndarray:
-    """`columns` with those at `at` replaced; a new array, so that noise stays known as noise."""
+    """`columns` with those at `at` replaced.
+
+    A new array, so that noise stays known as noise.
+    """
     source = np.arange(columns.shape[1])
     source[at] = columns.shape[1] + np.arange(values.shape[1])
     return np.concatenate([columns, values], axis=1)[:, source]

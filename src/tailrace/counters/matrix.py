@@ -1,4 +1,4 @@
-"""Running sums through a square root of the prefix-sum matrix, under Gaussian noise.
+"""Running sums by a square root of the prefix-sum matrix.
 
 Let A be the matrix of prefix sums, C a lower triangular factor. The counter releases y = C x + z
 and decodes with A C^-1. `SqrtToeplitz` takes the square root itself: f_0 = 1, f_k = f_{k-1} (1 -
@@ -42,15 +42,18 @@ from tailrace.noise import LARGEST, Draws
 from tailrace.noise.atoms import Atoms
 from tailrace.privacy.loss import Loss, PureDP
 
-# By reasoning: rounding entries to 2^-20 moves no variance visibly, and sums up to 2^43 still fit.
+# By reasoning: sums up to 2^43 still fit into 64 bits on this lattice.
 _UNIT_BITS = 20
-# Steps. By reasoning: the two square matrices of SqrtEven then take 64 MB.
+# Steps of SqrtEven at most. By reasoning: its two square matrices then take 64 MB.
 _LONGEST = 2000
 
 
 @dataclass(frozen=True)
 class History:
-    """All inputs and outputs of each row; Toeplitz newest first, Even oldest first."""
+    """All inputs and outputs of each row.
+
+    Toeplitz keeps the newest first, Even the oldest.
+    """
 
     clock: np.ndarray  # (rows,) steps taken
     inputs: np.ndarray  # (steps, rows) exact counts
@@ -78,7 +81,10 @@ class MatrixCounter(abc.ABC):
     @staticmethod
     @abc.abstractmethod
     def factor(horizon: int, unit_bits: int) -> tuple[np.ndarray, np.ndarray]:
-        """C_r in lattice units (integers) and A C_r^-1 (floats); Toeplitz: first columns."""
+        """C_r in lattice units, and A C_r^-1 in floats.
+
+        For Toeplitz their first columns.
+        """
 
     @property
     def _steps(self) -> int:
@@ -121,7 +127,7 @@ class MatrixCounter(abc.ABC):
     @staticmethod
     @abc.abstractmethod
     def _squares(decode: np.ndarray, late: np.ndarray, early: np.ndarray) -> np.ndarray:
-        """Squared lengths of the differences of two rows of A C_r^-1."""
+        """Squared distances of two rows of A C_r^-1."""
 
 
 @functools.lru_cache(maxsize=64)
@@ -134,7 +140,7 @@ def matrices(
 
 @functools.lru_cache(maxsize=1024)
 def _weight(kind: type[MatrixCounter], horizon: int, unit_bits: int) -> int:
-    """The largest squared length of a column of C_r in squared lattice units, exactly."""
+    """The largest squared length of a column of C_r, exactly."""
     columns = np.atleast_2d(matrices(kind, horizon, unit_bits)[0].T)
     return max(sum(int(entry) ** 2 for entry in column) for column in columns)
 
@@ -191,7 +197,7 @@ class SqrtToeplitz(MatrixCounter):
 def _push(
     history: np.ndarray, newest: np.ndarray, index: slice | np.ndarray, steps: int
 ) -> np.ndarray:
-    """`history` of at least `steps` entries, `newest` before those of the fed rows."""
+    """Put `newest` before the history of the fed rows."""
     pushed = np.pad(history, ((0, steps - len(history)), (0, 0)))
     pushed[1:, index] = pushed[:-1, index].copy()
     pushed[:1, index] = newest
@@ -201,7 +207,9 @@ def _push(
 @told
 @dataclass(frozen=True, kw_only=True)
 class SqrtEven(MatrixCounter):
-    """The square-root factorisation with columns of equal length; ZCDP or ApproxDP.
+    """The square-root factorisation with columns of equal length.
+
+    For short, known horizons; ZCDP or ApproxDP.
 
     >>> from tailrace import ZCDP
     >>> round(float(SqrtEven(privacy=ZCDP(rho=0.5), horizon=12).variance(12)), 2)

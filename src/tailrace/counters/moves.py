@@ -1,5 +1,6 @@
-"""What a counter loses if an event moves in time: an input of 1 at step s becomes one at step s',
-or comes, or goes.
+"""The loss of a counter when events move in time.
+
+An input of 1 at step s becomes one at step s', or appears, or disappears.
 
 That is what replacing a person does to a counter of "who has reached b by now". The atoms of an
 event move by the difference of two columns of the counter's encoding, which is more than the one
@@ -25,16 +26,15 @@ from tailrace.privacy.loss import ZCDP
 
 
 def loss_of_a_move(counter: Any) -> ZCDP:
-    """The loss that the counter's own noise proves for an event that moves, comes or goes."""
+    """The proved loss when an event moves, comes or goes."""
     return ZCDP(rho=squared_move(counter) / (2 * counter.atoms.scale))
 
 
 def allot_move(counter: Any, *, rho: Fraction, horizon: int) -> Any:
-    """The counter with a budget at which an event that moves, comes or goes loses `rho`."""
+    """The counter at which such an event loses `rho`."""
     made = replace(counter, privacy=ZCDP(rho=rho), horizon=horizon)
-    while (
-        True
-    ):  # the lattice of a Toeplitz counter may grow coarser with the noise, once or twice at most
+    # the lattice of a Toeplitz counter may grow coarser with the noise, once or twice at most
+    while True:
         weight = Fraction(made.atoms.weight, squared_move(made))
         again = replace(counter, privacy=ZCDP(rho=rho * weight), horizon=horizon)
         if Fraction(again.atoms.weight, squared_move(again)) == weight:
@@ -43,9 +43,7 @@ def allot_move(counter: Any, *, rho: Fraction, horizon: int) -> Any:
 
 
 def squared_move(counter: Any) -> int:
-    """The largest square of the distance by which such an event moves the atoms, in their own
-    unit.
-    """
+    """The largest squared shift of atoms by such an event."""
     horizon = bounded(counter.horizon, type(counter).__name__)
     if isinstance(counter, SqrtToeplitz):
         return _toeplitz(horizon, counter.unit_bits)
@@ -61,8 +59,9 @@ def squared_move(counter: Any) -> int:
 
 @functools.lru_cache(maxsize=1024)
 def _tree(horizon: int) -> int:
-    """An atom ends at each t and holds the last lowbit(t) steps up to it; the steps that it holds
-    are its ones.
+    """The squared move of the binary tree.
+
+    An atom ends at each t and holds the last lowbit(t) steps up to it: its ones.
     """
     ends = np.arange(1, horizon + 1)
     holds = (ends[:, None] - (ends & -ends)[:, None] < ends) & (ends <= ends[:, None])
@@ -70,8 +69,9 @@ def _tree(horizon: int) -> int:
 
 
 def _between(columns: np.ndarray) -> int:
-    """The largest squared distance of two columns; the last one is that of an event that never
-    happens.
+    """The largest squared distance of two columns.
+
+    The last column is that of an event that never happens.
     """
     together = columns.T @ columns
     squares = np.diag(together)
@@ -80,7 +80,10 @@ def _between(columns: np.ndarray) -> int:
 
 @functools.lru_cache(maxsize=1024)
 def _toeplitz(horizon: int, unit_bits: int) -> int:
-    """Column s is the first horizon - s entries of c, from row s on."""
+    """The squared move of the Toeplitz matrix.
+
+    Column s is the first horizon - s entries of c, from row s on.
+    """
     column = matrices(SqrtToeplitz, horizon, unit_bits)[0]
     squares = np.cumsum(column**2)[::-1]  # of column s
     worst = int(squares[0])

@@ -1,4 +1,4 @@
-"""Any bounded counter for a stream without end: a fresh one for every epoch of twice the length.
+"""Any bounded counter, restarted for epochs of doubling length.
 
 Privacy: that of the bounded counter with the same budget, over the whole stream. Epochs are public
 and disjoint: an element enters one instance, whose loss is the declared one over its own horizon; a
@@ -34,16 +34,14 @@ class Epochs:
 
     clock: np.ndarray  # (rows,) steps taken
     finished: np.ndarray  # (rows,) sum of the final estimates of finished epochs
-    oldest: (
-        np.ndarray
-    )  # () the epoch that running[0] belongs to: none of the rows is in an earlier one
+    oldest: np.ndarray  # () the epoch of running[0]; no row is in an earlier one
     running: tuple[Any, ...]  # the bounded counter's state for each epoch from `oldest` on
 
 
 @told
 @dataclass(frozen=True, kw_only=True)
 class Unbounded:
-    """`counter` restarted for epochs of `first`, 2 `first`, 4 `first`, ... steps.
+    """`counter` restarted every `first`, 2 `first`, 4 `first`, ... steps.
 
     >>> from tailrace import PureDP
     >>> from tailrace.counters import BinaryTree
@@ -85,9 +83,9 @@ class Unbounded:
 
     def grow(self, state: Epochs, rows: int) -> Epochs:
         count, oldest = row_count(rows), int(state.oldest)
-        missing = [
-            self.epoch(number).init(len(state.clock)) for number in range(oldest if count else 0)
-        ]  # new rows begin in epoch 0
+        # new rows begin in epoch 0
+        earlier = range(oldest if count else 0)
+        missing = [self.epoch(number).init(len(state.clock)) for number in earlier]
         running = [*missing, *state.running]
         first = oldest - len(missing)
         return Epochs(
@@ -103,21 +101,16 @@ class Unbounded:
         self, state: Epochs, x: np.ndarray, noise: Draws, rows: np.ndarray | None = None
     ) -> tuple[Epochs, np.ndarray]:
         index, x = fed(state.clock, x, rows, self.horizon)
-        clock, finished, running, oldest = (
-            state.clock.copy(),
-            state.finished.copy(),
-            list(state.running),
-            int(state.oldest),
-        )
+        clock, finished = state.clock.copy(), state.finished.copy()
+        running, oldest = list(state.running), int(state.oldest)
         clock[index] += 1
         fed_rows = np.arange(len(clock))[index]
         epochs = self._epoch_of(clock[index])
         while oldest + len(running) <= epochs.max(initial=0):
             running.append(self.epoch(oldest + len(running)).init(len(clock)))
         estimates = finished[index].copy()
-        instances = {
-            int(number): self.epoch(int(number)) for number in np.unique(epochs)
-        }  # refused, if at all, before a draw
+        # made, or refused, before a draw
+        instances = {int(number): self.epoch(int(number)) for number in np.unique(epochs)}
         for number, instance in instances.items():
             here = np.flatnonzero(epochs == number)
             place = number - oldest
@@ -128,9 +121,8 @@ class Unbounded:
             ending = clock[fed_rows[here]] == self._start(number + 1)
             finished[fed_rows[here][ending]] += inner[ending]
         leave = int(self._epoch_of(clock + 1).min()) - oldest if len(clock) else 0
-        while (
-            leave > 0 and len(running) > 1
-        ):  # every row has left: nothing of this epoch is needed again
+        # every row has left: nothing of this epoch is needed again
+        while leave > 0 and len(running) > 1:
             running.pop(0)
             oldest, leave = oldest + 1, leave - 1
         return Epochs(clock, finished, np.array(oldest, np.int64), tuple(running)), estimates

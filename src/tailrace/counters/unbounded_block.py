@@ -1,4 +1,4 @@
-"""Running sums of a stream without end, in parts of growing length that are counted in blocks.
+"""Running sums without end, in growing parts counted in blocks.
 
 Privacy: the declared loss per event over the whole stream, neighbours add/remove of one insertion
 or deletion. Parts and blocks are public, a block ends with its part, and an element lies in at most
@@ -27,8 +27,10 @@ from tailrace.counters.ladder import LadderCounter, Sizes
 @told
 @dataclass(frozen=True, kw_only=True)
 class UnboundedBlock(LadderCounter):
-    """Parts of 4^j steps in blocks of 2^j, or as published parts of b^2 steps in blocks of b from b
-    = 2.
+    """Blocks of growing size, for a stream without end.
+
+    Parts of 4^j steps in blocks of 2^j; as published with `squares`: parts of b^2 steps in blocks
+    of b, from b = 2.
     """
 
     squares: bool = False
@@ -43,9 +45,8 @@ class UnboundedBlock(LadderCounter):
         return [(0, np.flatnonzero(~at_end)), (1, np.flatnonzero(at_end))]
 
     def atoms_between(self, t: np.ndarray, since: np.ndarray) -> np.ndarray:
-        # noise after a step is noise at the block's start plus the steps', noise at a block's end
-        # is noise at its start plus one:
-        # walk both back, the later one first, until they meet
+        # Noise after a step is noise at the block's start plus the steps'; noise at a block's end
+        # is noise at its start plus one. Walk both back, the later one first, until they meet.
         late, early, count = t.copy(), since.copy(), np.zeros(t.shape, np.int64)
         while (apart := late != early).any():
             late, early = np.maximum(late, early), np.minimum(late, early)
@@ -56,7 +57,7 @@ class UnboundedBlock(LadderCounter):
         return count
 
     def _part(self, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The time before the part that holds t begins, and its block size."""
+        """The time before t's part begins, and its block size."""
         last = int(t.max(initial=1))
         starts, blocks = _parts(self.squares, 1 << last.bit_length())
         part = np.maximum(np.searchsorted(starts, t, side="left") - 1, 0)

@@ -1,4 +1,4 @@
-"""The contract of a mechanism: private counts in, public measurements out, once per step.
+"""The contract of a mechanism: counts in, measurements out.
 
 `State` has a public and a private part, and the barrier between them is structural: what may be
 counted next (`plan`), what is shown (`view`) and what is sampled are functions of the public part
@@ -33,7 +33,7 @@ class Takes(enum.Enum):
 
 @dataclass(frozen=True)
 class State:
-    """What a mechanism carries from step to step: two frozen dataclasses of arrays."""
+    """What a mechanism keeps: two frozen dataclasses of arrays."""
 
     public: Any
     private: Any
@@ -41,13 +41,14 @@ class State:
 
 @dataclass(frozen=True)
 class Nothing:
-    """A private state without anything in it: all that is private is in the unit memory."""
+    """An empty private state: the unit memory holds everything private."""
 
 
 @dataclass(frozen=True)
 class Step:
-    """What `measure` returns: the next state, and whether this step needs another round of counting
-    by the new plan.
+    """The state after `measure`.
+
+    With `again`, the step needs another round of counting by the new plan.
     """
 
     state: State
@@ -78,7 +79,7 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Table:
-    """Synthetic rows: their cells in the domain, and their values column by column."""
+    """Synthetic rows: their cells, and their values by column."""
 
     cells: np.ndarray  # (rows,) int64, or (rows, attributes) int32 where rows are known by `Digits`
     columns: dict[str, np.ndarray]  # name -> (rows,)
@@ -86,8 +87,9 @@ class Table:
 
 @dataclass(frozen=True)
 class Sample:
-    """A table and how it came from the one before: the rows of that one that stayed; the others
-    follow them in `table`.
+    """A table, and which rows of the previous one stayed.
+
+    New rows follow them in `table`.
     """
 
     table: Table
@@ -95,7 +97,7 @@ class Sample:
 
 
 class OncePlan(Protocol):
-    """What a mechanism that takes everything at once counts of it, in place of a `Plan`.
+    """The plan of a mechanism that takes everything at once.
 
     A frame is read first, so that every round looks at the same rows; counts are frozen dataclasses
     of arrays, and add up over parts of the rows that keep `key` together.
@@ -104,11 +106,11 @@ class OncePlan(Protocol):
     @property
     def key(self) -> str: ...
     def read(self, frame: Any) -> Any:
-        """A frame of any engine, or None, as a frozen dataclass of arrays."""
+        """Read any engine's frame, or None, into arrays."""
         ...
 
     def counts(self, batch: Any, deletes: None = None) -> Any:
-        """What is counted of a frame, of None, or of what was read."""
+        """Count a frame, None, or the result of `read`."""
         ...
 
 
@@ -121,12 +123,15 @@ class Mechanism(Protocol):
     def domain(self) -> Codes: ...
     @property
     def rows(self) -> Codes:
-        """The columns of a synthetic row: the domain's, or more (a panel adds an id)."""
+        """The columns of a synthetic row.
+
+        Those of the domain, or more: a panel adds an id.
+        """
         ...
 
     @property
     def privacy(self) -> Loss:
-        """The loss of one unit over the horizon, as asked for."""
+        """The declared loss of one unit over the horizon."""
         ...
 
     @property
@@ -137,15 +142,17 @@ class Mechanism(Protocol):
     def horizon(self) -> int | None: ...
     @property
     def deletes(self) -> bool:
-        """Whether rows may be deleted; where not, the guarantee does not pay for it and a push with
-        deletes is refused.
+        """Whether rows may be deleted.
+
+        If not, the guarantee does not pay for deletions and a push with deletes is refused.
         """
         ...
 
     @property
     def rounds(self) -> int:
-        """How many rounds of counting a step may take at most: above one, the batch is sealed until
-        the step is done.
+        """The most rounds of counting in a step.
+
+        Above one, the batch is sealed until the step is done.
         """
         ...
 
@@ -167,11 +174,9 @@ class Mechanism(Protocol):
         ...
 
     def view(self, public: Any) -> Any:
-        """What is shown: estimates that answer questions with standard errors; None before anything
-        was measured.
-        """
+        """Estimates with standard errors; None before the first measurement."""
         ...
 
     def sample(self, view: Any, previous: Table, rng: np.random.Generator) -> Sample:
-        """Synthetic rows for a view, with as few changes to the previous ones as it allows."""
+        """Draw synthetic rows that change the previous ones least."""
         ...

@@ -1,13 +1,16 @@
-"""A histogram of events: one counter row per bin, fed with insertions less deletions.
+"""A histogram of events: one counter row per bin.
 
-Privacy: the declared loss of the declared unit over the horizon, neighbours add/remove. An event
-(one insertion or deletion of one record) changes the input of one bin's counter, at one step, by
-one: the counter's loss per event is the histogram's. A user of at most m accepted insertions, each
-deleted at most once, loses `counter.loss(events=m, deletes=m)` wherever they fall, or
-`counter.loss(events=m)` where the mechanism is made without deletes; the counter's budget is
-divided accordingly. Truncation to m looks only at the unit's own rows, so removing a unit changes
-only that unit's events. Bins are counted whatever they hold, so nothing is learned from which bins
-are present. Inputs may depend on past releases where the counter allows it; all of ours do.
+A row is fed with its bin's insertions less deletions.
+
+Privacy: the declared loss of the declared unit over the horizon, neighbours add/remove.
+1. An event (one insertion or deletion of one record) changes the input of one bin's counter, at one
+   step, by one. All bins are counted, so which bins are present tells nothing.
+2. So an event loses what it loses in the counter. Inputs may depend on past releases where the
+   counter allows it; all of ours do.
+3. A user of at most m accepted insertions, each deleted at most once, loses
+   `counter.loss(events=m, deletes=m)` wherever they fall, or `counter.loss(events=m)` without
+   deletes; the counter's budget is divided accordingly.
+4. Truncation to m looks only at the unit's own rows, so removing a unit changes only its events.
 Accuracy: each bin has the counter's variance, `counter.variance(t)`; bins are independent.
 Source: PrivStream's counting at fixed cells (its Algorithm 3 without the tree); counters as in
 `tailrace.counters`.
@@ -35,12 +38,13 @@ from tailrace.privacy.guarantee import Guarantee, promised
 from tailrace.privacy.loss import Loss, whole
 from tailrace.privacy.unit import AddRemove, Unit, User, check_events, events_of
 
-LARGEST = 10_000_000  # bins
+# Bins. By reasoning: a counter keeps some numbers for each in memory.
+LARGEST = 10_000_000
 
 
 @dataclass(frozen=True)
 class HistogramPublic:
-    """What has been released so far."""
+    """Everything a histogram has released up to this step."""
 
     step: np.ndarray  # ()
     estimates: np.ndarray  # (bins,) running sums, unbiased, negative ones too
@@ -48,14 +52,14 @@ class HistogramPublic:
 
 @dataclass(frozen=True)
 class HistogramView:
-    """The bins with their estimates; every answer comes with its standard error."""
+    """Estimates of the bins; every answer has a standard error."""
 
     domain: Schema
     estimates: np.ndarray  # (bins,)
     variance: float  # of each bin; bins are independent
 
     def count(self, **where: Any) -> Estimate:
-        """How many records: `view.count(sex="f", age=(20, 29))`.
+        """Count records: `view.count(sex="f", age=(20, 29))`.
 
         A tuple is a range (of whole numbers, both ends included, or of reals), a list is any of its
         values. A bin of reals that a range covers in part counts in part.
@@ -66,8 +70,9 @@ class HistogramView:
         )
 
     def marginal(self, *columns: str) -> tuple[np.ndarray, float]:
-        """Estimates summed over all other columns, as an array with an axis per column, and the
-        standard error of each.
+        """Sum the estimates over all other columns.
+
+        Returns an array with an axis per column, and the standard error of its entries.
         """
         if (
             not columns
@@ -89,11 +94,12 @@ class HistogramView:
 @told
 @dataclass(frozen=True, kw_only=True)
 class HistogramStream:
-    """A histogram over `domain`, kept up to date by insertions and deletions.
+    """A histogram over `domain`, updated by insertions and deletions.
 
     >>> from tailrace import Categorical, Event, Integer, PureDP, Schema
     >>> ward = Schema(sex=Categorical(["f", "m"]), age=Integer(0, 99))
-    >>> HistogramStream(domain=ward, privacy=PureDP(epsilon=1), unit=Event(), horizon=365).guarantee.short
+    >>> bins = HistogramStream(domain=ward, privacy=PureDP(epsilon=1), unit=Event(), horizon=365)
+    >>> bins.guarantee.short
     'epsilon = 1 for one event over 365 steps'
     """
 

@@ -1,5 +1,6 @@
-"""Noise for the atoms of a counter, with the loss it proves: the one object of a counter that
-draws.
+"""Noise for a counter's atoms, with the loss it proves.
+
+`Atoms` is the one object of a counter that draws.
 
 An atom is a sum to which noise is added once. Let one event move the atoms by a vector of
 nonnegative integers v. Then
@@ -33,8 +34,9 @@ from tailrace.privacy.loss import ZCDP, Loss, PureDP, whole
 
 @dataclass(frozen=True)
 class Atoms:
-    """Atoms of which one event moves a `weight`: the 1-norm under Laplace noise (PureDP), the
-    squared 2-norm under Gaussian noise.
+    """Atoms of which one event moves a `weight`.
+
+    The 1-norm under Laplace noise (PureDP), the squared 2-norm under Gaussian noise.
     """
 
     privacy: Loss | None
@@ -53,9 +55,7 @@ class Atoms:
         return self.weight / (2 * self.privacy.zcdp_within().rho)
 
     def check(self) -> None:
-        """Refuse a budget whose noise the sampler cannot draw, before anything is counted with
-        it.
-        """
+        """Refuse a budget whose noise cannot be drawn."""
         if self.privacy is not None:
             check_drawable(self.scale, gaussian=not isinstance(self.privacy, PureDP))
 
@@ -76,7 +76,7 @@ class Atoms:
         )
 
     def loss(self, events: int, deletes: int) -> Loss:
-        """The loss that this noise proves for so many insertions and deletions of one unit."""
+        """The loss proved for a unit's insertions and deletions."""
         events, deletes = whole("events", events, least=0), whole("deletes", deletes, least=0)
         if events + deletes == 0:
             raise ConfigError("loss(events=, deletes=) needs at least one of the two above 0.")

@@ -1,4 +1,4 @@
-"""The draws as compiled loops over a buffer of random words.
+"""The draws as compiled loops over random words.
 
 Every loop works on one value at a time and says why it stopped: DONE, DRY (the buffer ended within
 a value: the same words are read again after a refill, so no value is favoured by where a buffer
@@ -36,7 +36,9 @@ def _settled(position, tie_positions, tie_values):
 
 @njit(cache=True, inline="always")
 def _survives(n, buffer, position, coins, tie_positions, tie_values):
-    """(1 with probability exp(-n rate) else 0, or the stop code negated; next position; tied
+    """Toss one coin per byte of n.
+
+    Returns (1 with probability exp(-n rate) else 0, or the stop code negated; next position; tied
     coin).
     """
     byte = 0
@@ -62,8 +64,9 @@ def _survives(n, buffer, position, coins, tie_positions, tie_values):
 
 @njit(cache=True)
 def laplace(out, start, buffer, position, tie_positions, tie_values, words, offsets, guides):
-    """Differences of two geometric variables drawn digit by digit; returns (index, position, stop,
-    tied position, tied table).
+    """Differences of two geometric variables, drawn digit by digit.
+
+    Returns (index, position, stop, tied position, tied table).
     """
     digits = len(offsets) - 1
     for i in range(start, len(out)):
@@ -93,8 +96,9 @@ def laplace(out, start, buffer, position, tie_positions, tie_values, words, offs
 def gaussian(
     out, start, buffer, position, tie_positions, tie_values, words, guide, coins, width_bits
 ):
-    """A cell, a place in it, a coin for the weight lost inside the cell, a sign; minus zero is
-    drawn again.
+    """Draw a cell, a place in it, and a sign.
+
+    A coin pays for the weight lost inside the cell; minus zero is drawn again.
     """
     width = np.uint64(1) << np.uint64(width_bits)
     for i in range(start, len(out)):
@@ -143,8 +147,9 @@ def survive(out, start, buffer, position, tie_positions, tie_values, n, coins):
 
 @njit(cache=True)
 def choose(out, start, buffer, position, tie_positions, tie_values, gaps, coins):
-    """out[i] = j with probability proportional to exp(-gaps[j] rate): propose any j, keep it with
-    that probability.
+    """out[i] = j with probability proportional to exp(-gaps[j] rate).
+
+    Propose any j, keep it with that probability.
     """
     count = np.uint64(len(gaps))
     excess = (np.uint64(0) - count) % count  # 2^64 mod count: words below it would favour small j

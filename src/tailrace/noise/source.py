@@ -1,4 +1,4 @@
-"""The only randomness that meets private data: exact integer noise, drawn once per named path.
+"""Exact integer noise: the only randomness that meets private data.
 
 A `Noise` is a secret and a path. `noise.at("step", 7, "cells")` is a child whose random words come
 from AES-256-CTR under a key that is a keyed hash of secret and path; paths are typed and one to
@@ -6,22 +6,27 @@ one. Drawing twice from one path raises: the same noise on two data sets reveals
 After a fork, a child process that draws from `Noise.fresh()` continues from a new secret, so that
 parent and child never share noise.
 
-| draw                   | distribution, exactly                                 | how                                            |
-|------------------------|-------------------------------------------------------|------------------------------------------------|
-| `laplace(scale)`       | P(y) proportional to exp(-abs(y) / scale), y integer  | difference of two geometric variables          |
-| `gaussian(variance)`   | P(y) proportional to exp(-y^2 / (2 variance))         | a cell, a place in it, rejection               |
-| `survive(n, rate)`     | True with probability exp(-n rate), n >= 0 integer    | one coin per byte of n, all must fall True     |
-| `coin(excess, scale)`  | True with probability P(excess + Lap(scale) > 0)      | exp(-abs(excess) / scale) / 2, or 1 minus that |
-| `choose(scores, rate)` | j with probability proportional to exp(rate score_j)  | propose uniformly, keep with exp(-rate gap)    |
+| draw                   | distribution of integers, exactly                    |
+|------------------------|------------------------------------------------------|
+| `laplace(scale)`       | P(y) proportional to exp(-abs(y) / scale)            |
+| `gaussian(variance)`   | P(y) proportional to exp(-y^2 / (2 variance))        |
+| `survive(n, rate)`     | True with probability exp(-n rate), n >= 0           |
+| `coin(excess, scale)`  | True with probability P(excess + Lap(scale) > 0)     |
+| `choose(scores, rate)` | j with probability proportional to exp(rate score_j) |
 
-Why these are the distributions. *Geometric:* `tables.py` draws any discrete variable exactly. P(A -
-B = y) for independent geometric A, B with ratio q is the sum over b of (1-q)^2 q^(2b + abs(y)),
-proportional to q^abs(y). *Gaussian:* cell k >= 0 has probability proportional to exp(-(wk)^2 / 2v),
-the place r < w in it is uniform, and y = wk + r is kept with probability exp(-(y^2 - (wk)^2) / 2v):
-the product is proportional to exp(-y^2 / 2v). A fair sign follows, and minus zero is drawn again,
-so that zero is not counted twice. *Coins:* exp(-n r) is the product over the bytes b_i of n of
-exp(-b_i 256^i r), and independent coins multiply. *Split coin:* the tail of the continuous Laplace
-distribution at excess is exactly the stated value.
+Why these are the distributions:
+1. `tables.py` draws any discrete variable exactly.
+2. Laplace: the difference of independent geometric A, B with ratio q. P(A - B = y) is the sum over
+   b of (1-q)^2 q^(2b + abs(y)), proportional to q^abs(y).
+3. Gaussian: cell k >= 0 has probability proportional to exp(-(wk)^2 / 2v), the place r < w in it is
+   uniform, and y = wk + r is kept with probability exp(-(y^2 - (wk)^2) / 2v): the product is
+   proportional to exp(-y^2 / 2v). A fair sign follows, and minus zero is drawn again, so that zero
+   is not counted twice.
+4. Survive: exp(-n r) is the product over the bytes b_i of n of exp(-b_i 256^i r): one coin per
+   byte, all must fall True.
+5. Coin: the tail of the continuous Laplace distribution at excess is exp(-abs(excess) / scale) / 2,
+   or 1 minus that.
+6. Choose: propose j uniformly, keep it with exp(-rate gap_j), the gap to the highest score.
 
 Parameters are exact fractions (a decimal is read as written) with scales from 1/1000 to 10^9. The
 running time of `gaussian`, `coin` and `choose` depends on the draw, and that of the last two also
@@ -44,7 +49,8 @@ from tailrace.noise.words import Part, Words, encode, key
 from tailrace.privacy.loss import Number, exact
 
 SMALLEST, LARGEST = Fraction(1, 1000), Fraction(10**9)
-_CHUNK = 1 << 16  # words per refill
+# Words per refill; chosen by trial while building, no committed result.
+_CHUNK = 1 << 16
 
 _forks = 0
 
@@ -60,7 +66,10 @@ Shape = int | tuple[int, ...]
 
 
 class Draws(Protocol):
-    """What counters and mechanisms may ask of noise: `Noise`, or a spy in the conformance suite."""
+    """The draws that counters and mechanisms use.
+
+    `Noise`, or a spy in the conformance suite.
+    """
 
     def at(self, *path: Part) -> Draws: ...
     def laplace(self, scale: Number, shape: Shape) -> np.ndarray: ...
@@ -71,7 +80,7 @@ class Draws(Protocol):
 
 
 class _Root:
-    """What a family of paths shares: the secret and the record of what was drawn."""
+    """The secret of a family of paths, and paths drawn."""
 
     def __init__(self, secret: bytes, kind: str) -> None:
         self.kind = kind
@@ -86,9 +95,8 @@ class _Root:
 
     def claim(self, path: bytes) -> None:
         mine = object()
-        if (
-            self.drawn.setdefault(path, mine) is not mine
-        ):  # one atomic operation, so that two threads cannot both pass
+        # one atomic operation, so that two threads cannot both pass
+        if self.drawn.setdefault(path, mine) is not mine:
             raise NoiseReused(
                 "This noise path was drawn from before: give every draw a path of its own with "
                 "noise.at(...)."
@@ -102,10 +110,10 @@ class Noise:
     >>> noise = Noise.insecure(1)
     >>> noise.at("step", 1).laplace(2, 4).dtype
     dtype('int64')
-    >>> noise.at("step", 1).laplace(2, 4)
+    >>> noise.at("step", 1).laplace(2, 4)  # doctest: +ELLIPSIS
     Traceback (most recent call last):
         ...
-    tailrace.errors.NoiseReused: This noise path was drawn from before: give every draw a path of its own with noise.at(...).
+    tailrace.errors.NoiseReused: This noise path was drawn from before: give every draw a path...
     """
 
     def __init__(self, root: _Root, path: tuple[Part, ...] = ()) -> None:
@@ -123,24 +131,19 @@ class Noise:
 
     @classmethod
     def insecure(cls, seed: int) -> Noise:
-        """Noise from a known seed, for tests: it can be repeated, so it protects nobody."""
+        """Repeatable noise for tests: it protects nobody."""
         if isinstance(seed, bool) or not isinstance(seed, int | np.integer):
             raise ConfigError(
                 "Noise.insecure takes a whole number as its seed, for example Noise.insecure(1)."
             )
-        return cls(
-            _Root(
-                hashlib.blake2b(
-                    str(seed).encode(), digest_size=32, person=b"tailrace seed"
-                ).digest(),
-                "insecure",
-            )
-        )
+        hashed = hashlib.blake2b(str(seed).encode(), digest_size=32, person=b"tailrace seed")
+        return cls(_Root(hashed.digest(), "insecure"))
 
     @classmethod
     def kept(cls, secret: bytes, kind: str) -> Noise:
-        """Noise from a secret that a stream keeps, so that a step which was cut off can be finished
-        with the same noise.
+        """Noise from the secret that a stream keeps.
+
+        A step that was cut off can be finished with the same noise.
         """
         return cls(_Root(secret, kind))
 
@@ -151,29 +154,29 @@ class Noise:
 
     @property
     def secret(self) -> bytes:
-        """What the noise is made of: for a stream to keep in its private directory, and for nobody
-        else.
-        """
+        """The secret, for the stream's private directory alone."""
         return self._root.secret()
 
     def nonce(self) -> str:
-        """A name for one attempt at a step: from the operating system, or from the path where the
-        noise is insecure.
+        """A name for one attempt at a step.
+
+        From the operating system, or from the path where the noise is insecure.
         """
         fresh = os.urandom(16) if self.kind == "fresh" else self.keyed_hash(b"nonce")[:16]
         return fresh.hex()
 
     def keyed_hash(self, purpose: bytes) -> bytes:
-        """32 bytes that only the secret gives for this path: tags and keys, not noise."""
+        """32 bytes from secret and path, for tags and keys."""
         return key(self._root.secret(), encode((*self.path, "hash")), purpose)
 
     def generator(self) -> np.random.Generator:
-        """An ordinary generator for what follows the noise (sampling), from this path."""
+        """An ordinary generator from this path, for sampling after noise."""
         return np.random.default_rng(np.frombuffer(self._words().take(4).tobytes(), np.uint32))
 
     def at(self, *path: Part) -> Noise:
-        """The child at `path`, whole numbers and texts; `at(1)` and `at("1")` differ,
-        `at("a").at(1)` is `at("a", 1)`.
+        """The child at `path`, made of whole numbers and texts.
+
+        `at(1)` and `at("1")` differ; `at("a").at(1)` is `at("a", 1)`.
         """
         parts = tuple(int(part) if isinstance(part, np.integer) else part for part in path)
         if not parts or not all(_names(part) for part in parts):
@@ -189,10 +192,8 @@ class Noise:
 
         digits = tables.geometric_digits(_scale("scale", scale))
         offsets = np.cumsum([0] + [len(table.words) for table in digits])
-        words, guides = (
-            np.concatenate([table.words for table in digits]),
-            np.stack([table.guide for table in digits]),
-        )
+        words = np.concatenate([table.words for table in digits])
+        guides = np.stack([table.guide for table in digits])
         out = _empty(shape)
         _fill(
             self._words(),
@@ -248,8 +249,9 @@ class Noise:
         return out
 
     def coin(self, excess: np.ndarray, scale: Number) -> np.ndarray:
-        """True with probability P(excess + Lap(scale) > 0), for each integer excess: the split coin
-        of PrivTree.
+        """True with probability P(excess + Lap(scale) > 0).
+
+        One draw for each integer excess: the split coin of PrivTree.
 
         Values on a finer public grid come in as integers on it, with the scale in the same unit.
         """
@@ -259,9 +261,8 @@ class Noise:
         words = self._words()
         heads = (words.take(above.size) & np.uint64(1)).astype(np.bool_).reshape(above.shape)
         kept = np.empty(above.shape, np.bool_)
-        steps = (
-            np.where(above > 0, above, -above).reshape(-1).astype(np.uint64)
-        )  # right at -2^63 too: modulo 2^64
+        # right at -2^63 too: modulo 2^64
+        steps = np.where(above > 0, above, -above).reshape(-1).astype(np.uint64)
         coins = tables.coin_words(rate)
         _fill(
             words,
@@ -274,8 +275,9 @@ class Noise:
         return (kept & heads) ^ (above > 0)
 
     def choose(self, scores: np.ndarray, rate: Number) -> int:
-        """Index j with probability proportional to exp(rate scores[j]), for integer scores: the
-        exponential mechanism.
+        """Draw index j with probability proportional to exp(rate scores[j]).
+
+        The exponential mechanism over integer scores.
 
         With scores of sensitivity D this is 2 D rate differentially private (D rate where all
         scores move the same way).
@@ -285,9 +287,8 @@ class Noise:
         values, per = _integers("scores", scores), exact("rate", rate)
         if values.ndim != 1 or values.size == 0:
             raise DataError("scores must be a one-dimensional array with at least one entry.")
-        gaps = values.max().astype(np.uint64) - values.astype(
-            np.uint64
-        )  # modulo 2^64, right whatever the signs
+        # modulo 2^64, right whatever the signs
+        gaps = values.max().astype(np.uint64) - values.astype(np.uint64)
         out = np.empty(1, np.int64)
         _fill(
             self._words(),
@@ -318,8 +319,9 @@ class Noise:
 def _fill(
     words: Words, kernel, out: np.ndarray, arguments: tuple, table_of, *, words_each: int
 ) -> None:
-    """Run `kernel` over `out`, with more words when it runs dry and an exact answer when it meets a
-    tie.
+    """Run `kernel` over `out` until it is full.
+
+    More words when it runs dry, an exact answer when it meets a tie.
     """
     flat = out.reshape(-1)
     buffer = words.take(min(_CHUNK, words_each * flat.size + 16))
@@ -343,7 +345,8 @@ def _fill(
             ties = {place: value for place, value in ties.items() if place >= first}
 
 
-_DONE, _TIE = 0, 2  # kernel.DONE, kernel.TIE, here so that importing Noise does not import numba
+# kernel.DONE, kernel.TIE, here so that importing Noise does not import numba
+_DONE, _TIE = 0, 2
 
 
 def _scale(name: str, value: Number) -> Fraction:
@@ -354,13 +357,13 @@ def _scale(name: str, value: Number) -> Fraction:
 
 
 def drawable(scale: Fraction, *, gaussian: bool = False) -> bool:
-    """Whether noise of a Laplace scale, or of a Gaussian variance, lies in the sampler's range."""
+    """Whether a Laplace scale or Gaussian variance can be drawn."""
     power = 2 if gaussian else 1
     return SMALLEST**power <= scale <= LARGEST**power
 
 
 def check_drawable(scale: Fraction, *, gaussian: bool = False) -> None:
-    """Refuse a budget whose noise cannot be drawn, before anything is counted with it."""
+    """Refuse a budget whose noise cannot be drawn."""
     if drawable(scale, gaussian=gaussian):
         return
     if scale > 1:
@@ -387,8 +390,9 @@ def _empty(shape: Shape) -> np.ndarray:
 
 
 def _names(part: object) -> bool:
-    """Whether `part` can name noise: a whole number of at most 64 bits, or a text that can be
-    encoded.
+    """Whether `part` can name noise.
+
+    A whole number of at most 64 bits, or a text that can be encoded.
     """
     if type(part) is int:
         return abs(part) < 1 << 64
@@ -406,14 +410,18 @@ def _integers(name: str, values: np.ndarray) -> np.ndarray:
 
 
 def laplace_variance(scale: Fraction) -> float:
-    """The exact variance of `laplace(scale)`: 2 q / (1 - q)^2 with q = exp(-1 / scale)."""
+    """The exact variance of `laplace(scale)`.
+
+    2 q / (1 - q)^2 with q = exp(-1 / scale).
+    """
     rate = float(1 / scale)
     return 2 * math.exp(-rate) / math.expm1(-rate) ** 2
 
 
 def gaussian_variance(variance: Fraction) -> float:
-    """The exact variance of `gaussian(variance)`: a hair below `variance`, and visibly so only
-    below 1.
+    """The exact variance of `gaussian(variance)`.
+
+    A hair below `variance`, visibly so only below 1.
     """
     spread = float(variance)
     if spread > 50:  # the difference is then below exp(-2 pi^2 50)

@@ -1,5 +1,4 @@
-"""Survival tables: exact draws by comparing a uniform number, bit by bit, with probabilities
-computed to any precision.
+"""Survival tables: exact draws from a uniform number's bits.
 
 A discrete variable K >= 0 is drawn from a uniform U in [0, 1) as
 
@@ -30,27 +29,28 @@ Survival = Callable[[int, int], Bounds]  # (entries, bits) -> Bounds
 
 WORD = 64
 GUIDE_BITS = 10
-DIGIT_BITS = 12  # a geometric variable above the reach of one table is drawn in digits of base 2^12
+# a geometric variable above the reach of one table is drawn in digits of base 2^12
+DIGIT_BITS = 12
 _REACH = 1 << DIGIT_BITS
-_COIN_BITS = 8  # Bernoulli(exp(-n r)) is drawn as one coin per byte of n
+# Bernoulli(exp(-n r)) is drawn as one coin per byte of n
+_COIN_BITS = 8
 _COIN_BYTES = 8
 
 
 @dataclass(frozen=True)
 class Table:
-    """Words of a survival function, a guide to where the search may start, and the function itself
-    for the rare tie.
+    """The words of a survival function.
+
+    `guide` says where a search may start; the function itself settles the rare tie.
     """
 
     survival: Survival
     words: np.ndarray  # (entries,) uint64, decreasing: floor(S(j) 2^64)
-    guide: (
-        np.ndarray
-    )  # (2^GUIDE_BITS,) int64: entries that every word with these leading bits is below
+    guide: np.ndarray  # (2^GUIDE_BITS,) int64: entries above every word with these leading bits
     finite: bool  # K cannot exceed the number of entries
 
     def resolve(self, word: int, more: Iterator[int]) -> int:
-        """K for a U that starts with `word`, however many further words that takes."""
+        """K for a U that starts with `word`, exactly."""
         bits, u, entries = WORD, word, len(self.words)
         while True:
             lower, upper = self.survival(entries, bits)
@@ -68,7 +68,7 @@ class Table:
 
 
 def tabulate(survival: Survival, entries: int, *, finite: bool) -> Table:
-    """The table of a survival function, computed with as many bits as its words need."""
+    """Tabulate a survival function, with enough bits."""
     bits = 2 * WORD
     while True:
         lower, upper = survival(entries, bits)
@@ -98,9 +98,7 @@ def exp_bounds(x: Fraction, bits: int) -> tuple[int, int]:
     )
     top, bottom = Decimal(x.numerator), Decimal(x.denominator)
     # Decimal.exp is correctly rounded to nearest, so the true value lies strictly between its two
-    # neighbours
-    # (copy_negate and not unary minus: that one would round to whatever context the calling program
-    # has set)
+    # neighbours. Unary minus would round to the calling program's context; copy_negate does not.
     low = floor.next_minus(floor.exp(ceiling.divide(top, bottom).copy_negate()))
     high = ceiling.next_plus(ceiling.exp(floor.divide(top, bottom).copy_negate()))
     return math.floor(Fraction(low) * 2**bits), min(math.ceil(Fraction(high) * 2**bits), 1 << bits)
@@ -123,8 +121,9 @@ def _ratio(lower: list[int], upper: list[int], total: tuple[int, int], bits: int
 
 
 def geometric(rate: Fraction) -> Survival:
-    """P(K > j) = exp(-rate (j + 1)): the failures before a success of probability 1 -
-    exp(-rate).
+    """P(K > j) = exp(-rate (j + 1)).
+
+    K counts failures before a success of probability 1 - exp(-rate).
     """
     return lambda entries, bits: _powers(exp_bounds(rate, bits), entries, bits)
 
@@ -157,8 +156,7 @@ def half_gaussian(rate: Fraction) -> Survival:
             low, high = weights[-1]
             weights.append((low * step[0] >> bits, -(-high * step[1] >> bits)))
             step = (step[0] * square[0] >> bits, -(-step[1] * square[1] >> bits))
-        # what follows falls at least by half each time, and starts below one unit: two units bound
-        # it
+        # the rest falls at least by half each time, and starts below one unit: two units bound it
         low_sums, high_sums = [0], [2]
         for low, high in reversed(weights):
             low_sums.append(low_sums[-1] + low)
@@ -173,8 +171,9 @@ def half_gaussian(rate: Fraction) -> Survival:
 
 @functools.lru_cache(maxsize=64)
 def geometric_digits(scale: Fraction) -> tuple[Table, ...]:
-    """Tables whose draws d_0, d_1, ..., d_n make K = d_0 + 4096 d_1 + ... geometric with rate 1 /
-    scale.
+    """Tables of the digits of a geometric variable.
+
+    Their draws d_0, d_1, ..., d_n make K = d_0 + 4096 d_1 + ... geometric with rate 1 / scale.
 
     The digits of a geometric variable are independent: P(K = d + 4096 k) factors into exp(-d /
     scale) times exp(-4096 k / scale). The last digit has no limit; its table ends where a draw
@@ -190,8 +189,9 @@ def geometric_digits(scale: Fraction) -> tuple[Table, ...]:
 
 @functools.lru_cache(maxsize=64)
 def gaussian_cells(variance: Fraction) -> tuple[int, Table]:
-    """The width in bits of a cell, and the table of the cells k with weights exp(-(k width)^2 / (2
-    variance)).
+    """A cell's width in bits, and the table of cells.
+
+    Cell k has the weight exp(-(k width)^2 / (2 variance)).
     """
     width_bits = max(0, (math.isqrt(math.floor(variance)) >> 6).bit_length() - 1)
     rate = Fraction(1 << (2 * width_bits)) / (2 * variance)
@@ -200,19 +200,21 @@ def gaussian_cells(variance: Fraction) -> tuple[int, Table]:
 
 
 def coin(n: int, rate: Fraction) -> Table:
-    """The one-entry table of a coin that falls 1 with probability exp(-n rate)."""
+    """The table of a coin: 1 with probability exp(-n rate)."""
     return tabulate(geometric(n * rate), 1, finite=True)
 
 
 @functools.lru_cache(maxsize=64)
 def coin_words(rate: Fraction) -> np.ndarray:
-    """(8 * 256,) words of the coins exp(-d 256^i rate), for byte i and its value d."""
+    """(8 * 256,) words of the coins exp(-d 256^i rate).
+
+    For byte i and its value d.
+    """
     words = []
     for i in range(_COIN_BYTES):
         powers = tabulate(geometric(rate * 256**i), 255, finite=True).words
-        words.append(
-            np.concatenate([np.full(1, 2**WORD - 1, np.uint64), powers])
-        )  # d = 0 is skipped by the kernel
+        # d = 0 is skipped by the kernel
+        words.append(np.concatenate([np.full(1, 2**WORD - 1, np.uint64), powers]))
     return np.concatenate(words)
 
 

@@ -1,5 +1,6 @@
-"""Random 64-bit words from a key: AES-256 in counter mode, and keys from a secret and a path by
-keyed hash.
+"""Random 64-bit words by path, from AES-256 in counter mode.
+
+Keys are keyed hashes of a secret and a path.
 """
 
 from __future__ import annotations
@@ -16,8 +17,9 @@ _TAG = {str: b"s", int: b"i"}
 
 
 def encode(path: tuple[Part, ...]) -> bytes:
-    """`path` as bytes, one to one: a type, a length and the content of each part, so that ("1",)
-    and (1,) and ("1", "") differ.
+    """Encode a path as bytes, one to one.
+
+    A type, a length and the content of each part, so that ("1",) and (1,) and ("1", "") differ.
     """
     encoded = b""
     for part in path:
@@ -34,8 +36,9 @@ def key(secret: bytes, encoded: bytes, purpose: bytes) -> bytes:
 
 
 class Words:
-    """The word sequence of one path; ties read on in sequences of their own, so that no other word
-    shifts.
+    """The word sequence of one path.
+
+    Ties read on in sequences of their own, so that no other word shifts.
     """
 
     def __init__(self, secret: bytes, encoded: bytes) -> None:
@@ -48,7 +51,7 @@ class Words:
         return np.frombuffer(self._cipher.update(bytes(8 * count)), dtype="<u8")
 
     def after(self, position: int) -> Iterator[int]:
-        """The words that continue the one at `position`, for as long as a comparison needs them."""
+        """The endless words that continue the one at `position`."""
         cipher = _cipher(key(self._secret, self._encoded + position.to_bytes(8, "big"), b"ties"))
         while True:
             yield int.from_bytes(cipher.update(bytes(8)), "little")

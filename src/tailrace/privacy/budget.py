@@ -1,4 +1,4 @@
-"""Divide a budget among draws, and restate the loss they prove.
+"""Divide budgets among draws; restate the loss they prove.
 
 Mechanisms ask here for every part of their budget; counters and atoms turn a part into a scale.
 
@@ -34,12 +34,15 @@ def part(loss: Drawn, share: Number) -> Drawn:
 
 
 def drawable(privacy: Loss) -> Drawn:
-    """The loss within `privacy` that noise is drawn for: pure stays pure, others become zCDP."""
+    """The loss within `privacy` that noise is drawn for.
+
+    Pure stays pure, others become zCDP.
+    """
     return privacy if isinstance(privacy, PureDP) else privacy.zcdp_within()
 
 
 def per_event(loss: Drawn, events: tuple[int, int]) -> Drawn:
-    """The budget of one event, where a unit has (insertions, deletions)."""
+    """The budget of one event of a unit's (insertions, deletions)."""
     inserted, deleted = events
     if isinstance(loss, PureDP):
         return PureDP(epsilon=loss.epsilon / (inserted + deleted))
@@ -47,7 +50,9 @@ def per_event(loss: Drawn, events: tuple[int, int]) -> Drawn:
 
 
 def quieter(privacy: Loss, *, events: tuple[int, int], weight: int = 1) -> Drawn:
-    """Pure or zCDP, whichever gives a count less variance, pure where equal.
+    """Pure or zCDP, whichever gives a count less variance.
+
+    Pure where equal.
 
     `weight` is the number of counts that one event moves by one.
 
@@ -66,7 +71,7 @@ def quieter(privacy: Loss, *, events: tuple[int, int], weight: int = 1) -> Drawn
 
 
 def split(privacy: Loss, shares: Mapping[str, int]) -> dict[str, Drawn]:
-    """The budget of each named part: its share of epsilon, or of rho.
+    """The budget of each part: its share of the whole.
 
     Under ApproxDP the parts are all pure or all zCDP, whichever has the lower sum of variances.
 
@@ -85,8 +90,9 @@ def split(privacy: Loss, shares: Mapping[str, int]) -> dict[str, Drawn]:
 
 
 def restate(loss: Loss, privacy: Loss) -> Loss:
-    """A proved loss in the form of the declared one: zCDP as (epsilon, delta) where delta was
-    given.
+    """A proved loss in the form of the declared one.
+
+    zCDP becomes (epsilon, delta) where delta was declared.
     """
     if isinstance(privacy, ApproxDP) and isinstance(loss, ZCDP):
         return loss.as_approx(delta=privacy.delta)

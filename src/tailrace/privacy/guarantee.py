@@ -1,4 +1,4 @@
-"""What is promised, to whom, over how long: a `Guarantee`, printed as one sentence.
+"""A `Guarantee`: what is promised, to whom, over how long.
 
 The sentence is made from the loss that the noise proves, never from a wish: mechanisms build their
 guarantee from `counter.loss(...)`, and nobody adds up budgets by hand.
@@ -28,8 +28,10 @@ from tailrace.privacy.unit import (
 )
 from tailrace.storage.codec import Kinds, from_plain, to_plain
 
-_ROW = "record"  # what an event is, unless said otherwise
-_ILLUSTRATION = Fraction(1, 10**6)  # the delta at which the sentence also states a zCDP loss
+# what an event is, unless said otherwise
+_ROW = "record"
+# the delta at which the sentence also states a zCDP loss
+_ILLUSTRATION = Fraction(1, 10**6)
 
 
 @told
@@ -93,7 +95,10 @@ class Guarantee:
             )
 
     def of_life(self) -> Loss:
-        """The loss of one record's insertion and deletion together; for the unit Event()."""
+        """The loss of a record's insertion and deletion together.
+
+        For the unit Event().
+        """
         if not isinstance(self.unit, Event):
             raise ConfigError(
                 "A record's life is asked of an Event() guarantee; this unit already covers whole "
@@ -104,7 +109,7 @@ class Guarantee:
         return self.life if self.life is not None else self.loss.group(2)
 
     def of_person(self, records: int) -> Loss:
-        """The loss of a person with so many records, each inserted and later deleted."""
+        """The loss of a person's records, each inserted and deleted."""
         return self.of_life().group(records)
 
     def __and__(self, other: Guarantee) -> Guarantee:
@@ -144,15 +149,14 @@ class Guarantee:
         return replace(both, life=self.of_life() & other.of_life()) if deletes else both
 
     def to_dict(self) -> dict[str, Any]:
-        """The guarantee in the plain values of a JSON file; `from_dict` makes it again, exactly."""
+        """The guarantee as plain JSON values; `from_dict` reads them."""
         return {field.name: to_plain(getattr(self, field.name)) for field in fields(self)}
 
     @classmethod
     def from_dict(cls, plain: dict[str, Any]) -> Guarantee:
         """The guarantee that `to_dict` wrote."""
-        if "deletes" not in plain and plain.get("life") == plain.get(
-            "loss"
-        ):  # how version 0.1 said it
+        # how version 0.1 said that records are never deleted
+        if "deletes" not in plain and plain.get("life") == plain.get("loss"):
             plain = {**plain, "life": None, "deletes": False}
         return cls(**{name: from_plain(part, KINDS) for name, part in plain.items()})
 
@@ -176,7 +180,7 @@ class Guarantee:
         )
 
     def _records(self) -> str:
-        """What the event-level promise means for a record's life and for a person."""
+        """What an event's promise means for records and people."""
         if not isinstance(self.unit, Event):
             return ""
         try:
@@ -189,7 +193,8 @@ class Guarantee:
             many = plural(2, self.record).removeprefix("2 ")
             return f"; a person with m {many} gets {_person(life)}"
         if self.retention is not None:
-            first = f"a record leaves by a public rule {plural(self.retention, 'step')} after it came, so its whole life gets {life}"
+            after = f"{plural(self.retention, 'step')} after it came"
+            first = f"a record leaves by a public rule {after}, so its whole life gets {life}"
         elif not self.deletes:
             first = f"records are never deleted, so a record's whole life gets {life}"
         else:
@@ -198,7 +203,10 @@ class Guarantee:
 
 
 def promised(mechanism: Promising, loss: Callable[[int, int], Loss]) -> Guarantee:
-    """The guarantee of a mechanism of events, from its loss for some insertions and deletions."""
+    """The guarantee of a mechanism of events.
+
+    From its loss for numbers of insertions and deletions.
+    """
     event = isinstance(mechanism.unit, Event)
     return Guarantee(
         loss(*events_of(mechanism)),
@@ -225,11 +233,15 @@ def _bound(loss: Loss) -> str:
             if epsilon < 30
             else f"e^{number_text(epsilon, 6)}"
         )
-        return f"it makes no outcome more than {factor} times as likely or as unlikely (pure differential privacy, {loss})"
+        return (
+            f"it makes no outcome more than {factor} times as likely or as unlikely (pure "
+            f"differential privacy, {loss})"
+        )
+    little = "it changes the probabilities of the outcomes little"
     if isinstance(loss, ZCDP):
         also = f"which at delta = {number_text(_ILLUSTRATION, 6)} is epsilon = {_epsilon(loss)}"
-        return f"it changes the probabilities of the outcomes little (zero-concentrated differential privacy, {loss}, {also})"
-    return f"it changes the probabilities of the outcomes little (differential privacy with {loss})"
+        return f"{little} (zero-concentrated differential privacy, {loss}, {also})"
+    return f"{little} (differential privacy with {loss})"
 
 
 def _person(life: Loss) -> str:
@@ -238,8 +250,8 @@ def _person(life: Loss) -> str:
     if isinstance(life, ZCDP):
         return f"m^2 times that: rho = {_times(life.rho)}m^2"
     if life.rho is not None:
-        ten = life.group(10)
-        return f"the epsilon of rho = {_times(life.rho)}m^2 at the same delta (epsilon = {number_text(ten.epsilon, 3)} for m = 10)"
+        ten = f"epsilon = {number_text(life.group(10).epsilon, 3)} for m = 10"
+        return f"the epsilon of rho = {_times(life.rho)}m^2 at the same delta ({ten})"
     epsilon = _times(life.epsilon)
     return (
         f"epsilon = {epsilon}m with delta = m e^({epsilon}(m-1)) times {number_text(life.delta, 3)}"

@@ -4,12 +4,12 @@ A loss is what one protected unit may lose over a whole stream. Parameters are f
 is read as it is written (`epsilon=0.1` is 1/10, not the nearest double). Whatever is derived is
 rounded against us: a loss up, a budget down.
 
-| from                | to                  | how                                                            |
-|---------------------|---------------------|----------------------------------------------------------------|
-| epsilon             | rho                 | rho = epsilon^2 / 2 (Bun-Steinke 2016)                         |
-| rho                 | (epsilon, delta)    | minimum over the order alpha of a closed form (below)          |
-| (epsilon, delta)    | the largest rho     | maximum over alpha of the same form, solved for rho            |
-| one event           | a group of m events | m epsilon; m^2 rho; through rho where an (epsilon, delta) came from one |
+| from             | to               | how                                                      |
+|------------------|------------------|----------------------------------------------------------|
+| epsilon          | rho              | rho = epsilon^2 / 2 (Bun-Steinke 2016)                   |
+| rho              | (epsilon, delta) | minimum over the order alpha of a closed form (below)    |
+| (epsilon, delta) | the largest rho  | maximum over alpha of the same form, solved for rho      |
+| one event        | m events         | m epsilon; m^2 rho; (epsilon, delta) through its own rho |
 
 The form, for any order alpha > 1 (Canonne-Kamath-Steinke 2020, Proposition 12):
 
@@ -36,15 +36,13 @@ from tailrace.errors import ConfigError
 
 Number = int | float | str | Decimal | Fraction
 
-_LOSS_DIGITS, _BUDGET_DIGITS = (
-    20,
-    12,
-)  # significant digits of what is derived; the coarser budget leaves room for the loss to round up
+# Significant digits of derived numbers; the coarser budget leaves room for the loss to round up.
+_LOSS_DIGITS, _BUDGET_DIGITS = 20, 12
 _PRECISE = decimal.Context(prec=50, Emin=decimal.MIN_EMIN, Emax=decimal.MAX_EMAX)
 
 
 def exact(name: str, value: Number, *, below: int | None = None) -> Fraction:
-    """The positive number `value` as the fraction that its decimal form says.
+    """A positive number as the fraction its decimals say.
 
     >>> exact("epsilon", 0.1)
     Fraction(1, 10)
@@ -72,8 +70,9 @@ def exact(name: str, value: Number, *, below: int | None = None) -> Fraction:
 
 
 def number_text(value: Fraction, digits: int | None = None) -> str:
-    """`value` as a decimal, rounded up to `digits` significant digits (None: exactly, as p/q where
-    the decimals do not end).
+    """`value` as a decimal, rounded up to `digits` significant digits.
+
+    None: exactly, as p/q where the decimals do not end.
     """
     if digits is None:
         twos_and_fives = value.denominator
@@ -88,8 +87,9 @@ def number_text(value: Fraction, digits: int | None = None) -> str:
 
 
 def _readable(value: Decimal) -> str:
-    """`value` in full, or with an exponent where that is shorter; exactly, whatever context the
-    calling program has set.
+    """`value` in full, or with an exponent where shorter.
+
+    Exactly, whatever decimal context the calling program has set.
     """
     plain = value.normalize(_PRECISE)
     return f"{plain:f}" if -5 <= plain.adjusted() < 15 else f"{plain:e}"
@@ -98,7 +98,7 @@ def _readable(value: Decimal) -> str:
 @told
 @dataclass(frozen=True, kw_only=True)
 class PureDP:
-    """Pure differential privacy: no outcome becomes more than e^epsilon times likelier.
+    """Pure DP: no outcome becomes over e^epsilon times likelier.
 
     >>> PureDP(epsilon=0.1).group(3)
     PureDP(epsilon='0.3')
@@ -116,7 +116,7 @@ class PureDP:
         return f"epsilon = {number_text(self.epsilon, 6)}"
 
     def as_zcdp(self) -> ZCDP:
-        """The zCDP loss that this loss implies: rho = epsilon^2 / 2."""
+        """The zCDP loss that follows: rho = epsilon^2 / 2."""
         return ZCDP(rho=self.epsilon**2 / 2)
 
     def as_approx(self, *, delta: Number) -> ApproxDP:
@@ -149,8 +149,7 @@ class PureDP:
 @told
 @dataclass(frozen=True, kw_only=True)
 class ZCDP:
-    """Zero-concentrated differential privacy: every Renyi divergence of order alpha is at most
-    alpha rho.
+    """Zero-concentrated DP: Renyi divergences of order alpha <= alpha rho.
 
     >>> print(ZCDP(rho=0.5).as_approx(delta=1e-6))
     epsilon = 5.22154, delta = 1e-6
@@ -172,7 +171,7 @@ class ZCDP:
         return self
 
     def as_approx(self, *, delta: Number) -> ApproxDP:
-        """The (epsilon, delta) loss that this loss implies, at the best order."""
+        """The (epsilon, delta) loss that follows, at the best order."""
         small = exact("delta", delta, below=1)
         rho, log_delta = float(self.rho), _log(small)
         order = _best_order(
@@ -187,7 +186,7 @@ class ZCDP:
         )
 
     def pure_within(self) -> PureDP:
-        """The largest pure loss within this one: epsilon = sqrt(2 rho), rounded down."""
+        """The largest pure loss within: sqrt(2 rho), rounded down."""
         return PureDP(epsilon=_outward(_PRECISE.sqrt(_decimal(2 * self.rho)), up=False))
 
     def zcdp_within(self) -> ZCDP:
@@ -227,14 +226,15 @@ class ApproxDP:
         object.__setattr__(self, "rho", None if rho is None else exact("rho", rho))
 
     def __repr__(self) -> str:
-        proved = "" if self.rho is None else f", rho={number_text(self.rho)!r}"
-        return f"ApproxDP(epsilon={number_text(self.epsilon)!r}, delta={number_text(self.delta)!r}{proved})"
+        named = {"epsilon": self.epsilon, "delta": self.delta, "rho": self.rho}
+        parts = (f"{name}={number_text(v)!r}" for name, v in named.items() if v is not None)
+        return f"ApproxDP({', '.join(parts)})"
 
     def __str__(self) -> str:
         return f"epsilon = {number_text(self.epsilon, 6)}, delta = {number_text(self.delta, 6)}"
 
     def as_zcdp(self) -> ZCDP:
-        """The zCDP loss that this loss was converted from; refused where it was not."""
+        """The zCDP loss it was converted from; otherwise refused."""
         if self.rho is None:
             raise ConfigError(
                 "An (epsilon, delta) loss implies no zCDP loss unless it was converted from one."
@@ -242,7 +242,7 @@ class ApproxDP:
         return ZCDP(rho=self.rho)
 
     def as_approx(self, *, delta: Number) -> ApproxDP:
-        """The same promise at another delta, through rho; refused where there is none."""
+        """The promise at another delta, through rho; otherwise refused."""
         return (
             self
             if exact("delta", delta, below=1) == self.delta
@@ -254,12 +254,13 @@ class ApproxDP:
         return PureDP(epsilon=self.epsilon)
 
     def zcdp_within(self) -> ZCDP:
-        """The largest rho whose conversion at this delta stays within epsilon."""
+        """The largest rho whose conversion at delta stays within epsilon."""
         return _largest_zcdp(self)
 
     def group(self, m: int) -> ApproxDP:
-        """The loss of m events together: that of m^2 rho at the same delta, or (m epsilon, m
-        e^((m-1) epsilon) delta).
+        """The loss of m events together.
+
+        That of m^2 rho at the same delta, or (m epsilon, m e^((m-1) epsilon) delta).
         """
         whole("m", m)
         if self.rho is not None:
@@ -302,9 +303,8 @@ def _largest_zcdp(budget: ApproxDP) -> ZCDP:
         _PRECISE.add(_PRECISE.subtract(_decimal(budget.epsilon), log_ratio), rest), alpha
     )
     within = ZCDP(rho=_outward(rho, up=False))
-    while (
-        within.as_approx(delta=budget.delta).epsilon > budget.epsilon
-    ):  # only where rounding left no room at all
+    # only where rounding left no room at all
+    while within.as_approx(delta=budget.delta).epsilon > budget.epsilon:
         within = ZCDP(rho=within.rho * Fraction(10**12 - 1, 10**12))
     return within
 
@@ -318,8 +318,9 @@ def _loss(other: object) -> None:
 
 
 def whole(name: str, value: int, *, least: int = 1) -> int:
-    """`value` as an int, if it is a whole number of at least 1 (and below 2^62, so that no clock
-    overflows).
+    """`value` as an int of at least `least`.
+
+    And below 2^62, so that no clock overflows.
     """
     if (
         isinstance(value, bool)
@@ -331,7 +332,7 @@ def whole(name: str, value: int, *, least: int = 1) -> int:
 
 
 def real(name: str, value: float, *, least: float = -1e30, most: float = 1e30) -> float:
-    """`value` as a float, if it is a number from `least` to `most`."""
+    """`value` as a float from `least` to `most`."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real) or not least <= value <= most:
         raise ConfigError(f"{name} must be a number from {least:g} to {most:g}.")
     return float(value)
@@ -346,8 +347,9 @@ def _log(value: Fraction) -> float:
 
 
 def _outward(value: Decimal, *, up: bool) -> Fraction:
-    """`value` to so many digits, a loss up or a budget down; the 1e-40 covers the rounding of the
-    50-digit steps before.
+    """Round a loss up, or a budget down.
+
+    The 1e-40 covers the rounding of the 50-digit steps before.
     """
     slack = _PRECISE.multiply(Decimal("1e-40"), max(abs(value), Decimal(1)))
     guarded = _PRECISE.add(value, slack) if up else _PRECISE.subtract(value, slack)
@@ -358,7 +360,10 @@ def _outward(value: Decimal, *, up: bool) -> Fraction:
 
 
 def _order_terms(order: float, delta: Fraction) -> tuple[Decimal, Decimal, Decimal]:
-    """alpha, ln((alpha - 1) / alpha) and (ln delta + ln alpha) / (alpha - 1), to 50 digits."""
+    """The three terms of the form, to 50 digits.
+
+    alpha, ln((alpha - 1) / alpha) and (ln delta + ln alpha) / (alpha - 1).
+    """
     alpha = Decimal(order)
     above = _PRECISE.subtract(alpha, Decimal(1))
     log_alpha = _PRECISE.ln(alpha)
@@ -368,8 +373,9 @@ def _order_terms(order: float, delta: Fraction) -> tuple[Decimal, Decimal, Decim
 
 
 def _best_order(cost: Callable[[float], float]) -> float:
-    """The order alpha > 1 of least `cost`: a scan of ln(alpha - 1), then golden section around its
-    best point.
+    """The order alpha > 1 of least `cost`.
+
+    A scan of ln(alpha - 1), then golden section around its best point.
     """
     grid = [-20 + 0.25 * i for i in range(241)]
     best = min(range(len(grid)), key=lambda i: cost(1 + math.exp(grid[i])))

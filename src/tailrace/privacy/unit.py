@@ -1,4 +1,4 @@
-"""Whom a guarantee protects: units of privacy, and neighbouring data sets."""
+"""Units of privacy, and neighbouring data sets."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ class Neighbours(enum.Enum):
     """Which two data sets must look alike."""
 
     AddRemove = "whether {unit} is in the data or not"
-    Replace = "{unit} from anything else that could stand in its place (how many people there are is public)"
+    Replace = (
+        "{unit} from anything else that could stand in its place (how many people there are is "
+        "public)"
+    )
     Null = "{unit} from data that count nowhere (how many people there are is public)"
 
     def __repr__(self) -> str:
@@ -28,7 +31,7 @@ AddRemove, Replace, Null = Neighbours
 @told
 @dataclass(frozen=True)
 class Event:
-    """One insertion or one deletion of one record, at one step."""
+    """One insertion or deletion of one record, at one step."""
 
     def words(self, *, deletes: bool = True) -> str:
         return f"any one insertion{' or deletion' if deletes else ''} of a record"
@@ -37,9 +40,10 @@ class Event:
 @told
 @dataclass(frozen=True, kw_only=True)
 class User:
-    """One person, found by `column`: at most `events` insertions over the horizon (each deleted at
-    most once), or at most `records` live at once; neither: the person's whole history, as in a
-    panel.
+    """One person, found by `column`.
+
+    With at most `events` insertions over the horizon (each deleted at most once), or at most
+    `records` live at once. Neither: the person's whole history, as in a panel.
 
     >>> User(column="id", events=3)
     User(column='id', events=3, records=None)
@@ -73,8 +77,9 @@ class User:
 @told
 @dataclass(frozen=True, kw_only=True)
 class Window:
-    """One person, found by `column`, inside any `steps` consecutive steps (w-event privacy), with
-    at most `records` live at once.
+    """One person inside any `steps` consecutive steps (w-event privacy).
+
+    Found by `column`, with at most `records` live at once.
     """
 
     steps: int
@@ -96,7 +101,7 @@ Unit = Event | User | Window
 
 
 class Promising(Protocol):
-    """A mechanism of events, as far as its guarantee needs it."""
+    """The part of a mechanism of events that guarantees need."""
 
     @property
     def privacy(self) -> Loss: ...

@@ -8,7 +8,7 @@ import numba
 import numpy as np
 import pytest
 
-import tailrace.noise as noise_module
+import tailrace.noise.source as noise_module
 from tailrace import ConfigError, DataError, Noise, NoiseReused, StateError
 from tailrace.noise import kernel, tables, words
 

@@ -49,12 +49,8 @@ def test_exp_bounds_hold_and_are_tight(x, bits):
 )
 def test_survival_bounds_enclose_each_other_at_any_precision(rate, family):
     if family is tables.half_gaussian and rate < Fraction(1, 10**5):
-        rate = Fraction(
-            1,
-            10**4,
-            # narrower weights are never tabulated: cells are at least 1/128 of the standard deviation
-            # wide
-        )
+        # narrower weights are never tabulated: cells are at least 1/128 of the deviation wide
+        rate = Fraction(1, 10**4)
     survival = family(rate)
     low, high = survival(12, 128)
     finer_low, finer_high = survival(12, 320)

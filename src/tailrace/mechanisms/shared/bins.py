@@ -1,6 +1,4 @@
-"""What histograms share: the bins that a question asks for, and synthetic rows that follow released
-bins.
-"""
+"""Questions to bins, and synthetic rows that follow released bins."""
 
 from __future__ import annotations
 
@@ -16,7 +14,7 @@ from tailrace.models.postprocess import on_simplex, rounded
 
 
 def weights(domain: Schema, where: dict[str, Any]) -> np.ndarray:
-    """How much of each bin is asked for, from 0 to 1, by a condition on each of some columns.
+    """The share of each bin that conditions select.
 
     A tuple is a range (of whole numbers, both ends included, or of reals), a list is any of its
     values. A bin of reals that a range covers in part counts in part.
@@ -45,13 +43,13 @@ def weights(domain: Schema, where: dict[str, Any]) -> np.ndarray:
 def resampled(
     domain: Schema, estimates: np.ndarray, previous: Table, rng: np.random.Generator
 ) -> Sample:
-    """Rows of the nearest nonnegative histogram of the same total, rounded; as many as possible of
-    the previous ones stay.
+    """Synthetic rows of the nearest nonnegative histogram, rounded.
+
+    The total stays the same, and so do as many of the previous rows as possible.
     """
     wanted = rounded(on_simplex(estimates, float(estimates.sum())))
-    order = rng.permutation(
-        len(previous.cells)
-    )  # which of a bin's rows leave is decided by chance, not by age
+    # which of a bin's rows leave is decided by chance, not by age
+    order = rng.permutation(len(previous.cells))
     rank = np.empty(len(order), np.int64)
     rank[order] = _rank_within(previous.cells[order])
     stayed = rank < wanted[previous.cells]
@@ -66,7 +64,7 @@ def resampled(
 
 
 def _chosen(column: str, attribute: Attribute, wanted: Any) -> np.ndarray:
-    """How much of each value of an attribute a condition asks for, from 0 to 1."""
+    """The share of each value that one condition selects."""
     weights, pair = np.zeros(attribute.size), isinstance(wanted, tuple) and len(wanted) == 2
     if isinstance(attribute, Real):
         if not pair:
@@ -98,7 +96,7 @@ def _chosen(column: str, attribute: Attribute, wanted: Any) -> np.ndarray:
 
 
 def _rank_within(cells: np.ndarray) -> np.ndarray:
-    """The place of each row among the rows of its cell, in their order."""
+    """The rank of each row among its cell's rows."""
     by_cell = np.argsort(cells, kind="stable")
     counts = np.bincount(cells, minlength=1)
     starts = np.cumsum(counts) - counts

@@ -1,5 +1,6 @@
-"""When an epoch ends: by a noisy clock of what has happened, or by public schedule. Functions of
-released numbers only.
+"""When an epoch ends: by noisy clock, or on schedule.
+
+Functions of released numbers only.
 
 An epoch is a run of steps that are measured together. The clock is a counter with a row for
 insertions and, where there are any, one for deletions, under a budget of its own; it is the only
@@ -22,7 +23,7 @@ _ENDLESS = 8
 
 @dataclass(frozen=True)
 class Clock:
-    """The counter of what has happened, and what it says about epochs."""
+    """The counter of events, and its verdict on epochs."""
 
     counter: Any
     rows: int  # adds, and deletes where there are any
@@ -33,8 +34,9 @@ class Clock:
     def ends(
         self, *, step: int, closed: int, pending: float, total: float, longest: int = 1
     ) -> bool:
-        """Whether the epoch that is open since step `closed` ends with `step`: enough has happened,
-        it lasts too long, or all ends.
+        """Whether the epoch open since step `closed` ends with `step`.
+
+        It ends when enough has happened, when it lasts too long, or with the horizon.
 
         It may last `longest` steps at any rate, and an eighth of the horizon (or of the time so
         far).

@@ -1,5 +1,6 @@
-"""When an epoch of a spatial stream ends, and what is made of all that was released: functions of
-public numbers only.
+"""The rules of spatial epochs: functions of public numbers only.
+
+They say when an epoch ends, which leaves the next one has, and which counts are shown.
 """
 
 from __future__ import annotations
@@ -19,23 +20,30 @@ from tailrace.mechanisms.spatial import retention
 from tailrace.mechanisms.spatial.tree import Tree, measured, regrown, seed
 from tailrace.privacy.loss import exact, real, whole
 
-_FAR_AHEAD = 4.0  # times the last epoch's change that the next tree is prepared for
+# Times the last epoch's change that the next tree is prepared for.
+# Chosen by trial while building; no committed result.
+_FAR_AHEAD = 4.0
 
 
 @told
 @dataclass(frozen=True, kw_only=True)
 class AdaTree:
-    """How the tree adapts. It decides from released numbers only, so nothing here but `clock` moves
-    noise, and nothing the guarantee.
+    """How the tree adapts to released numbers.
 
-    An epoch ends when `churn` times the number of points have come or gone. A node is counted in
-    halves where more than `split` deviations of its noise are expected in it, or above
-    `least_depth`. A half that holds less than `unsure` deviations where its parent's share would be
-    `far` deviations more is released empty. With a retention, an epoch is one of `parts` of it.
-    Halves not needed for `keep` epochs are forgotten.
+    Only `clock` moves noise, and nothing here moves the guarantee.
+
+    Parameters
+    clock: share of the budget for the number of events.
+    churn: end an epoch when this share of the points has come or gone.
+    split: divide a node where more than this many deviations of its noise are expected.
+    least_depth: divide every node above this depth.
+    unsure, far: prune a half if its count is below `unsure` deviations and half of its parent's
+        count exceeds it by more than `far` deviations.
+    parts: epochs in a retention.
+    keep: forget halves that were not needed for this many epochs.
     """
 
-    clock: Fraction = Fraction(1, 20)  # share of the budget that goes to the number of events
+    clock: Fraction = Fraction(1, 20)
     churn: float = 0.5
     split: float = 2.0
     least_depth: int = 6
@@ -56,7 +64,7 @@ class AdaTree:
 
 @dataclass(frozen=True)
 class SpatialPublic:
-    """What has been released so far."""
+    """Everything a spatial stream has released up to this step."""
 
     step: np.ndarray  # ()
     epoch: np.ndarray  # () epochs closed
@@ -66,9 +74,7 @@ class SpatialPublic:
     events: np.ndarray  # () adds and deletes of the last epoch, by the clock
     total: np.ndarray  # () estimated number of points when the last epoch closed
     recent: np.ndarray  # (steps,) the clock at the last steps, as far back as a retention reaches
-    spans: (
-        np.ndarray
-    )  # (parts, 2) the steps of each part of the tree: after the first, up to the second
+    spans: np.ndarray  # (parts, 2) steps of each part: after the first, up to the second
     tree: Tree
 
 
@@ -87,8 +93,9 @@ class Epochs:
 
     @property
     def origin(self) -> int:
-        """The first step at which noise is drawn: that of the first release, or the first of all,
-        since with a retention that is free.
+        """The first step at which noise is drawn.
+
+        That of the first release; with a retention the very first, which costs nothing then.
         """
         return self.begin if self.retention is None else 1
 
@@ -105,7 +112,7 @@ class Epochs:
         return min(self.structure.least_depth, partition_of(self.domain).depth)
 
     def ends(self, public: SpatialPublic) -> bool:
-        """Whether the open epoch ends with the step that the clock has just counted."""
+        """Whether the open epoch ends with the current step."""
         step, closed = int(public.step), int(public.closed)
         if step == self.horizon or (step == self.begin and self.begin > 1):
             return True
@@ -120,9 +127,7 @@ class Epochs:
         return float((public.clock - public.at_close).sum())
 
     def close(self, public: SpatialPublic, noisy: np.ndarray) -> SpatialPublic:
-        """The leaves' noisy counts become part of the tree, and the next epoch's leaves are
-        chosen.
-        """
+        """Add the leaves' noisy counts; choose the next leaves."""
         tree = self.tree(public)
         layout = lay_out(tree.inner, self.domain)
         tree, spans = self._with_part(measured(tree, layout, noisy), public)
@@ -151,8 +156,9 @@ class Epochs:
         return replace(public, tree=grown)
 
     def _with_part(self, tree: Tree, public: SpatialPublic) -> tuple[Tree, np.ndarray]:
-        """The newest part stands by itself; older ones are added up, or dropped where a retention
-        has run out for them.
+        """Keep the newest part apart and add up older ones.
+
+        With a retention, parts that have run out are dropped.
         """
         spans = np.vstack(
             [public.spans, [[max(int(public.closed), self.origin - 1), int(public.step)]]]
@@ -169,8 +175,10 @@ class Epochs:
         return replace(tree, counts=np.stack(counts), draws=np.stack(draws)), spans
 
     def _expected(self, public: SpatialPublic, layout: Layout) -> tuple[np.ndarray, float]:
-        """The count of each node now, or at the next epoch's end if what changed goes on, whichever
-        is more; a leaf's deviation.
+        """The expected count of each node, and a leaf's deviation.
+
+        The larger of the count now and the count at the next epoch's end, if the last change goes
+        on.
         """
         now = self.counts(public, layout, whole_tree=True)[0]
         if self.retention is not None:
@@ -207,8 +215,9 @@ class Epochs:
         whole_tree: bool = False,
         weights: np.ndarray | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Released counts of the nodes down to the leaves (or of the whole tree), and the variance
-        of their estimates.
+        """Released counts of nodes, and the variances of their estimates.
+
+        Down to the leaves, or of the whole tree.
         """
         from tailrace.mechanisms.spatial import kernel
 
@@ -249,8 +258,10 @@ class Epochs:
         return self._both(at_close)[1] + self.clock.variance(int(public.step), int(public.closed))
 
     def _both(self, public: SpatialPublic) -> tuple[float, float]:
-        """(estimate, variance) by the clock, and by all leaves with what the clock saw since: two
-        estimates, weighed by their variances.
+        """The total and its variance, from clock and leaves.
+
+        The clock gives one estimate, the leaves with the clock's later events another; they are
+        weighed by their variances.
         """
         weights, step, closed = self.weights(public), int(public.step), int(public.closed)
         leaves = float(weights @ public.tree.counts.sum(axis=1)) + net(

@@ -1,4 +1,4 @@
-"""The tree of a spatial stream as compiled loops over arrays.
+"""The tree of a spatial stream as compiled loops.
 
 Nodes stand in preorder: a node, all of its first child's subtree, all of its second's. So `inner`
 alone, whether a node has children, says the whole shape: the first child of i is i + 1, and
@@ -21,7 +21,9 @@ def gathered(values, inner, second):
 
 @njit(cache=True)
 def inherited(own, noise, inner, second, area):
-    """(estimate, variance) of every node, with its share of what was measured above it.
+    """Estimate every node, with its share of measurements above it.
+
+    Returns (estimate, variance).
 
     A child's share grows with what was measured inside it, whatever its sign, against a prior: its
     part of the area, with a weight that is the deviation of the children's noise.
@@ -44,7 +46,9 @@ def inherited(own, noise, inner, second, area):
 
 @njit(cache=True)
 def released(total, estimate, variance, inner, leaf, second, area, unsure, far):
-    """Nonnegative counts that add up, from the root down to the leaves; below them, nothing.
+    """Nonnegative counts that add up, from root to leaves.
+
+    Nodes below the leaves get 0.
 
     What the children's estimates leave of their parent's count is divided by their variances. A
     child that is not clearly there (below `unsure` deviations), where half of the parent would be
@@ -98,13 +102,8 @@ def grown(counts, inner, second, needed, epoch, limit, least, keep, deepest, bef
     count[0], live[0] = counts[0], True
     while height:
         height -= 1
-        i, d, first, mass, open_here = (
-            node[height],
-            level[height],
-            start[height],
-            count[height],
-            live[height],
-        )
+        i, d, first = node[height], level[height], start[height]
+        mass, open_here = count[height], live[height]
         if size == capacity:
             capacity *= 2
             divided, leaf, folded = _longer(divided), _longer(leaf), _longer(folded)

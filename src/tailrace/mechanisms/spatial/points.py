@@ -1,5 +1,6 @@
-"""Synthetic points for a released tree, as a compiled loop: every box holds its count to within
-one, and points stay where they can.
+"""Synthetic points for a released tree, as a compiled loop.
+
+Every box holds its count to within one, and points stay where they can.
 
 From the root down, a box that wants n points for its count x gives its halves k and n - k, both
 within one of their own counts: |n - x| < 1 leaves an interval longer than 1 for k, so there is
@@ -14,8 +15,9 @@ from numba import njit
 
 @njit(cache=True)
 def in_order(places, size):
-    """The order of the points by their places, each from 0 to size - 1: a counting sort, in two
-    passes over the points.
+    """Sort points by place with a counting sort.
+
+    Places run from 0 to size - 1; two passes over the points.
     """
     following, order = np.zeros(size + 1, np.int64), np.empty(len(places), np.int64)
     for place in places:
@@ -30,8 +32,9 @@ def in_order(places, size):
 
 @njit(cache=True)
 def placed(inner, second, counts, have, cumulative, depth_of_cells, rng):
-    """(kept, new): which of the points at the sorted places `have` stay, and the places of new
-    ones.
+    """Choose the points that stay, and place new ones.
+
+    Returns (kept, new): which points at the sorted places `have` stay, and the places of new ones.
 
     `counts` belong to nodes in preorder, and `cumulative` is the area before each place.
     """
@@ -39,25 +42,14 @@ def placed(inner, second, counts, have, cumulative, depth_of_cells, rng):
     wanted = np.int64(np.rint(counts[0]))
     new, made = np.empty(wanted, np.int64), 0
     most = 2 * depth_of_cells + 4
-    node, level, start = (
-        np.zeros(most, np.int64),
-        np.zeros(most, np.int64),
-        np.zeros(most, np.int64),
-    )
-    low, high, want = np.zeros(most, np.int64), np.zeros(most, np.int64), np.zeros(most, np.int64)
+    stack = np.zeros((6, most), np.int64)
+    node, level, start, low, high, want = stack[0], stack[1], stack[2], stack[3], stack[4], stack[5]
     exact = np.zeros(most)
     high[0], want[0], exact[0], height = len(have), wanted, counts[0], 1
     while height:
         height -= 1
-        i, d, first, a, b, n, x = (
-            node[height],
-            level[height],
-            start[height],
-            low[height],
-            high[height],
-            want[height],
-            exact[height],
-        )
+        i, d, first = node[height], level[height], start[height]
+        a, b, n, x = low[height], high[height], want[height], exact[height]
         if n == 0:
             continue
         divided = i >= 0 and inner[i]
@@ -93,8 +85,9 @@ def placed(inner, second, counts, have, cumulative, depth_of_cells, rng):
 
 @njit(cache=True)
 def _halved(n, x, part, there, beyond, chance):
-    """How many of n points the first half gets: its exact count is `part` of x, it holds `there`,
-    the other half `beyond`.
+    """How many of n points the first half gets.
+
+    Its exact count is `part` of x; it holds `there` points, the other half `beyond`.
     """
     missed = n - x
     least = max(np.int64(np.floor(part - 1 + max(missed, 0.0) + 1e-9)) + 1, 0)

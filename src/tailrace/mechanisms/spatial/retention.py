@@ -1,5 +1,6 @@
-"""Points that leave by the calendar: the parts of the tree are epochs, and one that has run out
-still says where points tend to be.
+"""Points that leave by the calendar.
+
+The parts of the tree are epochs; one that has run out still says where points tend to be.
 
 Row 0 of the parts is the past: epochs that have run out, added up, and halved once in a retention
 so that old ones fade.
@@ -15,14 +16,17 @@ from tailrace.domain.geometry.partition import Layout
 from tailrace.mechanisms.spatial.tree import Tree, counted
 
 _TINY = 1e-9
-_FEW = 16  # nodes at a depth: fewer do not say how far the past is off
+# Nodes at a depth: fewer do not say how far the past is off.
+# Chosen by trial while building; no committed result.
+_FEW = 16
 
 
 def with_part(
     tree: Tree, spans: np.ndarray, *, step: int, retention: int, fade: bool
 ) -> tuple[Tree, np.ndarray]:
-    """The newest part stands by itself, as the others that are still there; the rest go to the
-    past, which may fade by half.
+    """Keep live parts apart; add expired ones to the past.
+
+    The past may fade by half.
     """
     gone = spans[:, 1] <= step - retention
     if not len(spans) or spans[0, 1]:  # no past yet
@@ -33,10 +37,8 @@ def with_part(
         )
     counts, draws = tree.counts[gone].sum(axis=0), tree.draws[gone].sum(axis=0)
     if fade:
-        counts, draws = (
-            counts // 2,
-            -(-draws // 4),
-        )  # half the counts have a quarter of the variance
+        # half the counts have a quarter of the variance
+        counts, draws = counts // 2, -(-draws // 4)
     live = ~gone
     tree = replace(
         tree,
@@ -47,7 +49,7 @@ def with_part(
 
 
 def weights(spans: np.ndarray, *, step: int, retention: int) -> np.ndarray:
-    """How much of each part is still there: none of the past."""
+    """The share of each part that is still live."""
     start, end = spans.T
     return np.clip(
         (end - np.maximum(start, step - retention)) / np.maximum(end - start, 1), 0.0, 1.0
@@ -57,8 +59,9 @@ def weights(spans: np.ndarray, *, step: int, retention: int) -> np.ndarray:
 def estimated(
     tree: Tree, layout: Layout, weights: np.ndarray, noise: float
 ) -> tuple[np.ndarray, np.ndarray, float]:
-    """(estimates, variances) of all nodes, with the help of the past, and the variance that a leaf
-    has had from the start.
+    """Estimate every node, shrunk towards the past.
+
+    Returns estimates, variances, and the variance of a leaf that was never divided.
 
     At each depth the past, scaled to the present total, gets the weight (noise of the present) /
     (mean square of the difference): what James and Stein would give it. Where points move, the

@@ -1,36 +1,37 @@
-"""A spatial stream: points that come and go, counted in the leaves of a tree that follows them.
+"""A spatial stream: points counted in an adapting tree.
 
 A clock counts insertions and deletions under a small share of the budget. It ends an epoch when
 enough has happened; the epoch's exact net counts, one for each leaf, then get noise once, under the
-rest of the budget. Everything else is made of what was released: the next epoch's leaves, the
-counts shown, the synthetic points.
+rest of the budget. Everything else is made of released numbers: the next epoch's leaves, the counts
+shown, the synthetic points.
 
-Privacy: the declared loss of the declared unit over the horizon, neighbours add/remove. Fix
-everything released; then the end of every epoch and its leaves are fixed: an epoch's leaves are
-chosen from what was released before it begins, its end by the clock and by public schedule (the
-first release, the longest epoch, the horizon, a retention). One event changes one row of the clock,
-at one step, by one: `clock.loss`. It falls into one epoch and, as leaves are disjoint, into at most
-one leaf's net count, measured once: `atoms.loss`, the full loss of one draw, since no other epoch
-holds the event. Given the same releases the two use independent noise, so the losses add (they are
-drawn in turn: concurrent composition, which holds for pure and for Renyi losses: Vadhan and Wang
-2021, Lyu 2022); pure losses stay true though leaves depend on past releases (F1 of the
-selective-counting proof), Gaussian ones since every count depends only on what came before its draw
-(F2). A user of m insertions and d deletions moves the leaves' counts by a - b with nonnegative a, b
-of 1-norms m and d, wherever they fall: `loss(m, d)` of both. A buffer is private until it is
-measured, and no release looks at it. With `retention`, only insertions are counted, each once, and
-what is older is dropped by the calendar: a record's whole life is one event; a user's, m. (What has
-run out still helps to place the rest: those are numbers already released.)
+Privacy: the declared loss of the declared unit over the horizon, neighbours add/remove.
+1. Fix all releases. Then every epoch's leaves are fixed, chosen from releases before it begins, and
+   so is its end: by the clock, or by public schedule (first release, longest epoch, horizon,
+   retention). A buffer is private until it is measured, and no release looks at it.
+2. One event changes one row of the clock, at one step, by one: `clock.loss`.
+3. It falls into one epoch and, as leaves are disjoint, into at most one leaf's net count, measured
+   once: `atoms.loss`, the full loss of one draw.
+4. Given the same releases the two use independent noise, drawn in turn, so the losses add
+   (concurrent composition of pure and Renyi losses: Vadhan and Wang 2021, Lyu 2022). Leaves may
+   depend on past releases: for pure losses by F1 of the selective-counting proof, for Gaussian ones
+   by F2, since every count depends only on what came before its draw.
+5. A user of m insertions and d deletions moves the leaves' counts by a - b with nonnegative a, b of
+   1-norms m and d, wherever they fall: `loss(m, d)` of both.
+6. With `retention` only insertions are counted, each once, and older ones are dropped by the
+   calendar: a record's whole life is one event; a user's, m. (Expired counts still help to place
+   the rest: they were released before.)
 Accuracy: a leaf holds one draw for each epoch since it was divided off, and its share of older
 ones; with a churn of one half the number of epochs grows with the logarithm of the number of
 points, and then by two for each time all points are replaced. The error falls as data grow: leaves
 are divided at a fixed number of deviations of their noise. `view` has the errors.
-Source: PrivStream's stream on a tree (its Algorithms 1 and 5), of which the tree is not taken: a
-structure from released counts needs no PrivTree and no budget. Consistent nonnegative trees as in
-Hay et al. 2010 and Zhang et al. 2016.
-Departs: epochs end by a noisy clock and use the full budget each; what was measured above a new
-node is inherited in proportion to what is measured in it; the last epoch's change is taken to go on
-until the next one ends; exact integer noise; points are placed so that every box of the partition
-holds its count to within one, and stay where they are.
+Source: PrivStream's stream on a tree (its Algorithms 1 and 5) without its tree: a structure from
+released counts needs no PrivTree and no budget. Consistent nonnegative trees as in Hay et al. 2010
+and Zhang et al. 2016.
+Departs: epochs end by a noisy clock and use the full budget each; a new node inherits from counts
+above it in proportion to the counts in it; the last epoch's change is taken to go on until the next
+one ends; exact integer noise; points are placed so that every box of the partition holds its count
+to within one, and stay where they are.
 """
 
 from __future__ import annotations
@@ -60,17 +61,14 @@ from tailrace.privacy.guarantee import Guarantee, promised
 from tailrace.privacy.loss import Loss, whole
 from tailrace.privacy.unit import AddRemove, Unit, User, check_events, events_of
 
-_BY_CALENDAR = Fraction(
-    1,
-    5,
-    # of the clock's share, where a retention ends the epochs and the clock only knows how many there
-    # are
-)
+# Of the clock's share, where a retention ends the epochs and the clock only counts points.
+# Chosen by trial while building; no committed result.
+_BY_CALENDAR = Fraction(1, 5)
 
 
 @dataclass(frozen=True)
 class SpatialPrivate:
-    """What is private: exact counts that were not measured yet, and the clock's sums."""
+    """Private state: exact counts awaiting measurement, and the clock's sums."""
 
     buffer: np.ndarray  # (leaves,) net counts of the open epoch; none before its first step
     waiting: np.ndarray  # (rows,) adds and deletes before the first release
@@ -80,7 +78,7 @@ class SpatialPrivate:
 @told
 @dataclass(frozen=True, kw_only=True)
 class SpatialStream:
-    """Points in `domain`, kept up to date by insertions and deletions.
+    """Points in `domain`, updated by insertions and deletions.
 
     `begin` is the step of the first release: what comes before is counted with it. `retention` says
     that a point leaves by itself so many steps after it came: no deletions are pushed then, and a
@@ -88,7 +86,8 @@ class SpatialStream:
 
     >>> from tailrace import Box, Event, PureDP
     >>> city = Box(low=(-74.26, 40.48), high=(-73.70, 40.92), columns=("lon", "lat"))
-    >>> SpatialStream(domain=city, privacy=PureDP(epsilon=1), unit=Event(), horizon=365).guarantee.short
+    >>> points = SpatialStream(domain=city, privacy=PureDP(epsilon=1), unit=Event(), horizon=365)
+    >>> points.guarantee.short
     'epsilon = 1 for one event over 365 steps'
     """
 
@@ -138,25 +137,24 @@ class SpatialStream:
 
     @functools.cached_property
     def _budgets(self) -> tuple[Drawn, Drawn]:
-        """Of a unit: the clock's and the leaves', pure or zCDP, whichever gives the leaves less
-        noise.
+        """Budgets per unit of the clock and of the leaves.
+
+        Pure or zCDP, whichever gives the leaves less noise.
         """
-        share = (
-            self.structure.clock if self.retention is None else self.structure.clock * _BY_CALENDAR
-        )
+        share = self.structure.clock * (1 if self.retention is None else _BY_CALENDAR)
         whole = quieter(self.privacy, events=self._events)
         return part(whole, share), part(whole, 1 - share)
 
     @functools.cached_property
     def clock(self) -> Any:
-        """The counter of insertions and deletions, with its budget per event."""
+        """The counter of events, with its budget per event."""
         before = self.begin - 1 if self.retention is None else 0
         horizon = None if self.horizon is None else self.horizon - before
         return allot(None, privacy=self._budgets[0], horizon=horizon, events=self._events)
 
     @functools.cached_property
     def atoms(self) -> Atoms:
-        """The noise of a leaf's count, with its budget per event."""
+        """The noise of a leaf's count, budgeted per event."""
         return Atoms(per_event(self._budgets[1], self._events), weight=1)
 
     @functools.cached_property
@@ -177,16 +175,12 @@ class SpatialStream:
         return promised(self, self._loss)
 
     def _loss(self, inserted: int, deleted: int) -> Loss:
-        """What the clock's and the leaves' noise prove together, in the form that was asked for."""
+        """The loss that clock and leaves prove together, as declared."""
         loss = self.clock.loss(inserted, deleted) & self.atoms.loss(inserted, deleted)
         return restate(loss, self.privacy)
 
     def init(self) -> State:
-        zero, none, rows = (
-            np.zeros((), np.int64),
-            np.zeros(0, np.int64),
-            np.zeros(self._rows, np.int64),
-        )
+        zero, none, rows = (np.zeros(shape, np.int64) for shape in ((), 0, self._rows))
         flags, parts = none.astype(np.bool_), np.zeros((0, 0), np.int64)
         public = SpatialPublic(
             step=zero,
@@ -211,13 +205,10 @@ class SpatialStream:
         )
 
     def measure(self, state: State, counts: Counts, noise: Draws) -> Step:
-        public, private = (
-            replace(state.public, step=np.asarray(state.public.step + 1)),
-            state.private,
-        )
-        happened = (
-            np.array([counts.adds.sum(), counts.deletes.sum()])[: self._rows] + private.waiting
-        )
+        private = state.private
+        public = replace(state.public, step=np.asarray(state.public.step + 1))
+        happened = np.array([counts.adds.sum(), counts.deletes.sum()])[: self._rows]
+        happened = happened + private.waiting
         buffer = counts.net + private.buffer if len(private.buffer) else counts.net
         if public.step < self._epochs.origin:
             return Step(State(public, replace(private, buffer=buffer, waiting=happened)))
@@ -259,15 +250,8 @@ class SpatialStream:
             order = (
                 in_order(before, self.domain.size) if many else np.argsort(before, kind="stable")
             )
-            stayed[order], places = placed(
-                view.inner,
-                view.second,
-                view.counts,
-                before[order],
-                area_before(self.domain),
-                partition.depth,
-                rng,
-            )
+            tree, area = (view.inner, view.second, view.counts), area_before(self.domain)
+            stayed[order], places = placed(*tree, before[order], area, partition.depth, rng)
         cells = partition.cells[places]
         values = self.domain.decode(cells, rng)
         rest: Any = slice(None) if stayed.all() else stayed

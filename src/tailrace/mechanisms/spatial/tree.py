@@ -1,4 +1,4 @@
-"""The tree of a spatial stream: its shape and what was measured where, all of it public."""
+"""A spatial stream's tree: shape and measurements, all public."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from tailrace.domain.geometry.partition import Layout, area_before, lay_out, par
 
 @dataclass(frozen=True)
 class Tree:
-    """Nodes in preorder, with what was measured at each: a row for each part of the past that is
-    weighed by itself.
+    """Nodes in preorder, with the noisy counts of each.
+
+    A part is a stretch of the past with a weight of its own: a row of `counts` and `draws`.
     """
 
     inner: np.ndarray  # (nodes,) bool: has children
@@ -25,7 +26,7 @@ class Tree:
 
 
 def seed(depth: int) -> Tree:
-    """The tree before anything was measured: every node down to `depth`."""
+    """The tree before any measurement: every node down to `depth`."""
     inner = np.zeros(1, np.bool_)
     for _ in range(depth):
         inner = np.concatenate([[True], inner, inner])
@@ -34,14 +35,15 @@ def seed(depth: int) -> Tree:
 
 
 def counted(leaf: np.ndarray, layout: Layout) -> np.ndarray:
-    """The nodes that are counted now, in order; a leaf that misses the domain's geometry is a
-    public zero.
+    """The nodes counted now, in order.
+
+    A leaf outside the domain's geometry is a public zero and is not counted.
     """
     return np.flatnonzero(leaf & (layout.area > 0))
 
 
 def groups_of(tree: Tree, domain: Any) -> np.ndarray:
-    """(cells,) the number of the counted leaf that each cell lies in, -1 where it lies in none."""
+    """The counted leaf of each cell, (cells,); -1 for none."""
     return _groups(domain, tree.inner.tobytes(), tree.leaf.tobytes())
 
 
@@ -57,7 +59,7 @@ def _groups(domain: Any, inner: bytes, leaf: bytes) -> np.ndarray:
 
 
 def measured(tree: Tree, layout: Layout, noisy: np.ndarray) -> Tree:
-    """The tree with one more part: noisy counts at its leaves."""
+    """The tree with one more part: its leaves' noisy counts."""
     counts, draws = np.zeros((2, len(tree.inner)), np.int64)
     chosen = counted(tree.leaf, layout)
     counts[chosen], draws[chosen] = noisy, 1
@@ -77,8 +79,9 @@ def regrown(
     least: int,
     keep: int,
 ) -> Tree:
-    """The tree of the next epoch: divided where more than `limit` are expected, and down to depth
-    `least`.
+    """Grow the tree of the next epoch.
+
+    Nodes are divided above depth `least`, and where more than `limit` points are expected.
     """
     from tailrace.mechanisms.spatial import kernel
 

@@ -1,4 +1,4 @@
-"""What a spatial stream shows: leaves with counts and standard errors, and counts of rectangles."""
+"""The view of a spatial stream: leaves and rectangles."""
 
 from __future__ import annotations
 
@@ -16,17 +16,18 @@ from tailrace.errors import ConfigError
 from tailrace.mechanisms.base import Estimate
 from tailrace.mechanisms.spatial.tree import Tree
 
-# deviations of the difference of two halves by which a count must stand out to say how uneven they
-# are
+# Deviations of the difference of two halves above which a count says how uneven they are.
+# Chosen by trial while building; no committed result.
 _CLEAR = 4.0
-_UNSTATED = (
-    2.0  # times the noise: what inheritance and empty halves add, as measured on generated streams
-)
+# Times the noise: the error that inheritance and empty halves add.
+# Measured on generated streams while building; benchmarks/spatial.py shows the coverage it gives
+# (results/spatial_coverage.csv).
+_MODEL_ERROR = 2.0
 
 
 @dataclass(frozen=True, eq=False)
 class Leaves:
-    """The leaves of a view, in the order of the partition."""
+    """The leaves of a view, in the partition's order."""
 
     depth: np.ndarray  # (leaves,)
     index: np.ndarray  # (leaves,) among the nodes of that depth
@@ -76,26 +77,18 @@ class SpatialView:
         ends = np.flatnonzero(~self.inner & (layout.area > 0))
         depth, count = layout.depth[ends], self.counts[ends]
         index = layout.first[ends] >> (partition.depth - depth)
-        return Leaves(
-            depth,
-            index,
-            *partition.box(depth, index),
-            count,
-            np.sqrt(_UNSTATED * self.variance[ends]),
-        )
+        error = np.sqrt(_MODEL_ERROR * self.variance[ends])
+        return Leaves(depth, index, *partition.box(depth, index), count, error)
 
     def count(self, *, low: Sequence[float], high: Sequence[float]) -> Estimate:
-        """How many points lie between two corners, in the domain's coordinates.
+        """Count the points between two corners.
 
         The error adds up the noise of the leaves inside, less what the known total takes away of
         it; the total's own error; how unevenly points may lie in the leaves that are cut; and where
         the events fell that no leaf has counted yet.
         """
-        leaves, (lowest, highest) = (
-            self.leaves,
-            (self._corner("low", low), self._corner("high", high)),
-        )
-        part = shares(self.domain, leaves.low, leaves.high, lowest, highest)
+        leaves, corners = self.leaves, (self._corner("low", low), self._corner("high", high))
+        part = shares(self.domain, leaves.low, leaves.high, *corners)
         value, noise = float(part @ leaves.count), leaves.error**2
         share = min(value / max(float(self.counts[0]), 1.0), 1.0)
         shared = float(part @ noise) ** 2 / max(float(noise.sum()), np.finfo(float).tiny)
@@ -106,8 +99,10 @@ class SpatialView:
 
     @functools.cached_property
     def unevenness(self) -> float:
-        """Mean square of (a - b) / (a + b) over the two halves of nodes with clear counts, less
-        what noise does to it.
+        """How unevenly points lie in the halves of a node.
+
+        The mean square of (a - b) / (a + b) over the halves of nodes with clear counts, less the
+        noise's share of it.
 
         A leaf is not divided further since its halves are not clear; they are taken to be as uneven
         as those above.
