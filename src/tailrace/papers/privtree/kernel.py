@@ -1,4 +1,4 @@
-"""Looking through a million cells for the few that a batch touched, as a compiled loop."""
+"""Find the few cells of a million that a batch touched, compiled."""
 
 import numpy as np
 from numba import njit

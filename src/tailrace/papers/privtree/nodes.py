@@ -1,10 +1,10 @@
-"""A tree in arrays, grown from the root at every step, with the counts that keep it consistent.
+"""A tree in arrays, grown from the root at every step.
 
-For every node that was ever visited, in rows that never move: `own` is what was measured at the
-node while it was a leaf (the last estimate of its counter), `below` the sum of `own` over its
+Every node that was ever visited has a row that never moves. `own` is what was measured at the node
+while it was a leaf (the last estimate of its counter), `below` the sum of `own` over its
 descendants, `above` its share of what was measured at its ancestors (C_n, C_d and C_a of
-PrivStream, Algorithm 7). Then above + own + below is the consistent extension of all measurements,
-and a step touches the nodes of its own tree and no others: below a leaf nothing changes, and a node
+PrivStream, Algorithm 7). Then above + own + below is the consistent extension of all measurements.
+A step touches the nodes of its own tree and no others: below a leaf nothing changes, and a node
 that was never visited has only its share of what is above.
 """
 
@@ -45,14 +45,12 @@ class Nodes:
 
 @dataclass(frozen=True)
 class Grid:
-    """The public frame of a tree: halvings in all, halvings of a split, splits at most, and the
-    weight before each place.
-    """
+    """The public frame of a tree."""
 
-    halvings: int
-    halvings_each: int
-    deepest: int
-    cumulative: np.ndarray  # (places + 1,)
+    halvings: int  # in all
+    halvings_each: int  # of a split
+    deepest: int  # splits
+    cumulative: np.ndarray  # (places + 1,) weight before each place
 
     @property
     def fan_out(self) -> int:
@@ -71,21 +69,19 @@ class Grid:
 
 @dataclass(frozen=True)
 class Batch:
-    """Sums before each of the sorted places at which something was added or deleted."""
+    """Sums of a batch before each sorted place that it touches."""
 
     places: np.ndarray  # (places touched,)
     adds: np.ndarray  # (places touched + 1,)
     net: np.ndarray  # (places touched + 1,)
 
     def among(self, sums: np.ndarray, start: np.ndarray, stop: np.ndarray) -> np.ndarray:
-        """How many lie from `start` up to `stop`."""
+        """The sum from `start` up to `stop`."""
         return sums[np.searchsorted(self.places, stop)] - sums[np.searchsorted(self.places, start)]
 
 
 class Growth:
-    """The tree of one step while it is made: rows with room to spare, and the splits level by
-    level.
-    """
+    """The tree of one step while it grows, level by level."""
 
     def __init__(self, nodes: Nodes, grid: Grid) -> None:
         self.grid = grid
@@ -95,9 +91,11 @@ class Growth:
             array = getattr(nodes, name)
             setattr(self, name, np.concatenate([array, np.zeros(self.rows // 4 + 64, array.dtype)]))
         if not self.rows:
-            self.rows, self.first[0], self.counter[0] = 1, -1, -1  # the root
-        self.levels: list[np.ndarray] = []  # rows of the nodes of each level, in order
-        self.splits: list[np.ndarray] = []  # which of them split
+            # The root.
+            self.rows, self.first[0], self.counter[0] = 1, -1, -1
+        # Rows of the nodes of each level, in order, and which of them split.
+        self.levels: list[np.ndarray] = []
+        self.splits: list[np.ndarray] = []
 
     depth: np.ndarray
     index: np.ndarray
@@ -112,31 +110,24 @@ class Growth:
     above_variance: np.ndarray
 
     def grow(self, batch: Batch, coin: SplitCoin, noise: Draws) -> None:
-        """From the root down: a level of nodes, a coin for each, the children of those that
-        split.
-        """
+        """Split nodes by coins, level by level from the root."""
         level = np.zeros(1, np.int64)
         public = np.maximum(self._total(level), 0.0)
         for depth in range(self.grid.deepest + 1):
             self.levels.append(level)
-            if (
-                depth == self.grid.deepest
-            ):  # whether one would split is not observed, so nothing is drawn
+            # At the greatest depth nothing is drawn: it would not be seen.
+            if depth == self.grid.deepest:
                 self.splits.append(np.zeros(len(level), np.bool_))
                 return
-            start, stop = self.grid.span(self.depth[level], self.index[level])
-            split = coin.draw(
-                noise.at("split", depth), public, batch.among(batch.adds, start, stop), depth
-            )
+            added = batch.among(batch.adds, *self.grid.span(self.depth[level], self.index[level]))
+            split = coin.draw(noise.at("split", depth), public, added, depth)
             self.splits.append(split)
             if not split.any():
                 return
             level, public = self._descend(level[split], public[split])
 
     def _descend(self, parents: np.ndarray, public: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The children of nodes that have any weight, with the nonnegative, consistent counts that
-        decide about them.
-        """
+        """The children with any weight, and the public counts of their coins."""
         self._visit(parents[self.first[parents] < 0])
         children = self.first[parents][:, None] + np.arange(self.grid.fan_out)
         weight = self.grid.weight(self.depth[children], self.index[children])
@@ -149,8 +140,9 @@ class Growth:
         return level[there], shares.reshape(-1)[there]
 
     def _shares(self, children: np.ndarray, even: np.ndarray) -> np.ndarray:
-        """Each child's part of its parent's public count: by its own where that is positive; evenly
-        where none is.
+        """Each child's part of its parent's public count.
+
+        In proportion to its own count, if positive; by weight where none is.
         """
         positive = np.maximum(self._total(children), 0.0)
         sums = positive.sum(axis=1, keepdims=True)
@@ -160,7 +152,7 @@ class Growth:
         return self.above[rows] + self.own[rows] + self.below[rows]
 
     def _visit(self, parents: np.ndarray) -> None:
-        """Rows for the children of nodes that never split before."""
+        """Make rows for the children of nodes that never split before."""
         new, fan_out = len(parents) * self.grid.fan_out, self.grid.fan_out
         while self.rows + new > len(self.depth):
             for name in self._names:
@@ -174,20 +166,18 @@ class Growth:
         self.rows += new
 
     def leaves(self) -> np.ndarray:
-        """The rows of the leaves in the order of the places they cover."""
-        rows = np.concatenate(
-            [level[~split] for level, split in zip(self.levels, self.splits, strict=True)]
-        )
+        """The rows of the leaves, in the order of their places."""
+        both = zip(self.levels, self.splits, strict=True)
+        rows = np.concatenate([level[~split] for level, split in both])
         return rows[np.argsort(self.grid.span(self.depth[rows], self.index[rows])[0])]
 
     def inner(self) -> np.ndarray:
         """The rows of all nodes above the leaves, from the root down."""
-        return np.concatenate(
-            [level[split] for level, split in zip(self.levels, self.splits, strict=True)]
-        )
+        both = zip(self.levels, self.splits, strict=True)
+        return np.concatenate([level[split] for level, split in both])
 
     def gather(self) -> None:
-        """From the leaves up: what was measured below each node that split."""
+        """Sum up what was measured below each node that split."""
         for level, split in zip(reversed(self.levels), reversed(self.splits), strict=True):
             parents = level[split]
             children = self.first[parents][:, None] + np.arange(self.grid.fan_out)
@@ -196,7 +186,7 @@ class Growth:
             self.below_variance[parents] = variances.sum(axis=1)
 
     def nonnegative(self, leaves: np.ndarray) -> np.ndarray:
-        """The nonnegative, consistent counts of the leaves after this step's measurements."""
+        """The nonnegative, consistent counts of the leaves after this step."""
         counts = np.zeros(self.rows)
         counts[0] = max(float(self._total(np.zeros(1, np.int64))[0]), 0.0)
         for level, split in zip(self.levels, self.splits, strict=True):

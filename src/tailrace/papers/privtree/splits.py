@@ -1,28 +1,27 @@
-"""Which nodes of a tree split, by exact coins; the object that draws them, and the loss that it
-proves.
+"""Exact coins that split the nodes of a tree, and the loss they prove.
 
-A node of depth k with the public count G and I insertions in the batch splits with probability P(b
-+ Lap(lambda) > theta), where b = max(G + I - k delta, theta - delta) and delta >= lambda ln(beta),
-beta the fan-out. Where G falls from parent to child (I always does), one insertion changes the
+A node of depth k with the public count G and I insertions in the batch splits with probability
+P(b + Lap(lambda) > theta), where b = max(G + I - k delta, theta - delta), delta >= lambda ln(beta),
+and beta is the fan-out. Public counts are rounded down and delta up, to multiples of 1 / `grid`.
+
+**Privacy.** If G falls from parent to child (I always does), one insertion changes the
 log-probability of any tree by no less than -1 / lambda and no more than kappa / lambda,
 
-    kappa = 2 + sum over j >= 1 of 1 / (2 beta^j - 1)        (2.6067 for 2, 2.1856 for 4):
+    kappa = 2 + sum over j >= 1 of 1 / (2 beta^j - 1)        (2.6067 for 2, 2.1856 for 4).
 
-the values y = G + I - k delta of the nodes above the insertion fall by at least delta from level to
-level. The derivative of the log-probability of a split is 0 below theta - delta, 1 / lambda up to
-theta, where at most one node lies, and above it 1 / (lambda (2 exp(u) - 1)), u = (y - theta) /
-lambda, where the j-th node has u >= j ln(beta). The leaf's term falls by at most 1 / lambda, and
-other nodes cancel. So m insertions lose m kappa / lambda, or, since a log-ratio within an interval
-of length eta is eta^2 / 8-zCDP, (m (kappa + 1) / lambda)^2 / 8: insertion by insertion within a
-step, and over steps by composition.
-
-The slopes add up to at most kappa / lambda for whatever is added along one path, so nothing here
-needs whole counts: a mass c that a unit spreads over any paths is added path by path, and moves the
-log-probability by no less than -c / lambda and no more than c kappa / lambda. A unit of mass 1
-loses what one insertion does.
-
-Everything that meets a count here is a multiple of 1 / `grid`: public counts are rounded down,
-delta up.
+1. The values y = G + I - k delta of the nodes above the insertion fall by at least delta from level
+   to level; other nodes cancel.
+2. The derivative of the log-probability of a split is 0 below theta - delta; 1 / lambda up to
+   theta, where at most one node lies; and above it 1 / (lambda (2 exp(u) - 1)), u = (y - theta) /
+   lambda, where the j-th node has u >= j ln(beta).
+3. The leaf's term falls by at most 1 / lambda.
+4. So m insertions lose m kappa / lambda, or, since a log-ratio within an interval of length eta is
+   eta^2 / 8-zCDP, (m (kappa + 1) / lambda)^2 / 8: insertion by insertion within a step, and over
+   steps by composition.
+5. The slopes along one path add up to at most kappa / lambda for any amount, so counts need not be
+   whole: a mass c that a unit spreads over any paths is added path by path, and moves the
+   log-probability by no less than -c / lambda and no more than c kappa / lambda. A unit of mass 1
+   loses what one insertion does.
 """
 
 from __future__ import annotations
@@ -39,17 +38,20 @@ from tailrace.errors import ConfigError
 from tailrace.noise import Draws, check_drawable
 from tailrace.privacy.loss import ZCDP, Loss, Number, PureDP, exact, whole
 
-GRID = 1024  # parts of a count
-_MOST = 2.0**50  # a public count beyond is taken as this much, so that no integer overflows
-_LOG_2 = Fraction(6931471805599454, 10**16)  # above ln 2
+# Parts of a count: by reasoning, far finer than the noise.
+GRID = 1024
+# Public counts beyond are taken as this much, so that no integer overflows.
+_MOST = 2.0**50
+# Above ln 2.
+_LOG_2 = Fraction(6931471805599454, 10**16)
 
 
 @told
 @dataclass(frozen=True, kw_only=True)
 class PrivTree:
-    """A structure that is drawn at every step: `share` of the budget decides which nodes split.
+    """A tree that is drawn at every step, within `share` of the budget.
 
-    A node splits where its count less a penalty for its depth exceeds `threshold`, by a coin;
+    A node splits, by a coin, where its count less a penalty for its depth exceeds `threshold`;
     `fan_out` is 2, or two to the number of dimensions; no node is deeper than `max_depth` splits
     (None: the finest cells).
 
@@ -77,9 +79,7 @@ class PrivTree:
 
 @dataclass(frozen=True)
 class SplitCoin:
-    """The coins of a tree with a fan-out, within a loss for so many insertions of one unit, on a
-    grid of parts of a count.
-    """
+    """The coins of a tree: a unit of `inserts` insertions loses `budget`."""
 
     fan_out: int
     threshold: int
@@ -95,9 +95,8 @@ class SplitCoin:
         """lambda, in counts."""
         if isinstance(self.budget, PureDP):
             return self.inserts * kappa(self.fan_out) / self.budget.epsilon
-        return (
-            self.inserts * (kappa(self.fan_out) + 1) / (2 * self.budget.pure_within().epsilon)
-        )  # sqrt(8 rho), down
+        # Twice epsilon is sqrt(8 rho), rounded down.
+        return self.inserts * (kappa(self.fan_out) + 1) / (2 * self.budget.pure_within().epsilon)
 
     @functools.cached_property
     def penalty(self) -> int:
@@ -105,7 +104,7 @@ class SplitCoin:
         return math.ceil(self.scale * _LOG_2 * (self.fan_out.bit_length() - 1) * self.grid)
 
     def loss(self, inserts: int) -> Loss:
-        """What so many insertions of one unit lose by these coins."""
+        """The loss of a unit of `inserts` insertions."""
         if isinstance(self.budget, PureDP):
             return PureDP(epsilon=inserts * kappa(self.fan_out) / self.scale)
         return ZCDP(rho=(inserts * (kappa(self.fan_out) + 1) / self.scale) ** 2 / 8)
@@ -113,14 +112,15 @@ class SplitCoin:
     def draw(
         self, noise: Draws, public: np.ndarray, inserted: np.ndarray, depth: int
     ) -> np.ndarray:
-        """Whether each node of a depth splits; `public` counts (in counts, not negative) must fall
-        from parent to child.
+        """Whether each node of a depth splits.
+
+        `public` counts are not negative, and must fall from parent to child.
         """
         known = np.floor(np.minimum(public, _MOST) * self.grid).astype(np.int64)
         return self.draw_parts(noise, known + inserted * self.grid, depth)
 
     def draw_parts(self, noise: Draws, parts: np.ndarray, depth: int) -> np.ndarray:
-        """The same for counts in parts, which must fall from parent to child."""
+        """Draw for counts in parts, which must fall from parent to child."""
         theta = self.threshold * self.grid
         return noise.coin(
             np.maximum(parts - depth * self.penalty, theta - self.penalty) - theta,
@@ -130,7 +130,7 @@ class SplitCoin:
 
 @functools.cache
 def kappa(fan_out: int) -> Fraction:
-    """A bound on 2 + sum over j >= 1 of 1 / (2 fan_out^j - 1), above it by less than 1e-9.
+    """2 + sum over j >= 1 of 1 / (2 fan_out^j - 1), rounded up to 1e-9.
 
     >>> float(kappa(2)), float(kappa(4))
     (2.606695153, 2.185597467)

@@ -1,19 +1,20 @@
-"""PrivStream, corrected: a private tree of places is drawn anew at every step, and counters run at
-its leaves.
+"""PrivStream, corrected: a tree drawn anew each step, counters at its leaves.
 
-Privacy: the declared loss of the declared unit over the horizon, neighbours add/remove. Given all
-that was released before, a step's tree is drawn by coins (`privtree_splits`) that see the
-insertions of this batch and public counts that fall from parent to child: an insertion loses what
-`SplitCoin.loss` proves, and a deletion nothing. Then every event is fed to the counter of the one
-leaf it lies in, once: it loses `counter.loss`, also where what is fed depends on what was released
-(selective counting: fix an output, and it fixes which counter is fed when, so the streams of one
-counter differ in one entry). So an insertion loses both, a deletion the counter's part; a user of m
-insertions and d deletions the coins' `loss(m)` and the counter's `loss(m, d)`. Under ZCDP and
-ApproxDP both parts are measured in rho and added up. Until step `begin`, which is public, nothing
-is released: all that came until then is the first batch. New counters start at zero: no history is
-filled in.
+**Privacy.** The declared loss of the declared unit over the horizon, neighbours add/remove.
+1. Fix all releases before a step. Its tree is drawn by coins (`splits.py`) that see the insertions
+   of the batch, and public counts that fall from parent to child: an insertion loses what
+   `SplitCoin.loss` proves, a deletion nothing.
+2. Every event is then fed once, to the counter of the one leaf it lies in: it loses `counter.loss`.
+   This holds though the leaf depends on releases (selective counting): a fixed output fixes which
+   counter is fed when, so the streams of one counter differ in one entry.
+3. So an insertion loses both, a deletion the counter's part; a user of m insertions and d deletions
+   the coins' `loss(m)` and the counter's `loss(m, d)`. Under ZCDP and ApproxDP both are measured in
+   rho and added up.
+4. Until step `begin`, which is public, nothing is released: all that came until then is the first
+   batch. New counters start at zero: no history is filled in.
+
 Accuracy: the noise of a leaf grows with the number of steps at which it, its ancestors or its
-descendants were leaves: `view` says it.
+descendants were leaves: `view` has the errors.
 Source: PrivStream (Kumar, Strohmer, Vershynin), Algorithms 3, 6 and 7; Kumar's dissertation,
 chapter 3; PrivTree (Zhang, Xiao, Xie 2016).
 Departs: the tree is drawn on nonnegative consistent counts and insertions, not on the released
@@ -27,6 +28,7 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from typing import Any, Literal
 
 import numpy as np
@@ -45,26 +47,24 @@ from tailrace.papers.privtree.view import Leaves, PrivTreeView
 from tailrace.privacy.budget import Drawn, drawable, part, restate
 from tailrace.privacy.guarantee import Guarantee, promised
 from tailrace.privacy.loss import Loss, whole
-from tailrace.privacy.unit import AddRemove, Neighbours, Unit, User, check_events, events_of
+from tailrace.privacy.unit import AddRemove, Unit, User, check_events, events_of
 
 
 @dataclass(frozen=True)
-class Released:
-    """What has been released so far: every measurement, and the tree of the last step."""
+class PrivTreePublic:
+    """Every measurement so far, and the tree of the last step."""
 
     step: np.ndarray  # ()
     offset: np.ndarray  # () of the rounding, in parts of a count
     nodes: Nodes
     inner: np.ndarray  # rows of the nodes that split at the last step, from the root down
     leaves: np.ndarray  # rows of its leaves, in the order of their places
-    nonnegative: (
-        np.ndarray
-    )  # (leaves,) consistent counts; without entries where points are rounded up
+    nonnegative: np.ndarray  # (leaves,) consistent counts; empty where points are rounded up
 
 
 @dataclass(frozen=True)
-class Held:
-    """What is not released: the counters, and, before the first release, what came so far."""
+class PrivTreePrivate:
+    """The counters and, before the first release, all events so far."""
 
     counters: Any
     places: np.ndarray
@@ -75,16 +75,21 @@ class Held:
 @told
 @dataclass(frozen=True, kw_only=True)
 class PrivTreeStream:
-    """Places by a tree that is drawn at every step, with a counter at each leaf.
+    """Places by a tree drawn at every step, with counters at its leaves.
 
-    `rounding="up"` gives a leaf its count rounded up, as published, which is too many where leaves
-    hold little; "unbiased" rounds nonnegative consistent counts so that sums are kept.
+    `rounding="up"` rounds the count of a leaf up, as published: too many where leaves hold little.
+    "unbiased" rounds nonnegative consistent counts so that sums are kept.
 
     >>> from tailrace import Box, Event, PureDP
     >>> city = Box(low=(0, 0), high=(1, 1), columns=("x", "y"))
-    >>> PrivTreeStream(domain=city, privacy=PureDP(epsilon=1), unit=Event(), horizon=100).guarantee.short
+    >>> whose = {"unit": Event(), "horizon": 100}
+    >>> PrivTreeStream(domain=city, privacy=PureDP(epsilon=1), **whose).guarantee.short
     'epsilon = 1 for one event over 100 steps'
     """
+
+    takes = Takes.Events
+    neighbours = AddRemove
+    rounds = 1
 
     domain: Any
     privacy: Loss
@@ -115,7 +120,8 @@ class PrivTreeStream:
         if self.rounding not in ("up", "unbiased"):
             raise ConfigError('rounding must be "up" or "unbiased".')
         check_counter(self.counter)
-        self.counting.init(0)  # what does not fit is refused now, not at the first step
+        # What does not fit is refused now, not at the first step.
+        self.counting.init(0)
         self.splitting.penalty  # noqa: B018
 
     @property
@@ -123,23 +129,11 @@ class PrivTreeStream:
         return self.domain
 
     @property
-    def takes(self) -> Takes:
-        return Takes.Events
-
-    @property
-    def neighbours(self) -> Neighbours:
-        return AddRemove
-
-    @property
-    def rounds(self) -> int:
-        return 1
-
-    @property
     def _events(self) -> tuple[int, int]:
         return events_of(self)
 
     def _budget(self, share: Any) -> Drawn:
-        """A part of the whole loss: of epsilon, or of rho."""
+        """A share of epsilon, or of rho."""
         return part(drawable(self.privacy), share)
 
     @functools.cached_property
@@ -150,11 +144,9 @@ class PrivTreeStream:
 
     @functools.cached_property
     def counting(self) -> Any:
-        """The counter of a leaf, with its budget per event; it may run from the first release to
-        the last.
-        """
+        """The counter of a leaf, from the first release to the last."""
         steps = None if self.horizon is None else self.horizon - self.begin + 1
-        budget = self._budget(1 - self.structure.share)  # pyright: ignore[reportOperatorIssue] - a Fraction by now
+        budget = self._budget(1 - Fraction(self.structure.share))
         return allot(self.counter, privacy=budget, horizon=steps, events=self._events)
 
     @property
@@ -162,7 +154,7 @@ class PrivTreeStream:
         return promised(self, self._loss)
 
     def _loss(self, inserted: int, deleted: int) -> Loss:
-        """What the tree's coins and the leaves' counters prove together."""
+        """The loss of the tree's coins and the leaves' counters together."""
         loss = self.splitting.loss(inserted) & self.counting.loss(inserted, deleted)
         return restate(loss, self.privacy)
 
@@ -179,42 +171,30 @@ class PrivTreeStream:
     def grid(self) -> Grid:
         """The frame of every tree: places no finer than the greatest depth."""
         each = self.structure.fan_out.bit_length() - 1
-        deepest = min(
-            self.partition.depth // each, self.structure.max_depth or self.partition.depth
-        )
-        return Grid(
-            deepest * each,
-            each,
-            deepest,
-            self._before[:: 1 << self.partition.depth - deepest * each],
-        )
+        depth = self.partition.depth
+        deepest = min(depth // each, self.structure.max_depth or depth)
+        return Grid(deepest * each, each, deepest, self._before[:: 1 << depth - deepest * each])
 
     @functools.cached_property
     def _plan(self) -> Plan:
         places = self.partition.places >> (self.partition.depth - self.grid.halvings)
         groups = np.where(np.diff(self._before)[self.partition.places] > 0, places, -1)
-        return Plan(
-            codes=self.domain,
-            key=self.unit.column if isinstance(self.unit, User) else None,
-            groups=groups,
-        )
+        key = self.unit.column if isinstance(self.unit, User) else None
+        return Plan(codes=self.domain, key=key, groups=groups)
 
     def init(self) -> State:
         none, zero = np.zeros(0, np.int64), np.zeros((), np.int64)
         return State(
-            Released(zero, zero, Nodes.none(), none, none, np.zeros(0)),
-            Held(self.counting.init(0), none, none, none),
+            PrivTreePublic(zero, zero, Nodes.none(), none, none, np.zeros(0)),
+            PrivTreePrivate(self.counting.init(0), none, none, none),
         )
 
-    def plan(self, public: Released | None) -> Plan:  # noqa: ARG002
+    def plan(self, public: PrivTreePublic | None) -> Plan:  # noqa: ARG002
         return self._plan
 
     def measure(self, state: State, counts: Counts, noise: Draws) -> Step:
-        public, held, step = (
-            state.public,
-            _joined(state.private, counts),
-            np.asarray(state.public.step + 1),
-        )
+        public, held = state.public, _joined(state.private, counts)
+        step = np.asarray(public.step + 1)
         if step < self.begin:
             return Step(State(replace(public, step=step), held))
         batch = Batch(held.places, _sums(held.adds), _sums(held.adds - held.deletes))
@@ -227,15 +207,14 @@ class PrivTreeStream:
         if self.rounding == "unbiased":
             nonnegative = tree.nonnegative(leaves)
             if step == self.begin:
-                offset = np.asarray(
-                    noise.at("offset").choose(np.zeros(GRID, np.int64), 1), np.int64
-                )
+                drawn = noise.at("offset").choose(np.zeros(GRID, np.int64), 1)
+                offset = np.asarray(drawn, np.int64)
         none = np.zeros(0, np.int64)
-        released = Released(step, offset, tree.nodes(), tree.inner(), leaves, nonnegative)
-        return Step(State(released, Held(counters, none, none, none)))
+        released = PrivTreePublic(step, offset, tree.nodes(), tree.inner(), leaves, nonnegative)
+        return Step(State(released, PrivTreePrivate(counters, none, none, none)))
 
     def _fed(self, tree: Growth, leaves: np.ndarray, batch: Batch, state: Any, noise: Draws) -> Any:
-        """Feed each leaf's counter with what was inserted less what was deleted in it."""
+        """Feed each leaf's counter with its insertions less deletions."""
         new = leaves[tree.counter[leaves] < 0]
         known = int(tree.counter[: tree.rows].max()) + 1
         tree.counter[new] = known + np.arange(len(new))
@@ -249,7 +228,7 @@ class PrivTreeStream:
         tree.own_variance[leaves] = self.counting.variance(steps)[which]
         return state
 
-    def view(self, public: Released) -> PrivTreeView | None:
+    def view(self, public: PrivTreePublic) -> PrivTreeView | None:
         if not len(public.leaves):
             return None
         nodes, many = public.nodes, len(public.inner)
@@ -262,20 +241,12 @@ class PrivTreeStream:
         count = amount[many:] + nodes.above[public.leaves]
         error = np.sqrt(variance[many:] + nodes.above_variance[public.leaves])
         leaves = Leaves(depth, index, low[many:], high[many:], count, error)
-        start, _ = self.grid.span(depth, index)
-        return PrivTreeView(
-            self.domain.columns,
-            leaves,
-            self._points(public, count),
-            start,
-            low,
-            high,
-            amount,
-            variance,
-        )
+        points, start = self._points(public, count), self.grid.span(depth, index)[0]
+        measured = (low, high, amount, variance)
+        return PrivTreeView(self.domain.columns, leaves, points, start, *measured)
 
-    def _points(self, public: Released, count: np.ndarray) -> np.ndarray:
-        """How many synthetic points each leaf gets."""
+    def _points(self, public: PrivTreePublic, count: np.ndarray) -> np.ndarray:
+        """The number of synthetic points of each leaf."""
         if self.rounding == "up":
             return np.ceil(np.maximum(count, 0.0)).astype(np.int64)
         ends = np.floor(np.cumsum(public.nonnegative) + int(public.offset) / GRID).astype(np.int64)
@@ -284,28 +255,21 @@ class PrivTreeStream:
     def sample(
         self, view: PrivTreeView | None, previous: Table, rng: np.random.Generator
     ) -> Sample:
-        start = (
-            np.zeros(1, np.int64)
-            if view is None
-            else view.start << self.partition.depth - self.grid.halvings
-        )
-        points = np.zeros(1, np.int64) if view is None else view.points
+        start = points = np.zeros(1, np.int64)
+        if view is not None:
+            start, points = view.start << self.partition.depth - self.grid.halvings, view.points
         leaf = np.searchsorted(start, self.partition.places[previous.cells], side="right") - 1
         held = np.bincount(leaf, minlength=len(points))
-        order = rng.permutation(
-            len(leaf)
-        )  # which of a leaf's points go is decided by chance, not by age
-        rank = np.empty(len(leaf), np.int64)
-        rank[order[np.argsort(leaf[order], kind="stable")]] = np.arange(len(leaf)) - np.repeat(
-            np.cumsum(held) - held, held
-        )
+        # Which of a leaf's points go is decided by chance, not by age.
+        order, rank = rng.permutation(len(leaf)), np.empty(len(leaf), np.int64)
+        earlier = np.repeat(np.cumsum(held) - held, held)
+        rank[order[np.argsort(leaf[order], kind="stable")]] = np.arange(len(leaf)) - earlier
         stayed = rank < points[leaf]
         new = np.repeat(np.arange(len(points)), np.maximum(points - held, 0))
         ends = self._before[np.append(start, len(self._before) - 1)]
         weight = ends[new] + rng.random(len(new)) * (ends[new + 1] - ends[new])
-        weight = np.minimum(
-            weight, np.nextafter(ends[new + 1], 0.0)
-        )  # the end of a leaf belongs to the next one
+        # The end of a leaf belongs to the next one.
+        weight = np.minimum(weight, np.nextafter(ends[new + 1], 0.0))
         cells = self.partition.cells[np.searchsorted(self._before, weight, side="right") - 1]
         values = self.domain.decode(cells, rng)
         columns = {
@@ -316,16 +280,15 @@ class PrivTreeStream:
 
 
 def weights_of(domain: Any) -> np.ndarray:
-    """The public measure of each of the finest cells, 0 where a cell misses the geometry; all the
-    same in a box.
-    """
+    """The public measure of each finest cell, 0 off the geometry."""
+    # In a box not the area: sums of ones are exact.
     if isinstance(domain, Box):
-        return np.ones(domain.size)  # not its area: sums of ones are exact
+        return np.ones(domain.size)
     return domain.measure_of_cells().reshape(-1)
 
 
-def _joined(held: Held, counts: Counts) -> Held:
-    """What was held back together with this step's counts, by sorted place."""
+def _joined(held: PrivTreePrivate, counts: Counts) -> PrivTreePrivate:
+    """Add this step's counts to those held back, by sorted place."""
     from tailrace.papers.privtree import kernel
 
     touched = kernel.touched(counts.adds, counts.deletes)

@@ -1,6 +1,4 @@
-"""What a released tree shows: its leaves with counts and standard errors, and counts of
-rectangles.
-"""
+"""A released tree: leaves with errors, and counts of rectangles."""
 
 from __future__ import annotations
 
@@ -15,8 +13,9 @@ from tailrace.mechanisms.base import Estimate
 
 @dataclass(frozen=True, eq=False)
 class Leaves:
-    """The leaves of a tree in the order of the places they cover; counts are unbiased, negative
-    ones too.
+    """The leaves of a tree, in the order of their places.
+
+    Counts are unbiased, so some are negative.
     """
 
     depth: np.ndarray  # (leaves,) halvings
@@ -32,7 +31,10 @@ class Leaves:
 
 @dataclass(frozen=True, eq=False)
 class PrivTreeView:
-    """A tree at a step. Leaves below one node share its noise; `count` accounts for that."""
+    """A tree at a step.
+
+    Leaves below one node share its noise; `count` accounts for that.
+    """
 
     columns: tuple[str, ...]
     leaves: Leaves
@@ -45,17 +47,14 @@ class PrivTreeView:
     variance: np.ndarray  # (nodes,) of the amounts, which are independent
 
     def count(self, *, low: Sequence[float], high: Sequence[float]) -> Estimate:
-        """How many points lie between two corners, with the standard error of the noise; inside a
-        leaf they are taken to lie evenly.
+        """The number of points between two corners, as if even inside leaves.
 
-        What a leaf hides is no noise: where points crowd in a part of a leaf, a rectangle that cuts
-        it is off by more.
+        The error is that of the noise alone: where points crowd in a part of a leaf, a rectangle
+        that cuts it is off by more.
         """
         corners = [np.asarray(corner, float) for corner in (low, high)]
-        if (
-            any(corner.shape != (len(self.columns),) for corner in corners)
-            or not (corners[0] <= corners[1]).all()
-        ):
+        wrong = any(corner.shape != (len(self.columns),) for corner in corners)
+        if wrong or not (corners[0] <= corners[1]).all():
             raise ConfigError(
                 f"Ask for low=(...) and high=(...), low not above high, with a number for each of "
                 f"{', '.join(self.columns)}."
