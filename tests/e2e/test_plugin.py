@@ -9,13 +9,17 @@ from pathlib import Path
 import pytest
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "write-a-mechanism.md"
-# the counter and the policy; the mechanism is the page's own
+# all but the mechanism, which is the page's own
 MORE = '''
 from fractions import Fraction
+from pathlib import Path
+
+import polars as pl
 
 from tailrace.counters.ladder import LadderCounter
 from tailrace.mechanisms.snapshot.policy import Decision, Split, beginning, bounded, released
 from tailrace.privacy.budget import part
+from tailrace.sources import Frames, Settings
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,8 +48,34 @@ class Alternate:
     def decide(self, series, pace, hidden, snapshot, noise):
         due = int(pace.step) % 2
         return Decision(due, released(pace, 1) if due else pace, hidden)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Same(Settings):
+    """The same row, twice a step, for some steps."""
+
+    steps: int
+    value: str
+
+    def open(self, given):
+        return Frames([pl.DataFrame({"sex": [self.value] * 2})] * self.steps)
+
+
+@dataclass(frozen=True)
+class Log:
+    """The numbers of released steps, one a line."""
+
+    path: Path
+
+    def holds(self):
+        return set(map(int, self.path.read_text().split())) if self.path.exists() else set()
+
+    def put(self, release):
+        with self.path.open("a") as file:
+            file.write(f"{release.step}\\n")
 '''
-PARTS = ("Daily", "Weekly", "Alternate")
+CALL = "from tailrace.cli import app; app()"
+PARTS = ("Daily", "Weekly", "Alternate", "Same", "Log")
 MAKE = """
 import polars as pl
 from daily import Alternate, Daily, Weekly
@@ -84,6 +114,8 @@ for mechanism in (Daily(**few), Daily(**{{**few, "unit": User(column="id", event
 alternate = SnapshotHistogram(**policy, policy=Alternate())
 checks.check_mechanism(alternate, [(day, None), (day[:2], None), (day, None)])
 """
+EVENT = '{ kind = "Event" }'
+FOLDER = 'kind = "Folder"\npath = "incoming"\nfiles = "*.csv"'
 CONFIGURE = """
 [stream]
 path = "configured.tail"
@@ -99,9 +131,7 @@ unit = {unit}
 sex = {{ kind = "Categorical", values = ["f", "m"] }}
 
 [source]
-kind = "Folder"
-path = "incoming"
-files = "*.csv"
+{source}
 """
 
 
@@ -160,19 +190,34 @@ def test_a_plug_in_passes_the_conformance_suite(installed, tmp_path):
     ids=["mechanism", "counter"],
 )
 def test_a_plug_in_is_configured(installed, tmp_path, kind, more):
-    text = CONFIGURE.format(kind=kind, more=more, unit='{ kind = "Event" }')
+    text = CONFIGURE.format(kind=kind, more=more, unit=EVENT, source=FOLDER)
     (tmp_path / "stream.toml").write_text(text)
     (tmp_path / "incoming").mkdir()
     (tmp_path / "incoming" / "a.csv").write_text("sex\nf\nm\nf\n")
-    call = "from tailrace.cli import app; app()"
-    said = python(call, tmp_path, "run", "stream.toml", path=installed)
+    said = python(CALL, tmp_path, "run", "stream.toml", path=installed)
     assert "Released step 1 of 4" in said
+
+
+def test_a_source_and_a_sink_of_a_plug_in_are_configured(installed, tmp_path):
+    same = 'kind = "Same"\nsteps = 3\nvalue = "f"'
+    text = CONFIGURE.format(kind="Daily", more="", unit=EVENT, source=same)
+    text += '\n[[sink]]\nkind = "Log"\npath = "log"\n'
+    (tmp_path / "stream.toml").write_text(text)
+    said = python(CALL, tmp_path, "run", "stream.toml", path=installed)
+    assert "Released steps 1 to 3 of 4" in said
+    assert (tmp_path / "log").read_text().split() == ["1", "2", "3"]
+    (tmp_path / "stream.toml").write_text(text.replace("steps = 3\n", ""))
+    said = python(CALL, tmp_path, "run", "stream.toml", path=installed, fails=True)
+    assert "[source] needs the key 'steps'" in said
 
 
 def test_a_policy_of_a_plug_in_is_configured(installed, tmp_path):
     unit = '{ kind = "User", column = "id", records = 1 }'
     text = CONFIGURE.format(
-        kind="SnapshotHistogram", more='policy = { kind = "Alternate" }\n', unit=unit
+        kind="SnapshotHistogram",
+        more='policy = { kind = "Alternate" }\n',
+        unit=unit,
+        source=FOLDER,
     )
     (tmp_path / "stream.toml").write_text(text)
     code = "from tailrace.config import load; print(load('stream.toml').mechanism.policy)"
