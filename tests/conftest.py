@@ -140,7 +140,8 @@ def postgres():
         (folder / "password").write_text("open-sesame")
         login = ("-U", "tailrace", "-A", "scram-sha-256", "--pwfile", folder / "password")
         call("initdb", *login, "-E", "UTF8", "--no-locale", "--no-sync")
-        options = f"-c listen_addresses=127.0.0.1 -c port={port} -c unix_socket_directories='' -c fsync=off"
+        place = f"-c listen_addresses=127.0.0.1 -c port={port} -c unix_socket_directories=''"
+        options = f"{place} -c fsync=off"
         call("pg_ctl", "-w", "-l", folder / "log", "-o", options, "start")
         try:
             yield f"postgresql://tailrace:open-sesame@127.0.0.1:{port}/postgres"

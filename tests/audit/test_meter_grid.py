@@ -154,7 +154,6 @@ def snapshots():
         EveryStep(),
         FixedSampling(releases=3),
         DSFT(threshold=0.1, releases=4),
-        # fmt: skip
         DSAT(releases=4, burn_in=1, threshold=0.1),
         BudgetDistribution(),
         BudgetAbsorption(),

@@ -16,7 +16,8 @@ collect_ignore = [
 CALL = "from tailrace.cli import app; app()"
 TABLES = {
     "stream": 'path = "ward.tail"\npopulation = "ward"',
-    "mechanism": 'kind = "HistogramStream"\nhorizon = 5\nprivacy = { kind = "PureDP", epsilon = 500 }\nunit = { kind = "Event" }',
+    "mechanism": 'kind = "HistogramStream"\nhorizon = 5\n'
+    'privacy = { kind = "PureDP", epsilon = 500 }\nunit = { kind = "Event" }',
     "schema": 'sex = { kind = "Categorical", values = ["f", "m"] }',
     "calendar": 'start = 2026-01-01\nperiod = "1 day"',
     "source": 'kind = "Folder"\npath = "incoming"\nfiles = "*.csv"\ntime = "day"',

@@ -64,7 +64,8 @@ def test_a_full_disk_is_one_sentence_and_the_step_is_finished_later(path, room):
     said = in_process(
         f"""
         stream = Stream.open(path)
-        resource.setrlimit(resource.RLIMIT_FSIZE, ({room}, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
+        _, most = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, ({room}, most))
         try:
             stream.push(pl.DataFrame({{"id": list(range(5000)), "sex": ["f"] * 5000}}))
             print("pushed")

@@ -17,7 +17,10 @@ from tailrace.sources import Reader, SqlTable
 from tailrace.sources import database as databases
 
 BUSY = "busy with another program, or out of time"
-ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT 'f' AS sex, i AS day FROM n WHERE i < 0"
+ENDLESS = (
+    "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) "
+    "SELECT 'f' AS sex, i AS day FROM n WHERE i < 0"
+)
 
 
 @pytest.fixture

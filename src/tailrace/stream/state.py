@@ -55,11 +55,8 @@ def bound(
     """
     found = None if store is None else store.find("cut")
     kept = held if found is None else json.loads(found)
-    changed = (
-        []
-        if kept is None
-        else [name for name in {**kept, **cut} if kept.get(name) != cut.get(name)]
-    )
+    known = cut if kept is None else kept
+    changed = [name for name in {**known, **cut} if known.get(name) != cut.get(name)]
     if begun and changed and not (changed == ["path"] and moved is not None and moved()):
         along = (
             ", move all files used so far along under their names" if changed == ["path"] else ""
@@ -104,16 +101,12 @@ def read_standing(store: Store, mechanism: Mechanism) -> Standing:
     """Where the stream in `store` stands."""
     stands, begin = store.json("standing"), beginning(mechanism)
     step = stands["step"]
-    state = State(
-        public=unpack(store.bytes(f"{_prefix(step)}/public"), like=begin.state.public)
-        if step
-        else begin.state.public,
-        private=unpack(store.bytes("standing/private"), like=begin.state.private),
-    )
-    table = (
-        _read_table(store, stands["step"], "table", mechanism) if stands["step"] else begin.table
-    )
-    return Standing(state, Mark(stands["step"], stands["tag"]), stands["segment"], table)
+    public, table = begin.state.public, begin.table
+    if step:
+        public = unpack(store.bytes(f"{_prefix(step)}/public"), like=public)
+        table = _read_table(store, step, "table", mechanism)
+    private = unpack(store.bytes("standing/private"), like=begin.state.private)
+    return Standing(State(public, private), Mark(step, stands["tag"]), stands["segment"], table)
 
 
 def release_values(release: Release, public: Any) -> dict[str, bytes]:
@@ -190,11 +183,9 @@ def unseal_rows(plan: Plan | OncePlan, data: bytes | None) -> Any:
 
     if data is None:
         return None
-    return (
-        pl.read_parquet(io.BytesIO(data))
-        if isinstance(plan, Plan)
-        else unpack(data, like=plan.read(None))
-    )
+    if isinstance(plan, Plan):
+        return pl.read_parquet(io.BytesIO(data))
+    return unpack(data, like=plan.read(None))
 
 
 def _read_table(store: Store, step: int, name: str, mechanism: Mechanism) -> Table:

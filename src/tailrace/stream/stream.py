@@ -160,12 +160,8 @@ class Stream:
     def _begin(
         self, mechanism: Mechanism, noise: Noise, segments: Path, standing: state.Standing
     ) -> None:
-        self._mechanism, self._noise, self._segments, self._standing = (
-            mechanism,
-            noise,
-            segments,
-            standing,
-        )
+        self._mechanism, self._noise = mechanism, noise
+        self._segments, self._standing = segments, standing
         self._store: Store | None = None
         self._ledger: Ledger | None = None
         self._calendar: Calendar | None = None
@@ -176,17 +172,10 @@ class Stream:
         self._units = unit_key(noise)
         # A stream in memory keeps its releases here.
         self._kept: dict[int, Release] = {}
-        self._process, self._usable, self._closed, self._lock = (
-            os.getpid(),
-            True,
-            False,
-            threading.RLock(),
-        )
-        if (
-            mechanism.rounds > 1
-            and isinstance(mechanism.unit, User)
-            and mechanism.takes is not Takes.Once
-        ):
+        self._process, self._lock = os.getpid(), threading.RLock()
+        self._usable, self._closed = True, False
+        bounded = isinstance(mechanism.unit, User) and mechanism.takes is not Takes.Once
+        if mechanism.rounds > 1 and bounded:
             raise ConfigError(
                 "A mechanism of several rounds cannot bound the contributions of a User yet: use "
                 "unit=Event()."
@@ -197,7 +186,7 @@ class Stream:
         store, ledger = self._store, self._ledger
         assert store is not None and ledger is not None
         if store.json("about")["fork"] and ledger.mark(self._entry) == Mark(0, ""):
-            # A fork takes its place, once.
+            # A fork takes its place in the ledger, once.
             ledger.claim(self._entry, before=Mark(0, ""), after=self._standing.mark)
         intent = found(store, self._mechanism, self._standing.state)
         stood = ledger.mark(self._entry)

@@ -453,7 +453,10 @@ def test_a_segment_is_discarded(tmp_path):
 
 
 def test_numba_and_pyarrow_wait_until_they_are_used():
-    code = "import sys, tailrace.counting.memory; print([m for m in ('numba', 'pyarrow', 'pandas') if m in sys.modules])"
+    code = (
+        "import sys, tailrace.counting.memory\n"
+        "print([m for m in ('numba', 'pyarrow', 'pandas') if m in sys.modules])"
+    )
     assert (
         subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip()
         == "[]"
