@@ -1,4 +1,4 @@
-"""What metrics are given: arrays of numbers, boxes and tables, in one shape each."""
+"""Check what metrics are given: numbers, boxes and tables."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def numbers(name: str, values: Any, kind: type = float) -> np.ndarray:
 
 
 def corners(low: Any, high: Any) -> tuple[np.ndarray, np.ndarray]:
-    """The corners of a box of some width on every side."""
+    """The corners of a box that is not flat."""
     lowest, highest = numbers("low", low), numbers("high", high)
     fits = lowest.ndim == 1 and 1 <= len(lowest) <= 4 and lowest.shape == highest.shape
     if not fits or not np.isfinite(highest - lowest).all() or not (highest > lowest).all():

@@ -109,8 +109,9 @@ def random_rectangles(
 def standard_queries(
     rng: np.random.Generator, *, low: ArrayLike, high: ArrayLike
 ) -> dict[str, Rectangles]:
-    """PrivStream's queries: 10,000 small, 5,000 medium and 1,000 large rectangles of [.01, .1),
-    [.1, 1) and [1, 10) % of the box.
+    """PrivStream's queries: rectangles of three sizes.
+
+    10,000 small, 5,000 medium and 1,000 large ones, of [.01, .1), [.1, 1) and [1, 10) % of the box.
     """
     return {
         name: random_rectangles(rng, low=low, high=high, number=number, least=least, most=most)

@@ -53,7 +53,10 @@ class SnapshotError:
 
 @told
 def random_ranges(rng: np.random.Generator, shape: tuple[int, ...], number: int) -> Ranges:
-    """Blocks with a random interval on every side: both ends even over the side."""
+    """Blocks with a random interval on every side.
+
+    Both ends are even over the side.
+    """
     many = queries(number)
     ends = np.stack([rng.integers(0, side, (many, 2)) for side in sides(shape)], axis=2)
     return Ranges(ends.min(axis=1), ends.max(axis=1))
@@ -63,8 +66,9 @@ def random_ranges(rng: np.random.Generator, shape: tuple[int, ...], number: int)
 def ranges_of_size(
     rng: np.random.Generator, shape: tuple[int, ...], number: int, *, share: float
 ) -> Ranges:
-    """Blocks that hold about this share of the cells, anywhere; the sides' own shares are even
-    among those that multiply to it.
+    """Blocks that hold about this share of the cells.
+
+    They lie anywhere; the sides' own shares are even among those that multiply to it.
     """
     wide = np.array(sides(shape))
     weights = rng.dirichlet(np.ones(len(wide)), queries(number))

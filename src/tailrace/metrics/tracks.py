@@ -103,8 +103,9 @@ class Visits:
 
 
 def visits(tracks: Tracks, *, low: ArrayLike, high: ArrayLike, side: int) -> Visits:
-    """The cell of every point in an even grid (side, side) of the box; points outside count for the
-    nearest cell.
+    """The cell of every point in an even grid.
+
+    The grid divides the box (side, side); points outside count for the nearest cell.
     """
     lowest, highest = corners(low, high)
     if len(lowest) != 2:

@@ -1,4 +1,4 @@
-"""Panels by weight: who had the second value at least b times.
+"""Panels by weight: how often people had the second value.
 
 A counter for each b = 1..T counts who reaches b. It starts at step b, as nobody can before, so its
 horizon is T-b+1. Its estimates S~_b^t are rounded and clamped, S_b^t = min(max(S~_b^t, S_b^{t-1}),
@@ -62,7 +62,7 @@ LARGEST = 1000
 
 @dataclass(frozen=True)
 class CumulativePublic:
-    """Everything a panel by weight has released up to this step."""
+    """Everything a panel by weight has released so far."""
 
     step: np.ndarray  # ()
     seed: np.ndarray  # () of the synthetic people
@@ -80,7 +80,9 @@ class CumulativePrivate:
 @told
 @dataclass(frozen=True, kw_only=True)
 class PanelCumulative(Panel):
-    """A panel of two values that keeps how often people had the second.
+    """A panel that keeps how often people had a value.
+
+    It is the second of two values.
 
     Parameters
     domain: one attribute of two values.
@@ -152,7 +154,7 @@ class PanelCumulative(Panel):
 
     @functools.cached_property
     def _split(self) -> tuple[Fraction, ...]:
-        """Budgets: of the number of people (0: public), of each counter."""
+        """Budgets of the number of people, then of each counter."""
         if self.shares is None:
             shares = [
                 _weight(self._plain, self.horizon - b + 1, self.neighbours)
@@ -178,7 +180,7 @@ class PanelCumulative(Panel):
 
     @functools.cached_property
     def _number(self) -> Atoms | None:
-        """The noise of the number of people, where that is not public."""
+        """The noise of the number of people; None: public."""
         return Atoms(ZCDP(rho=self._split[0]), 1) if self.neighbours is AddRemove else None
 
     @property
@@ -251,7 +253,7 @@ class PanelCumulative(Panel):
 
     @functools.cached_property
     def variances(self) -> np.ndarray:
-        """(steps, weights) of the estimates; 0 where none is possible yet."""
+        """(steps, weights) of the estimates; 0 where nothing is counted."""
         variances = np.zeros((self.horizon, self.horizon + 1))
         variances[:, 0] = 0.0 if self._number is None else self._number.variance()
         for b, counter in enumerate(self.counting, 1):
@@ -261,7 +263,7 @@ class PanelCumulative(Panel):
 
 @functools.lru_cache(maxsize=4096)
 def _weight(plain: Any, horizon: int, neighbours: Neighbours) -> Fraction:
-    """The root of a counter's summed variance, as an exact share.
+    """The root of a counter's summed variance.
 
     The budget is 1; the root is rounded to a public grid.
     """

@@ -39,7 +39,7 @@ _SEEDS = 10**9
 
 @dataclass(frozen=True)
 class People:
-    """Rows of a panel's table: a synthetic id and a value.
+    """Rows of a panel: a synthetic id and a value.
 
     Ids count from 1; real ids are never seen here.
     """
@@ -96,7 +96,7 @@ class Panel:
         return self.unit.column
 
     def _guaranteed(self, losses: Iterable[Loss]) -> Guarantee:
-        """The sum of the losses as a guarantee, in the declared form."""
+        """The sum of the losses as a guarantee."""
         loss = functools.reduce(lambda a, b: a & b, losses)
         return Guarantee(restate(loss, self.privacy), self.unit, self.neighbours, self.horizon)
 
@@ -174,7 +174,7 @@ def chosen(
 
 
 def spread(seed: int, step: int, many: int) -> np.ndarray:
-    """Public numbers in [0, 1) that round `many` shares at a step."""
+    """Public numbers in [0, 1) that round `many` shares."""
     from tailrace.mechanisms.panel import people_kernel as kernel
 
     return kernel.spread(seed, -step, many) * 2.0**-32

@@ -14,7 +14,7 @@ def _mixed(x):
 
 @njit(cache=True)
 def spread(seed, step, many):
-    """A number from 0 to 2^32 - 1 for each of `many` places."""
+    """Draw a number below 2^32 for each place."""
     out = np.empty(many, np.int64)
     start = _mixed(np.uint64(seed) + np.uint64(step) * np.uint64(0x9E3779B97F4A7C15))
     for i in range(many):
@@ -26,11 +26,11 @@ def spread(seed, step, many):
 
 @njit(cache=True)
 def extend(groups, left, seed, step, factor, modulus, out):
-    """Choose a value for each person: `left[g, c]` of group g get c.
+    """Choose a value for each person.
 
-    Each choice of people is as likely as any other. Person after person takes one of the places
-    that its group has left, so the counts come out exactly; `left` is used up. A group becomes
-    (group * factor + value) % modulus.
+    `left[g, c]` people of group g get c; each choice of people is as likely as any other. Person
+    after person takes one of the places that its group has left, so the counts come out exactly;
+    `left` is used up. A group becomes (group * factor + value) % modulus.
     """
     start = _mixed(np.uint64(seed) + np.uint64(step) * np.uint64(0x9E3779B97F4A7C15))
     totals = left.sum(axis=1)

@@ -47,7 +47,7 @@ class PanelView(ABC):
 
     @property
     def panel(self) -> pl.DataFrame:
-        """The people so far: a row each, a column per step.
+        """The people, a row each, with a column per step.
 
         The columns are the id, t1, t2, ...
         """
@@ -95,7 +95,7 @@ class WindowView(PanelView):
         )
 
     def estimate(self, query: Query, *, step: int | None = None) -> Estimate:
-        """The people a query holds for, in the window ending at `step`."""
+        """Count the people a query holds for, ending at `step`."""
         weights, release = self._weights(query, step)
         return Estimate(
             float(weights @ self.estimates[release]),
@@ -117,7 +117,7 @@ class WindowView(PanelView):
         return Estimate(share, float(np.sqrt(self._variance(moved, release))))
 
     def _weights(self, query: Query, step: int | None) -> tuple[np.ndarray, int]:
-        """The query's weights on the windows of a release, and its place."""
+        """The query's weights on windows, and the release's place."""
         if query.length > self.window:
             raise ConfigError(
                 f"This panel keeps windows of {self.window} steps, and a question about "

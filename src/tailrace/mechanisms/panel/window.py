@@ -1,4 +1,4 @@
-"""Panels by window: windows of k steps as frequent as they truly are.
+"""Panels by window: how often each window of values occurs.
 
 Step k counts all q^k windows (q values, k steps) and creates the people. Each later step measures,
 for every prefix z of k-1 values, the differences D_z^ij = C_zi - C_zj over all pairs of values i <
@@ -68,7 +68,7 @@ LARGEST = 1 << 20
 
 @dataclass(frozen=True)
 class WindowPublic:
-    """Everything a panel by window has released up to this step."""
+    """Everything a panel by window has released so far."""
 
     step: np.ndarray  # ()
     seed: np.ndarray  # () of the synthetic people
@@ -161,7 +161,7 @@ class PanelWindow(Panel):
 
     @functools.cached_property
     def _atoms(self) -> tuple[Atoms, ...]:
-        """The noise of the first release, and of later ones, if any."""
+        """The noise of the first release, and of later ones."""
         rho, (start, later) = self.privacy.zcdp_within().rho, self._moves
         if self.releases == 1:
             return (Atoms(ZCDP(rho=rho), start),)
@@ -178,7 +178,7 @@ class PanelWindow(Panel):
 
     @property
     def variances(self) -> tuple[float, float]:
-        """Of a window's count: at first, and v, to which later ones tend."""
+        """Variances of a window's count: at first, and v."""
         first, *later = (atoms.variance() for atoms in self._atoms)
         return first, later[0] / (1 if self.raw_bins else self.domain.size) if later else 0.0
 
@@ -245,7 +245,7 @@ class PanelWindow(Panel):
         ), estimate
 
     def _together(self, before: np.ndarray, noisy: np.ndarray) -> np.ndarray:
-        """q times the windows' counts: from the last ones, and new answers."""
+        """q times the windows' counts, by the new answers."""
         size = self.domain.size
         # In each prefix.
         ending = before.reshape(size, -1).sum(axis=0)[:, None]

@@ -1,4 +1,4 @@
-"""Histograms of a data set as it stands, step after step."""
+"""Histograms of a data set that changes, step by step."""
 
 from tailrace.mechanisms.snapshot.levels import Quadtree
 from tailrace.mechanisms.snapshot.tracking import Tracking

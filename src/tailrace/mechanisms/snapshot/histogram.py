@@ -50,7 +50,7 @@ from tailrace.noise import Draws
 from tailrace.privacy.budget import Drawn, part, restate
 from tailrace.privacy.guarantee import Guarantee
 from tailrace.privacy.loss import ApproxDP, Loss, check_privacy, whole
-from tailrace.privacy.unit import AddRemove, Neighbours, User, Window
+from tailrace.privacy.unit import AddRemove, User, Window
 
 # Bins: the public state then takes 120 MB.
 LARGEST = 10_000_000
@@ -58,7 +58,7 @@ LARGEST = 10_000_000
 
 @dataclass(frozen=True)
 class SnapshotPublic:
-    """Everything a snapshot stream has released up to this step."""
+    """Everything a snapshot stream has released so far."""
 
     pace: Pace
     population: np.ndarray  # () what distances are relative to; 0 before the first release
@@ -69,7 +69,7 @@ class SnapshotPublic:
 
 @dataclass(frozen=True)
 class SnapshotPrivate:
-    """Private state: a policy's, and the histogram that changes are added to."""
+    """Private state: the policy's, and the current histogram."""
 
     hidden: Hidden
     current: np.ndarray  # (bins,), or (0,) where whole snapshots are fed
@@ -78,7 +78,7 @@ class SnapshotPrivate:
 @told
 @dataclass(frozen=True, kw_only=True)
 class SnapshotHistogram:
-    """A histogram at every step, of a data set that changes.
+    """A histogram of a changing data set at every step.
 
     A person may take part at every step.
 
@@ -109,6 +109,8 @@ class SnapshotHistogram:
     histogram: Static | None = None
     population: int | None = None
     changes: bool = False
+    neighbours = AddRemove
+    rounds = 1
 
     def __post_init__(self) -> None:
         if not isinstance(self.domain, Schema):
@@ -157,16 +159,8 @@ class SnapshotHistogram:
         return Takes.Events if self.changes else Takes.Snapshots
 
     @property
-    def neighbours(self) -> Neighbours:
-        return AddRemove
-
-    @property
     def deletes(self) -> bool:
         return self.changes
-
-    @property
-    def rounds(self) -> int:
-        return 1
 
     @property
     def _policy(self) -> Policy:

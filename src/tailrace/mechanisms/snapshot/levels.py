@@ -59,7 +59,7 @@ def check(static: Static, tree: Halving, loss: Drawn, records: int) -> None:
 
 
 def proved(static: Static, tree: Halving, loss: Drawn, records: int) -> Drawn:
-    """The loss of one release, from the noise that is drawn."""
+    """The loss of one release, from the noise drawn."""
     scales = [scale(loss, share, records) for share in static.levels(tree).values()]
     if isinstance(loss, PureDP):
         return PureDP(epsilon=sum(records / each for each in scales))
@@ -75,9 +75,9 @@ def noise_variance(static: Static, tree: Halving, loss: Drawn, records: int) -> 
 
 
 def variances(static: Static, tree: Halving, loss: Drawn, records: int) -> np.ndarray:
-    """(1 + depths,) variances of the whole and of each depth's details.
+    """Variances of the whole, then of each depth's details.
 
-    They are 0 below the last level.
+    (1 + depths,); they are 0 below the last level.
     """
     cells, found = len(tree.order), np.zeros(1 + tree.depth)
     levels = noise_variance(static, tree, loss, records)
@@ -145,7 +145,7 @@ def consistent(
 @told
 @dataclass(frozen=True, kw_only=True)
 class Quadtree:
-    """Noise on the levels of a quadtree, least on its leaves.
+    """Noise on a quadtree's levels, least on its leaves.
 
     Parameters
     height: how often all sides are halved; None: down to single bins. With less, a leaf's people

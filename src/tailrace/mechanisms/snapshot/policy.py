@@ -21,7 +21,7 @@ from tailrace.privacy.loss import whole
 
 @dataclass(frozen=True, kw_only=True)
 class Series:
-    """The public facts of a series that a policy plans with."""
+    """The public facts that a policy plans with."""
 
     # A person is protected in any `steps` consecutive steps; None: in all, however many.
     steps: int | None
@@ -109,7 +109,7 @@ class Policy(Protocol):
         ...
 
     def proved(self, series: Series) -> Drawn | None:  # noqa: ARG002
-        """The loss of decisions, from the noise drawn; None: no decisions."""
+        """The loss of decisions, from the noise drawn."""
         return None
 
     def begin(self, series: Series) -> Pace:

@@ -151,7 +151,7 @@ def fold(
 
 
 def _drifts(found: list[np.ndarray], prior: list[np.ndarray], noise: np.ndarray) -> list[float]:
-    """The drift of the whole and of each depth, learned from the cells up."""
+    """The drift of the whole and of each depth."""
     drifts, below = [0.0] * len(found), 0.0
     for place in range(len(found) - 1, -1, -1):
         if noise[place] and len(found[place]):
@@ -166,7 +166,7 @@ def _drifts(found: list[np.ndarray], prior: list[np.ndarray], noise: np.ndarray)
 def _gains(
     moved: np.ndarray, size: np.ndarray, drift: float, noise: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The gain and the expected squared error of each detail, by groups."""
+    """The gain and expected squared error of each detail."""
     order = np.argsort(-size, kind="stable")
     starts, many = [0], _LARGEST
     while starts[-1] + 2 * many < len(order):
@@ -181,10 +181,11 @@ def _gains(
 
 
 def _gain(drift: Any, noise: float, details: Any) -> tuple[Any, Any]:
-    """The gain for a drift, and the expected squared error it leaves.
+    """The gain for a drift, and the error it leaves.
 
-    The drift was learned from some `details`. One that seems to be nothing may still be something,
-    so the error is stated for a drift larger by a standard error.
+    The error is the expected squared one. The drift was learned from some `details`: one that seems
+    to be nothing may still be something, so the error is stated for a drift larger by a standard
+    error.
     """
     gain = drift / (drift + noise)
     larger = drift + (drift + noise) * np.sqrt(2 / details)

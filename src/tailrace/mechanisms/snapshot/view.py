@@ -15,7 +15,7 @@ from tailrace.mechanisms.shared.bins import weights
 
 @dataclass(frozen=True, eq=False)
 class SnapshotView:
-    """The histogram of a step; every answer has a standard error.
+    """The histogram of a step, with standard errors.
 
     The error is that of the noise in the release, or in all that are combined. It leaves out the
     changes since the step `measured`, and the bias within leaves that hold several bins.

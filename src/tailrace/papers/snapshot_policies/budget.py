@@ -114,7 +114,7 @@ class BudgetDistribution(Policy):
 @told
 @dataclass(frozen=True, kw_only=True)
 class BudgetAbsorption(Policy):
-    """Spend the budgets of all steps skipped since the last release.
+    """Spend the budgets of all steps skipped before a release.
 
     The steps that follow a release pay for it.
     """

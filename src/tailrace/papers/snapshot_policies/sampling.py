@@ -1,4 +1,4 @@
-"""Sampling: release a snapshot at fixed steps, or where it differs.
+"""Sampling: release at fixed steps, or after changes.
 
 EveryStep and FixedSampling follow a public schedule. DSFT and DSAT compare the snapshot's distance
 from the last release with a threshold, which DSAT's controller moves so that the releases last to
