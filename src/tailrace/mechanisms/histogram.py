@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 
 from tailrace.calls import told
+from tailrace.counters.base import Counter
 from tailrace.counters.choice import allot, check_counter
 from tailrace.counting.plan import Counts, Plan
 from tailrace.domain import Schema
@@ -138,7 +139,7 @@ class HistogramStream:
         return events_of(self)
 
     @property
-    def counting(self) -> Any:
+    def counting(self) -> Counter[Any]:
         """The counter with its budget per event."""
         return allot(self.counter, privacy=self.privacy, horizon=self.horizon, events=self._events)
 

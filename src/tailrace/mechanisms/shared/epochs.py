@@ -15,9 +15,14 @@ from typing import Any
 
 import numpy as np
 
-_SURE = 3  # deviations of the clock by which an epoch must have seen events
-_EPOCHS = 8  # at least so many over the horizon, however few events there are
-# without a horizon, an epoch lasts at most max(this many steps, this part of the time so far)
+from tailrace.counters.base import Counter
+
+# All three chosen by trial while building; no committed result.
+# Deviations of the clock by which an epoch must have seen events.
+_SURE = 3
+# The least number of epochs over the horizon, however few events there are.
+_EPOCHS = 8
+# Without a horizon, an epoch lasts at most max(this many steps, this part of the time so far).
 _ENDLESS = 8
 
 
@@ -25,7 +30,7 @@ _ENDLESS = 8
 class Clock:
     """The counter of events, and its verdict on epochs."""
 
-    counter: Any
+    counter: Counter[Any]
     rows: int  # adds, and deletes where there are any
     horizon: int | None
     origin: int  # the first step that is counted

@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 
 from tailrace.calls import told
+from tailrace.counters.base import Counter
 from tailrace.domain.geometry.partition import Layout, lay_out, partition_of
 from tailrace.mechanisms.shared.epochs import Clock, net
 from tailrace.mechanisms.spatial import retention
-from tailrace.mechanisms.spatial.tree import Tree, measured, regrown, seed
+from tailrace.mechanisms.spatial.tree import Places, Tree, measured, regrown, seed
 from tailrace.privacy.loss import exact, real, whole
 
 # Times the last epoch's change that the next tree is prepared for.
@@ -82,9 +83,9 @@ class SpatialPublic:
 class Epochs:
     """The rules of one stream."""
 
-    domain: Any
+    domain: Places
     structure: AdaTree
-    counter: Any  # of the clock
+    counter: Counter[Any]  # of the clock
     rows: int  # of the clock: adds, and deletes where there are any
     noise: float  # variance of the noise of one leaf's count
     horizon: int | None

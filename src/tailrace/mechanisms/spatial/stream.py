@@ -44,6 +44,7 @@ from typing import Any
 import numpy as np
 
 from tailrace.calls import told
+from tailrace.counters.base import Counter
 from tailrace.counters.choice import allot
 from tailrace.counting.plan import Counts, Plan
 from tailrace.domain import Box
@@ -52,7 +53,7 @@ from tailrace.domain.geometry.partition import area_before, lay_out, partition_o
 from tailrace.errors import ConfigError
 from tailrace.mechanisms.base import Sample, State, Step, Table, Takes
 from tailrace.mechanisms.spatial.epochs import AdaTree, Epochs, SpatialPublic
-from tailrace.mechanisms.spatial.tree import Tree, groups_of
+from tailrace.mechanisms.spatial.tree import Places, Tree, groups_of
 from tailrace.mechanisms.spatial.view import SpatialView
 from tailrace.noise import Draws
 from tailrace.noise.atoms import Atoms
@@ -124,7 +125,7 @@ class SpatialStream:
         self.clock.init(0)
 
     @property
-    def rows(self) -> Box | Region | Roads:
+    def rows(self) -> Places:
         return self.domain
 
     @property
@@ -146,7 +147,7 @@ class SpatialStream:
         return part(whole, share), part(whole, 1 - share)
 
     @functools.cached_property
-    def clock(self) -> Any:
+    def clock(self) -> Counter[Any]:
         """The counter of events, with its budget per event."""
         before = self.begin - 1 if self.retention is None else 0
         horizon = None if self.horizon is None else self.horizon - before

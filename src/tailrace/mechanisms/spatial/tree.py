@@ -8,7 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from tailrace.domain import Box
+from tailrace.domain.geometry import Region, Roads
 from tailrace.domain.geometry.partition import Layout, area_before, lay_out, partition_of
+
+Places = Box | Region | Roads
 
 
 @dataclass(frozen=True)
@@ -42,13 +46,13 @@ def counted(leaf: np.ndarray, layout: Layout) -> np.ndarray:
     return np.flatnonzero(leaf & (layout.area > 0))
 
 
-def groups_of(tree: Tree, domain: Any) -> np.ndarray:
+def groups_of(tree: Tree, domain: Places) -> np.ndarray:
     """The counted leaf of each cell, (cells,); -1 for none."""
     return _groups(domain, tree.inner.tobytes(), tree.leaf.tobytes())
 
 
 @functools.lru_cache(maxsize=4)  # leaves change only between epochs
-def _groups(domain: Any, inner: bytes, leaf: bytes) -> np.ndarray:
+def _groups(domain: Places, inner: bytes, leaf: bytes) -> np.ndarray:
     from tailrace.domain.geometry import partition_kernel as kernel
 
     layout = lay_out(np.frombuffer(inner, np.bool_), domain)
@@ -71,7 +75,7 @@ def measured(tree: Tree, layout: Layout, noisy: np.ndarray) -> Tree:
 def regrown(
     tree: Tree,
     layout: Layout,
-    domain: Any,
+    domain: Places,
     expected: np.ndarray,
     *,
     epoch: int,

@@ -6,7 +6,6 @@ import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -14,7 +13,7 @@ from tailrace.domain.geometry.partition import Layout, lay_out, partition_of
 from tailrace.domain.geometry.shares import shares
 from tailrace.errors import ConfigError
 from tailrace.mechanisms.base import Estimate
-from tailrace.mechanisms.spatial.tree import Tree
+from tailrace.mechanisms.spatial.tree import Places, Tree
 
 # Deviations of the difference of two halves above which a count says how uneven they are.
 # Chosen by trial while building; no committed result.
@@ -41,7 +40,7 @@ class Leaves:
 class SpatialView:
     """The released tree down to its leaves."""
 
-    domain: Any
+    domain: Places
     inner: np.ndarray  # (nodes,) in preorder
     second: np.ndarray  # (nodes,)
     counts: np.ndarray  # (nodes,) nonnegative, children add up to their parent
@@ -52,7 +51,7 @@ class SpatialView:
     @classmethod
     def of(
         cls,
-        domain: Any,
+        domain: Places,
         tree: Tree,
         layout: Layout,
         counts: np.ndarray,
