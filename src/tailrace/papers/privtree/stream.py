@@ -1,6 +1,6 @@
 """PrivStream, corrected: a tree drawn anew each step, counters at its leaves.
 
-**Privacy.** The declared loss of the declared unit over the horizon, neighbours add/remove.
+Privacy: the declared loss of the declared unit over the horizon, neighbours add/remove.
 1. Fix all releases before a step. Its tree is drawn by coins (`splits.py`) that see the insertions
    of the batch, and public counts that fall from parent to child: an insertion loses what
    `SplitCoin.loss` proves, a deletion nothing.
