@@ -1,7 +1,7 @@
 """Sparse counts of units, in public fractions of one unit.
 
 One unit is `WHOLE` parts, or fewer where a mechanism's noise would be too large for so many. Counts
-are additive over journeys.
+are additive over trajectories.
 
 1. Whatever is counted, one unit adds nonnegative parts, no more than its whole in all.
 2. So the 1-norm of what one unit changes is at most the whole.

@@ -1,7 +1,7 @@
-"""Counts of journeys: visits, transitions, turns and ends.
+"""Counts of trajectories: visits, transitions, turns and ends.
 
 All are in parts of a unit (`WHOLE`), so that no unit counts for more than one, however long its
-journeys are.
+trajectories are.
 
 1. A unit's trajectories share it evenly.
 2. Within a trajectory of t points each gets a t-th; of its transitions the i-th gets alpha(t, i),
@@ -46,7 +46,7 @@ Weighting = Even | Ends
 
 @dataclass(frozen=True, eq=False)
 class Routes:
-    """Journeys on a graph, as runs of points in cells.
+    """Trajectories on a graph, as runs of points in cells.
 
     A cell that was only passed has a run without points.
     """
@@ -125,7 +125,7 @@ def turns(
 
 
 def routes(journeys: Journeys, homes: np.ndarray, side: int, graph: Graph) -> Routes:
-    """Put journeys on a graph.
+    """Put trajectories on a graph.
 
     `homes` gives for each cell of the domain (side, side) the graph's cell that it lies in, or -1.
     Points without a home are left out, and so are trajectories without any other.

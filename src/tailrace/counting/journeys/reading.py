@@ -1,10 +1,9 @@
-"""Journeys out of a frame of any engine: rows with an id, an order and a place, put together and in
-order.
+"""Read trajectories out of a frame of any engine.
 
-An engine gives back four columns at most (trajectory, order, cell of the domain, person); the rest
-is done here. What a row holds never raises: a row without an id, an order or a place inside the
-domain is left out; of rows with the same order the lower cell comes first, so that the order of
-rows in a frame means nothing. A trajectory of one point starts and ends there.
+An engine gives back four columns at most (trajectory, order, cell of the domain, person). What a
+row holds never raises: a row without an id, an order or a place inside the domain is left out; of
+rows with the same order the lower cell comes first, so that the order of rows in a frame means
+nothing. A trajectory of one point starts and ends there.
 """
 
 from __future__ import annotations
@@ -23,27 +22,26 @@ from tailrace.domain.columns import kinds, unreadable
 from tailrace.domain.times import orders
 from tailrace.errors import DataError
 
-_KEY = bytes(16)  # ids are only told apart here: nothing is kept, so nothing need be hidden
+# Ids are only told apart here: nothing is kept, so nothing need be hidden.
+_KEY = bytes(16)
 
 
 @dataclass(frozen=True, eq=False)
 class Journeys:
-    """Trajectories one after another: the i-th has the cells from offsets[i] up to offsets[i + 1],
-    in its order.
+    """Trajectories one after another, as cells in their order.
+
+    The i-th has the cells from offsets[i] up to offsets[i + 1].
     """
 
     cells: np.ndarray  # (points,) of the domain
     ends: np.ndarray  # (trajectories,) where each one's points end
-    among: (
-        np.ndarray
-    )  # (trajectories,) how many of its unit's trajectories there are: each counts for its part
+    among: np.ndarray  # (trajectories,) the number of its unit's trajectories, which share it
     span: np.ndarray  # (2, trajectories) the orders of the first and of the last point
 
     @classmethod
     def none(cls) -> Journeys:
-        return cls(
-            np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros((2, 0))
-        )
+        none = np.zeros(0, np.int64)
+        return cls(none, none, none, np.zeros((2, 0)))
 
     @property
     def offsets(self) -> np.ndarray:
@@ -66,12 +64,15 @@ class Journeys:
 
 @dataclass(frozen=True)
 class Reading:
-    """Which columns make journeys; with a `user`, rows of two people never make one trajectory.
+    """The columns that make trajectories.
+
+    With a `user`, rows of two people never make one trajectory.
 
     >>> import polars as pl
     >>> from tailrace.domain import Box
     >>> square = Box(low=(0, 0), high=(1, 1), columns=("x", "y"), cells=2)
-    >>> rows = pl.DataFrame({"trip": [7, 8, 7], "at": [2, 1, 1], "x": [0.9, 0.1, 0.1], "y": [0.9, 0.9, 0.1]})
+    >>> places = {"x": [0.9, 0.1, 0.1], "y": [0.9, 0.9, 0.1]}
+    >>> rows = pl.DataFrame({"trip": [7, 8, 7], "at": [2, 1, 1], **places})
     >>> Reading(square, trajectory="trip", order="at").journeys(rows).cells
     array([0, 3, 1])
     """
@@ -83,16 +84,12 @@ class Reading:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """All that is looked at."""
-        own = (
-            (self.trajectory, self.order)
-            if self.user is None
-            else (self.user, self.trajectory, self.order)
-        )
-        return tuple(dict.fromkeys((*own, *self.domain.columns)))
+        """The columns that are read."""
+        own = () if self.user is None else (self.user,)
+        return tuple(dict.fromkeys((*own, self.trajectory, self.order, *self.domain.columns)))
 
     def journeys(self, frame: Any) -> Journeys:
-        """The journeys of a frame, or of None."""
+        """The trajectories of a frame, or of None."""
         from tailrace.counting.journeys import reading_kernel as kernel
 
         rows = opened(frame)
@@ -106,10 +103,8 @@ class Reading:
         among = np.ones(many, np.int64)
         if people is not None:
             who, _ = _numbered(people, known & (numbers >= 0))
-            both = np.where(who >= 0, who + 1, 0).astype(np.uint64)
-            numbers, many = kernel.numbered(
-                both, np.where(who >= 0, numbers + 1, 0).astype(np.uint64)
-            )
+            both = (np.where(who >= 0, one + 1, 0).astype(np.uint64) for one in (who, numbers))
+            numbers, many = kernel.numbered(*both)
             owner = np.zeros(many, np.int64)
             owner[numbers[numbers >= 0]] = who[numbers >= 0]
             among = np.bincount(owner)[owner] if many else owner
@@ -118,20 +113,13 @@ class Reading:
         return Journeys(cells[row], offsets[1:], among, span)
 
     def _fetched(self, rows: Frame) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray | None]:
-        """Hashes of trajectories, the order, cells, hashes of people: one of each for every row,
-        from one query.
-        """
-        wanted = [
-            unit_of(rows, self.trajectory).alias("trajectory"),
-            nw.col(self.order).alias("order"),
-        ]
+        """Each row's trajectory (hashed), order, cell and person (hashed)."""
+        wanted = [unit_of(rows, self.trajectory).alias("trajectory")]
+        wanted += [nw.col(self.order).alias("order")]
         wanted += [] if self.user is None else [unit_of(rows, self.user).alias("user")]
         if isinstance(rows, nw.LazyFrame):
-            lazy = rows
-            found = fetched(
-                lazy,
-                lambda: lazy.select(*wanted, self.domain.cell(lazy).fill_null(-1).alias("cell")),
-            )
+            lazy, cell = rows, lambda: self.domain.cell(rows).fill_null(-1).alias("cell")
+            found = fetched(lazy, lambda: lazy.select(*wanted, cell()))
             cells = self.domain.settle(found.get_column("cell").to_numpy().astype(np.int64))
         else:
             found, cells = rows.select(*wanted), self.domain.cells(rows)
@@ -141,7 +129,7 @@ class Reading:
 
 
 def _numbered(units: np.ndarray, known: np.ndarray) -> tuple[np.ndarray, int]:
-    """A number for each different unit of the known rows, and how many there are; -1 for nobody."""
+    """Number the different units of known rows; -1 for nobody."""
     from tailrace.counting.journeys import reading_kernel as kernel
 
     return kernel.numbered(np.where(known, units["hi"], 0), np.where(known, units["lo"], 0))

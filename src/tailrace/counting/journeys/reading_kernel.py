@@ -1,6 +1,4 @@
-"""Rows put together into journeys, as compiled loops: which rows belong together, and in which
-order.
-"""
+"""Put rows together into trajectories, in order, compiled."""
 
 import numpy as np
 from numba import njit
@@ -8,9 +6,7 @@ from numba import njit
 
 @njit(cache=True)
 def numbered(high, low):
-    """A number from 0 for each different pair, in the order in which they come, and how many there
-    are; -1 for (0, 0).
-    """
+    """Number different pairs as they come, -1 for (0, 0), and count them."""
     size = 64
     while size < 2 * len(high):
         size *= 2
@@ -36,8 +32,9 @@ def numbered(high, low):
 
 @njit(cache=True)
 def ordered(numbers, many, order, cells):
-    """(offsets, rows): the rows of each number, sorted by `order` and, where that is the same, by
-    cell; -1 is left out.
+    """(offsets, rows): the rows of each number, by `order`, then by cell.
+
+    Rows of number -1 are left out.
     """
     offsets = np.zeros(many + 1, np.int64)
     for number in numbers:
@@ -57,7 +54,7 @@ def ordered(numbers, many, order, cells):
 
 @njit(cache=True)
 def _sort(rows, order, cells):
-    """In place; most frames come in order, so that is looked at first."""
+    """Sort in place; most frames come in order, which is looked at first."""
     settled = True
     for i in range(1, len(rows)):
         a, b = rows[i - 1], rows[i]

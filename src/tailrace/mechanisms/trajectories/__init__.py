@@ -1,4 +1,4 @@
-"""Trajectories, released once."""
+"""Trajectories, released once: the parts of the mechanism."""
 
 from tailrace.counting.journeys.moves import Ends, Even
 from tailrace.mechanisms.trajectories.clock import DayClock

@@ -1,9 +1,12 @@
-"""Times for synthetic points: when trajectories begin, and how much time lies between one point and
-the next.
+"""Times of synthetic points: first times, and times between points.
 
-Privacy: a trajectory adds half of its part to the bin of its first time and half to that of the
-mean time between its points; the bins are public, and all get noise. Points of one trajectory are
-equally far apart in time, as most records are: where it has many points in a cell it is slow there.
+**Privacy.**
+1. A trajectory adds half of its part to the bin of its first time, and half to that of the mean
+   time between its points.
+2. The bins are public, and all get noise.
+
+Points of one trajectory are equally far apart in time, as most records are: where it has many
+points in a cell it is slow there.
 """
 
 from __future__ import annotations
@@ -21,19 +24,20 @@ from tailrace.counting.journeys.reading import Journeys
 from tailrace.errors import ConfigError
 from tailrace.privacy.loss import Number, exact, real, whole
 
-# bins of the time between points: each twice as wide as two before it, the last ends at the whole
-# of the clock
+# Bins of the time between points, by reasoning: each is twice as wide as the one two before it, and
+# the last ends at the whole of the clock.
 _GAPS = 64
+# Microseconds in a second.
 _MICRO = 10**6
 
 
 @told
 @dataclass(frozen=True, kw_only=True)
 class DayClock:
-    """Times from `start` to `end`, both public: numbers, or ISO 8601 texts (UTC where they name no
-    zone), as `order` has them.
+    """Times from `start` to `end`, both public.
 
-    First times are counted in so many `bins`, in a `share` of the budget relative to other parts.
+    They are numbers, or ISO 8601 texts (UTC where they name no zone), as `order` has them. First
+    times are counted in `bins`, in a `share` of the budget relative to other parts.
 
     >>> DayClock(start="2026-01-01", end="2026-01-02", bins=24).limits
     (1767225600000000.0, 1767312000000000.0)
@@ -57,7 +61,7 @@ class DayClock:
 
     @property
     def limits(self) -> tuple[float, float]:
-        """As numbers; times in microseconds."""
+        """Start and end as numbers; times in microseconds."""
         return _number(self.start), _number(self.end)
 
     @property
@@ -69,25 +73,22 @@ class DayClock:
         return nw.String() if isinstance(self.start, str) else nw.Float64()
 
     def count(self, journeys: Journeys, whole: int) -> Masses:
+        """Count first times, then times between points."""
         low, high = self.limits
         share, points = whole // journeys.among, np.diff(journeys.offsets)
-        span = np.clip(
-            journeys.span, low - (high - low), high + (high - low)
-        )  # also what is infinite
+        # Orders may be infinite.
+        span = np.clip(journeys.span, low - (high - low), high + (high - low))
         begin = np.clip((span[0] - low) / (high - low), 0.0, 1.0)
         first = np.minimum((begin * self.bins).astype(np.int64), self.bins - 1)
         several = np.flatnonzero(points > 1)
         gap = np.diff(span, axis=0)[0, several] / (points[several] - 1) / (high - low)
         octave = np.floor(2 * np.log2(np.clip(gap, 2.0**-_GAPS, 1.0)) + _GAPS)
         later = self.bins + np.clip(octave, 0, _GAPS - 1).astype(np.int64)
-        codes, parts = (
-            np.concatenate([first, later]),
-            np.concatenate([share // 2, share[several] // 2]),
-        )
-        return Masses.of(codes, parts)
+        parts = np.concatenate([share // 2, share[several] // 2])
+        return Masses.of(np.concatenate([first, later]), parts)
 
     def draw(self, counts: np.ndarray, offsets: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """(points,) the times of trajectories with these offsets, by noisy counts."""
+        """(points,) times of trajectories with these offsets, by noisy counts."""
         (low, high), many = self.limits, len(offsets) - 1
         begin = (_chosen(counts[: self.bins], many, rng) + rng.random(many)) / self.bins
         gap = 2.0 ** ((_chosen(counts[self.bins :], many, rng) + rng.random(many) - _GAPS) / 2)
@@ -97,7 +98,7 @@ class DayClock:
         return self.written(times)
 
     def written(self, times: np.ndarray) -> np.ndarray:
-        """Numbers, or texts to the second."""
+        """Times as numbers, or as texts to the second."""
         if not isinstance(self.start, str):
             return times
         instants = np.clip(times / _MICRO, -6.2e10, 2.5e11).astype(np.int64).astype("datetime64[s]")
@@ -105,9 +106,7 @@ class DayClock:
 
 
 def _chosen(counts: np.ndarray, many: int, rng: np.random.Generator) -> np.ndarray:
-    """Bins by noisy counts; those below 0 as 0, and any with the same chance where none is
-    above.
-    """
+    """Draw bins by noisy counts, negative ones as 0; evenly where none is above."""
     weights = np.maximum(counts, 0.0)
     weights = weights if weights.any() else np.ones(len(weights))
     return rng.choice(len(weights), many, p=weights / weights.sum())

@@ -1,11 +1,11 @@
-"""From where to where trajectories go: a density of pairs of ends, fitted to what was released.
+"""A density of pairs of ends, fitted to released counts.
 
-Pairs of fine cells are far too many to be measured. What is measured: how many ends lie in each
-cell, how far apart the two ends are, and how many trajectories go between coarse cells, in either
-direction. The pairs are then those of a gravity model, in which the chance of a pair is the product
-of its ends and of a factor for their distance, fitted by turns to the first two; and where coarse
-pairs stand out from that, they are scaled to what was measured. All of it sees released numbers
-alone.
+Pairs of fine cells are far too many to be measured. Released are the ends in each cell, the
+distances between two ends, and the trajectories between coarse cells, in either direction.
+1. A gravity model gives each pair the product of its ends and of a factor for their distance,
+   fitted in turns to the first two.
+2. Coarse pairs that stand out from it are scaled to their released counts.
+
 Source: gravity models and their fit are folklore (Deming and Stephan 1940).
 """
 
@@ -13,37 +13,37 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from tailrace.domain.geometry.partition import partition_of
 from tailrace.mechanisms.trajectories.counts import FAR, REACH, paired
 from tailrace.mechanisms.trajectories.fit import summed
+from tailrace.mechanisms.trajectories.layout import Map
 
-_FITS = 6  # rounds of the gravity model's fit
-_SPIKES, _SPREAD = 0.003, 1.0  # of coarse pairs around the gravity model
-_SMALLEST = 1e-9  # of the largest pair: smaller ones are not drawn
+# Chosen by trial on the data of benchmarks/trajectories.py; no committed result.
+# Rounds of the gravity model's fit.
+_FITS = 6
+# The share of coarse pairs that stand out from the model, and the relative spread of the others.
+_SPIKES, _SPREAD = 0.003, 1.0
+# Pairs below this part of the largest are not drawn.
+_SMALLEST = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """A density of pairs of cells, of a grid that distances are measured on; and where the ends lie
-    inside them.
-    """
+    """A density of pairs of cells, and of ends inside them."""
 
-    domain: Any
-    cells: (
-        np.ndarray
-    )  # (cells,) of that grid that hold some of the domain, in the order of the halving
+    domain: Map
+    # (cells,) of the grid of distances that hold some of the domain, in the order of the halving
+    cells: np.ndarray
     density: np.ndarray  # (cells, cells) from, to
-    # (3,) chances that two ends in one cell lie in one a fourth as wide, half as wide, or anywhere
-    # in it
+    # (3,) chances that ends in one cell share one a fourth as wide, half as wide, or just this one
     within: np.ndarray
     before: np.ndarray  # (places + 1,) the density of ends before each place of the domain
 
     def draw(self, many: int, rng: np.random.Generator) -> np.ndarray:
-        """(2, many) cells of the domain: pairs as evenly as can be, ends by their density."""
+        """(2, many) cells of the domain: pairs evenly, ends by density."""
         flat = self.density.reshape(-1)
         kept = np.flatnonzero(flat > flat.max(initial=0.0) * _SMALLEST)
         sums = np.cumsum(flat[kept], dtype=float)
@@ -69,71 +69,66 @@ class Pairs:
         shift = self._shift(side)
         low, high = self.before[nodes << shift], self.before[(nodes + 1) << shift]
         target = low + rng.random(len(nodes)) * (high - low)
-        place = (
-            np.searchsorted(self.before, np.minimum(target, np.nextafter(high, 0.0)), side="right")
-            - 1
-        )
+        target = np.minimum(target, np.nextafter(high, 0.0))
+        place = np.searchsorted(self.before, target, side="right") - 1
         return np.clip(place, nodes << shift, ((nodes + 1) << shift) - 1)
 
 
 def fitted(
-    domain: Any,
+    domain: Map,
     ends: np.ndarray,
     distances: np.ndarray,
     pairs: list[tuple[np.ndarray, float]],
     number: float,
 ) -> Pairs:
-    """The density of pairs, of `ends` (a density over the places of the domain), noisy distances,
-    and noisy pairs of coarser grids with the scales of their noise, of so many trajectories."""
+    """Fit the density of pairs.
+
+    `ends` is a density over the places of the domain; `distances` and `pairs` are noisy counts,
+    those of coarser grids with the scales of their noise, of `number` trajectories.
+    """
     side = min(REACH, domain.side)
     coarse = summed(ends, side * side)
     cells = np.flatnonzero(coarse > 0)
     shares = np.maximum(distances, 1.0) / np.maximum(distances, 1.0).sum()
-    density = _gravity(
-        coarse[cells] / coarse.sum(), _bins(domain, cells), np.append(shares[:3].sum(), shares[3:])
-    )
+    apart = np.append(shares[:3].sum(), shares[3:])
+    density = _gravity(coarse[cells] / coarse.sum(), _bins(domain, cells), apart)
     if pairs and number > 0:
         density *= _ratios(density, cells, pairs, number, side)
-    return Pairs(
-        domain, cells, density, shares[:3] / shares[:3].sum(), np.append(0.0, np.cumsum(ends))
-    )
+    within = shares[:3] / shares[:3].sum()
+    return Pairs(domain, cells, density, within, np.append(0.0, np.cumsum(ends)))
 
 
 @functools.lru_cache(maxsize=2)
-def _distance_bins(domain: Any) -> np.ndarray:
-    side = min(REACH, domain.side)
-    partition = partition_of(domain)
-    step = domain.side // side
-    corner = partition.cells[
-        np.arange(side * side) << (partition.depth - 2 * (side.bit_length() - 1))
-    ]
+def _distance_bins(domain: Map) -> np.ndarray:
+    side, partition = min(REACH, domain.side), partition_of(domain)
+    step, shift = domain.side // side, partition.depth - 2 * (side.bit_length() - 1)
+    corner = partition.cells[np.arange(side * side) << shift]
     x, y = (axis // step for axis in np.divmod(corner, domain.side))
     square = (x[:, None] - x) ** 2 + (y[:, None] - y) ** 2
     return np.searchsorted(FAR, np.sqrt(square), side="right").astype(np.int8)
 
 
-def _bins(domain: Any, cells: np.ndarray) -> np.ndarray:
+def _bins(domain: Map, cells: np.ndarray) -> np.ndarray:
     """(cells, cells) the bin of the distance of each pair; 0: the same cell."""
     return _distance_bins(domain)[np.ix_(cells, cells)]
 
 
 def _gravity(ends: np.ndarray, bins: np.ndarray, shares: np.ndarray) -> np.ndarray:
-    """(cells, cells) the product of both ends and of a factor for each bin, such that rows, columns
-    and bins add up as they should.
+    """(cells, cells) ends times ends times a factor for each bin.
+
+    Rows and columns add up to `ends`, bins to `shares`.
     """
     ends = ends.astype(np.float32)
     density = np.outer(ends, ends)
     flat = bins.reshape(-1)
     for _ in range(_FITS):
         now = np.bincount(flat, density.reshape(-1), minlength=len(shares))
-        density *= np.divide(shares, now, out=np.zeros(len(shares)), where=now > 0).astype(
-            np.float32
-        )[bins]
+        factors = np.divide(shares, now, out=np.zeros(len(shares)), where=now > 0)
+        density *= factors.astype(np.float32)[bins]
         for axis in (1, 0):
             sums = density.sum(axis=axis, keepdims=True)
-            density *= np.divide(
-                ends.reshape(sums.shape), sums, out=np.zeros_like(sums), where=sums > 0
-            )
+            own = ends.reshape(sums.shape)
+            density *= np.divide(own, sums, out=np.zeros_like(sums), where=sums > 0)
     return density / density.sum()
 
 
@@ -144,10 +139,9 @@ def _ratios(
     number: float,
     side: int,
 ) -> np.ndarray:
-    """(cells, cells) how many times as many as the model says, from pairs of cells of coarser and
-    finer grids.
+    """(cells, cells) the factors that correct the model to released pairs.
 
-    A pair is looked into more finely where it holds more than the noise of what is inside.
+    A pair is divided on the next grid if its count exceeds the noise of the pairs inside it.
     """
     ratio, size = np.full((1, 1), number), 1
     looked = np.ones((1, 1), bool)
@@ -183,17 +177,15 @@ def _ratios(
 def _shrunk(
     found: np.ndarray, expected: np.ndarray, within: np.ndarray, scale: float
 ) -> np.ndarray:
-    """Noisy counts of pairs that are parts of others (`within`): near what is expected, or, seldom,
-    as large as they seem.
+    """Shrink noisy pairs towards the expected, or keep those that stand out.
+
+    `within` is the count of the coarser pair that each is a part of.
     """
     crowd = (_SPREAD * expected) ** 2 + 0.5 * expected
     among = np.maximum(expected + crowd / (crowd + 2 * scale**2) * (found - expected), 0.0)
     deviation = np.sqrt(scale**2 + crowd)
-    usual = (
-        (1 - _SPIKES)
-        / (2 * deviation)
-        * np.exp(-np.minimum(np.abs(found - expected) / deviation, 60.0))
-    )
+    gap = np.minimum(np.abs(found - expected) / deviation, 60.0)
+    usual = (1 - _SPIKES) / (2 * deviation) * np.exp(-gap)
     tail = np.where(found > 0, 1.0, np.exp(-np.minimum(np.abs(found) / scale, 60.0)))
     special = _SPIKES * tail / np.maximum(within, scale)
     chance = special / (usual + special)

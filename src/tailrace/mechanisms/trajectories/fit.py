@@ -1,11 +1,9 @@
-"""From noisy counts on nested grids to densities: each count is drawn towards what the coarser grid
-expects, as far as its noise asks.
+"""Densities from noisy counts on nested grids, by empirical Bayes.
 
-Most cells of a fine grid hold next to nothing, a few hold most of all there is, and all have the
-same noise. So a count is taken to be what is expected times a factor, zero for some of the cells
-and gamma distributed for the others; how many, and how widely, is found from the noisy counts of
-the whole grid (empirical Bayes), and the posterior of each follows. All of it sees released numbers
-alone.
+Most cells of a fine grid hold next to nothing, a few hold nearly everything, and all have the same
+noise. So a count is modelled as its expectation from the coarser grid times a factor: zero for some
+cells, gamma distributed for the others. The prior is chosen by the noisy counts of the whole grid,
+and the posterior of each count follows.
 """
 
 from __future__ import annotations
@@ -13,54 +11,47 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from tailrace.domain.geometry.partition import area_before
+from tailrace.mechanisms.trajectories.layout import Map
 
-_EDGES = np.concatenate([[0.0], np.geomspace(2e-3, 4000.0, 97)])  # of the bins of factors
-_SHAPES, _ZEROS = (
-    (0.06, 0.12, 0.25, 0.5, 1.0, 2.0, 5.0, 15.0),
-    (0.0, 0.25, 0.5, 0.75),
-)  # of the priors that are tried
-_USUAL, _GAIN = (
-    (0.25, 0.25),
-    6.0,
-)  # the prior unless another is so much more likely (the logarithm of how many times)
-_CLASSES = np.array(
-    [0.05, 0.15, 0.4, 1.0, 3.0]
-)  # of counts by what is expected, in scales of the noise: each has a prior of its own
-_SOME = 20_000  # counts of a class of which its prior is found
+# Chosen by trial on the data of benchmarks/trajectories.py; no committed result.
+# Edges of the bins of factors.
+_EDGES = np.concatenate([[0.0], np.geomspace(2e-3, 4000.0, 97)])
+# Shapes and shares of zeros of the priors.
+_SHAPES, _ZEROS = (0.06, 0.12, 0.25, 0.5, 1.0, 2.0, 5.0, 15.0), (0.0, 0.25, 0.5, 0.75)
+# The default prior, and the log-likelihood that another must gain over it.
+_USUAL, _GAIN = (0.25, 0.25), 6.0
+# Classes of counts, each with its own prior, by expectation in scales of the noise.
+_CLASSES = np.array([0.05, 0.15, 0.4, 1.0, 3.0])
+# Counts of a class that choose its prior, at most.
+_SOME = 20_000
 
 
-def areas(domain: Any, side: int) -> np.ndarray:
-    """(cells,) the domain's measure in each cell of a grid of so many cells a side, in the order of
-    the halving.
-    """
-    before = area_before(domain)
-    return np.diff(before[:: domain.size // side**2])
+def areas(domain: Map, side: int) -> np.ndarray:
+    """(cells,) the domain's measure in each cell of a square grid."""
+    return np.diff(area_before(domain)[:: domain.size // side**2])
 
 
 def summed(values: np.ndarray, size: int) -> np.ndarray:
-    """Values of a fine grid added up to those of a coarser one with `size` cells."""
+    """Add up the values of a fine grid to `size` coarser cells."""
     return values.reshape(size, -1).sum(axis=1)
 
 
 def divided(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Values of a coarse grid divided among the cells of a finer one by weight; none where there is
-    no weight.
-    """
+    """Divide the values of a coarse grid among finer cells, by weight."""
     each = len(weights) // len(values)
     sums = np.repeat(summed(weights, len(values)), each)
-    return np.repeat(values, each) * np.divide(
-        weights, sums, out=np.zeros(len(weights)), where=sums > 0
-    )
+    part = np.divide(weights, sums, out=np.zeros(len(weights)), where=sums > 0)
+    return np.repeat(values, each) * part
 
 
 def smooth(values: np.ndarray, side: int) -> np.ndarray:
-    """Values of a grid on one with `side` cells a side, without steps between cells: linear in
-    their roots, cell sums kept.
+    """Interpolate a grid's values on `side` cells a side.
+
+    Linear in their roots; sums of the coarse cells are kept.
     """
     coarse = round(len(values) ** 0.5)
     each = side // coarse
@@ -77,7 +68,7 @@ def smooth(values: np.ndarray, side: int) -> np.ndarray:
 
 @functools.lru_cache(maxsize=8)
 def order(side: int) -> np.ndarray:
-    """(cells,) the place in the order of the halving of each cell of a grid, row by row."""
+    """(cells,) each cell's place in the order of the halving, row by row."""
     x, y = np.divmod(np.arange(side * side), side)
     places = np.zeros(side * side, np.int64)
     for bit in range(side.bit_length() - 2, -1, -1):
@@ -88,13 +79,14 @@ def order(side: int) -> np.ndarray:
 def posterior(
     found: np.ndarray, expected: np.ndarray, scale: float | np.ndarray, *, floor: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The mean of each count, and the value whose error relative to max(count, floor) is least."""
+    """The posterior mean of each count, and its best relative estimate.
+
+    The latter has the least expected error relative to max(count, floor).
+    """
     from tailrace.mechanisms.trajectories import kernel
 
-    expected, scale = (
-        np.maximum(expected, 1e-9),
-        np.broadcast_to(np.asarray(scale, float), found.shape),
-    )
+    expected = np.maximum(expected, 1e-9)
+    scale = np.broadcast_to(np.asarray(scale, float), found.shape)
     mean, nearest = np.zeros((2, len(found)))
     kind = np.searchsorted(_CLASSES, expected / scale)
     for one in np.unique(kind):
@@ -103,37 +95,32 @@ def posterior(
         likely = kernel.likelihoods(found[some], expected[some], scale[some], _EDGES, _priors())
         likely[0] += _GAIN
         best = _priors()[np.argmax(likely)]
-        mean[mine], nearest[mine] = kernel.posterior(
-            found[mine], expected[mine], scale[mine], _EDGES, best, floor
-        )
+        counts = (found[mine], expected[mine], scale[mine])
+        mean[mine], nearest[mine] = kernel.posterior(*counts, _EDGES, best, floor)
     return mean, nearest
 
 
 def refined(
     levels: Sequence[np.ndarray],
     scales: Sequence[float],
-    domain: Any,
+    domain: Map,
     *,
     prior: np.ndarray | None = None,
     floor: float = 1.0,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The density on the finest of nested grids, as `posterior` has it, from noisy counts on all of
-    them.
+    """The posterior on the finest grid, from noisy counts on all.
 
-    `prior`, a density on any finer grid, says what to expect inside a cell of the grid before;
-    without one it is smooth, by area.
+    `prior`, a density on any finer grid, divides the cells of each grid for the next; without it
+    they are interpolated, by area.
     """
     mean, nearest = np.array([max(float(levels[0].sum()), 1.0)]), np.zeros(1)
     for found, scale in zip(levels, scales, strict=True):
         side = round(len(found) ** 0.5)
         room = areas(domain, side)
-        inside = (
-            smooth(mean, side) * room if prior is None else summed(prior, len(found)) * (room > 0)
-        )
-        inside = (
-            inside + 1e-9 * inside.sum() * room / room.sum()
-        )  # nothing that lies in the domain is ruled out
         there = room > 0
+        inside = smooth(mean, side) * room if prior is None else summed(prior, len(found)) * there
+        # Nothing that lies in the domain is ruled out.
+        inside = inside + 1e-9 * inside.sum() * room / room.sum()
         better = np.zeros((2, len(found)))
         better[:, there] = posterior(found[there], divided(mean, inside)[there], scale, floor=floor)
         mean, nearest = better
@@ -142,8 +129,7 @@ def refined(
 
 @functools.cache
 def _priors() -> np.ndarray:
-    """(priors, bins) chances: of the factor 0 first, which a share of `zeros` has; the others are
-    gamma distributed, such that the mean of all is 1."""
+    """(priors, bins) chances of factors with the mean 1, of 0 first."""
     found = []
     for shape, zeros in (_USUAL, *((shape, zeros) for shape in _SHAPES for zeros in _ZEROS)):
         below = [_gamma_below(shape, shape * edge * (1 - zeros)) for edge in _EDGES]
@@ -152,7 +138,7 @@ def _priors() -> np.ndarray:
 
 
 def _gamma_below(shape: float, x: float) -> float:
-    """P(X < x) of the gamma distribution with this shape and scale 1, by its series."""
+    """P(X < x) of a gamma distribution of scale 1, by its series."""
     if x <= 0:
         return 0.0
     if x > shape + 60:

@@ -1,8 +1,8 @@
-"""Posteriors of many noisy counts, as compiled loops.
+"""Posteriors of many noisy counts, compiled.
 
-A count is what is expected of it times a factor. The factor is 0 with some probability, or else
-lies in one of some bins between `edges`, evenly within it; noise is Laplace's. Integrals over a bin
-are exact, so a large count with little noise is found as it is.
+A count is its expectation times a factor. The factor is 0, or lies in one of the bins between
+`edges`, evenly within it; noise is Laplace's. Integrals over a bin are exact, so a large count with
+little noise is found as it is.
 """
 
 import numpy as np
@@ -11,12 +11,12 @@ from numba import njit
 
 @njit(cache=True)
 def _seen(found, expected, scale, edges, mass, first):
-    """How likely each bin makes what was found, and times the count itself; the first entry is the
-    factor 0. Powers are taken out.
+    """The likelihood of each bin, and its first moment, scaled alike.
+
+    The first entry is the factor 0.
     """
-    far = (
-        max(max(found - expected * edges[-1], -found), 0.0) / scale
-    )  # the distance to the nearest count that can be
+    # The distance to the nearest possible count.
+    far = max(max(found - expected * edges[-1], -found), 0.0) / scale
     nearest = min(abs(found) / scale, far) if found > 0 else far
     mass[0], first[0] = np.exp(nearest - abs(found) / scale), 0.0
     for j in range(1, len(edges)):
@@ -24,17 +24,13 @@ def _seen(found, expected, scale, edges, mass, first):
         below, above = min(high, found), max(low, found)
         mass[j] = first[j] = 0.0
         if low < below:
-            a, b = (
-                np.exp(nearest - (found - low) / scale),
-                np.exp(nearest - (found - below) / scale),
-            )
+            a = np.exp(nearest - (found - low) / scale)
+            b = np.exp(nearest - (found - below) / scale)
             mass[j] += scale * (b - a)
             first[j] += scale * ((below - scale) * b - (low - scale) * a)
         if above < high:
-            a, b = (
-                np.exp(nearest - (above - found) / scale),
-                np.exp(nearest - (high - found) / scale),
-            )
+            a = np.exp(nearest - (above - found) / scale)
+            b = np.exp(nearest - (high - found) / scale)
             mass[j] += scale * (a - b)
             first[j] += scale * ((above + scale) * a - (high + scale) * b)
         mass[j] /= high - low
@@ -43,7 +39,7 @@ def _seen(found, expected, scale, edges, mass, first):
 
 @njit(cache=True)
 def likelihoods(found, expected, scale, edges, priors):
-    """(priors,) the log-likelihood of all counts together under each, up to the same constant."""
+    """(priors,) log-likelihoods of all counts, up to one constant."""
     total = np.zeros(len(priors))
     mass, first = np.empty(len(edges)), np.empty(len(edges))
     for i in range(len(found)):
@@ -58,9 +54,7 @@ def likelihoods(found, expected, scale, edges, priors):
 
 @njit(cache=True)
 def posterior(found, expected, scale, edges, prior, floor):
-    """The mean of each count, and the value with the least expected error relative to max(count,
-    floor).
-    """
+    """The posterior mean of each count, and its best relative estimate."""
     mean, nearest = np.empty(len(found)), np.zeros(len(found))
     mass, first = np.empty(len(edges)), np.empty(len(edges))
     for i in range(len(found)):
@@ -79,10 +73,9 @@ def posterior(found, expected, scale, edges, prior, floor):
                 low, high = expected[i] * edges[max(j - 1, 0)], expected[i] * edges[j]
                 inside = low + (high - low) * (relative / 2 - half) / mass[j] if j else 0.0
                 nearest[i] = min(max(inside, low), high)
+                # In a bin much wider than the noise, the noisy count says where.
                 if j and low < found[i] < high and high - low > 2 * scale[i]:
-                    nearest[i] = mean[
-                        i
-                    ]  # a bin much wider than the noise: what was found says where in it
+                    nearest[i] = mean[i]
                 break
             half += mass[j]
     return mean, nearest

@@ -88,7 +88,7 @@ class Trajectories:
     unit: Unit
     trajectory: str
     order: str
-    # Shares, sides and bounds: chosen by benchmarks/trajectories.py (results/trajectories.csv).
+    # Chosen on the data of benchmarks/trajectories.py; results/trajectories.csv has the errors.
     visits: Grids = field(
         default_factory=lambda: Grids(share="0.49", sides=(16, 64), most=6, weights=(1, 2))
     )

@@ -1,39 +1,36 @@
-"""Points along a walk: how many of them lie in each cell that it passes, and where.
+"""Points along walks: how many in each cell, and where.
 
-The points of one visit stay together: a visit has one place, drawn from the density of points
-inside its cell, and then moved again and again towards the middle of the places before and after
-it, inside the cell. In the open that ends near a string pulled tight through the cells; on roads,
-where the density knows the way better, it is only begun.
+The points of one visit stay together, at one place, drawn from the density of points inside its
+cell. It is then moved repeatedly towards the middle of the places before and after it, inside the
+cell. In the open that ends near a string pulled tight through the cells; on roads, where the
+density knows the way better, only a few moves are made.
 """
 
 from __future__ import annotations
 
 import functools
-from typing import Any
 
 import numpy as np
 
 from tailrace.domain import Box
-from tailrace.domain.geometry import Roads
+from tailrace.domain.geometry import Region, Roads
 from tailrace.domain.geometry.codes import measure_of_cells
 from tailrace.domain.geometry.partition import partition_of
 from tailrace.mechanisms.trajectories.layout import Layout
 from tailrace.mechanisms.trajectories.walks import Walks
 
-_MANY = 300.0  # points of a visit on average, at most
-_PULL, _PASSES, _ON_ROADS = (
-    0.7,
-    80,
-    4,
-)  # how much of the way a visit moves, and how often; less often on roads
+# Chosen by trial on the data of benchmarks/trajectories.py; no committed result.
+# The mean number of points of a visit, at most.
+_MANY = 300.0
+# The part of the way that a visit moves, the number of moves, and that on roads.
+_PULL, _PASSES, _ON_ROADS = 0.7, 80, 4
 
 
 def stays(walks: Walks, points: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """(visits,) the number of points of each visit: those of a cell shared out among its visits by
-    chance; none where it is only passed.
+    """(visits,) the number of points of each visit, by chance.
 
-    Both ends of a walk have a point at least. Where a cell has fewer points than visits, some of
-    the others are passes too.
+    `points` of a cell are divided among its visits; cells that are only passed have none, nor have
+    some visits of a cell with fewer points. Both ends of a walk have at least one.
     """
     stops = np.bincount(walks.cells[walks.stops], minlength=len(points))
     mean = points / np.maximum(stops, 1)
@@ -45,17 +42,16 @@ def stays(walks: Walks, points: np.ndarray, rng: np.random.Generator) -> np.ndar
 def placed(
     layout: Layout, walks: Walks, ends: np.ndarray, before: np.ndarray, rng: np.random.Generator
 ) -> np.ndarray:
-    """(visits,) a cell of the domain for each visit; `ends` (2, walks) are given, `before` is the
-    density of points before each place.
+    """(visits,) a cell of the domain for each visit.
+
+    `ends` (2, walks) are given, `before` is the density of points before each place.
     """
     partition, side = partition_of(layout.domain), layout.domain.side
     offsets, cells = walks.offsets, walks.cells
     low, high = before[layout.first], before[layout.last]
     target = low[cells] + rng.random(len(cells)) * (high - low)[cells]
-    place = (
-        np.searchsorted(before, np.minimum(target, np.nextafter(high[cells], 0.0)), side="right")
-        - 1
-    )
+    target = np.minimum(target, np.nextafter(high[cells], 0.0))
+    place = np.searchsorted(before, target, side="right") - 1
     chosen = partition.cells[np.clip(place, layout.first[cells], layout.last[cells] - 1)]
     chosen[offsets[:-1]] = ends[0]
     alone = np.diff(offsets) == 1
@@ -63,9 +59,8 @@ def placed(
     inner = np.ones(len(cells), np.bool_)
     inner[offsets[:-1]] = inner[offsets[1:] - 1] = False
     inner = np.flatnonzero(inner)
-    corner = np.stack(
-        np.divmod(partition.cells[layout.first], side)
-    )  # of each cell of the layout, the lowest
+    # The lowest corner of each cell of the layout.
+    corner = np.stack(np.divmod(partition.cells[layout.first], side))
     width = round((layout.last[0] - layout.first[0]) ** 0.5)
     axes = []
     for axis, lowest in zip(np.divmod(chosen, side), corner[:, cells], strict=True):
@@ -80,8 +75,8 @@ def placed(
 
 
 @functools.lru_cache(maxsize=4)
-def _nearest(domain: Any) -> np.ndarray:
-    """(cells,) of a domain with a geometry, the nearest cell that holds some of it."""
+def _nearest(domain: Region | Roads) -> np.ndarray:
+    """(cells,) the nearest cell that holds some of the geometry."""
     from tailrace.domain.geometry import kernel
 
     width, height = ((np.array(domain.high) - np.array(domain.low)) / domain.side).tolist()

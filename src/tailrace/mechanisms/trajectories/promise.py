@@ -1,11 +1,10 @@
-"""What a release of trajectories promises: how the parts of a mechanism share its budget, and what
-their losses make together.
+"""The guarantee of a release of trajectories.
 
-Whatever is counted of trajectories, one unit adds nonnegative parts, at most WHOLE in all: it moves
-a vector of counts by at most WHOLE in the 1-norm, and therefore in the 2-norm. Noise of scale WHOLE
-/ epsilon is epsilon-DP then, of variance WHOLE^2 / (2 rho) rho-zCDP. The parts follow one another,
-each with noise of its own, and what one counts may depend on what was released before: losses add
-up.
+1. Whatever is counted, one unit adds nonnegative parts, at most WHOLE in all: it moves a vector of
+   counts by at most WHOLE in the 1-norm, and so in the 2-norm.
+2. Noise of scale WHOLE / epsilon is epsilon-DP then, of variance WHOLE^2 / (2 rho) rho-zCDP.
+3. The parts follow one another, each with noise of its own, and what one counts may depend on what
+   was released before: losses add up (adaptive composition).
 """
 
 from __future__ import annotations
@@ -26,17 +25,16 @@ from tailrace.privacy.unit import AddRemove, Event, Unit, User
 
 
 def atoms_of(budget: Drawn, whole: int = WHOLE) -> Atoms:
-    """Noise for parts of which one unit moves at most `whole`: in the 1-norm, and therefore in the
-    2-norm.
-    """
+    """Noise for parts of which one unit moves at most `whole`."""
     atoms = Atoms(budget, weight=whole if isinstance(budget, PureDP) else whole**2)
     atoms.check()
     return atoms
 
 
 def whole_within(budgets: Iterable[Drawn]) -> int:
-    """The parts of one unit: WHOLE, halved while some budget's noise for so many would be beyond
-    the sampler's range.
+    """The parts of one unit, so that all noise can be drawn.
+
+    WHOLE, halved while some budget's noise is beyond the sampler's range.
     """
     each = list(budgets)
     whole = WHOLE
@@ -51,25 +49,21 @@ def _drawable(budget: Drawn, whole: int) -> bool:
 
 
 def promise(losses: Sequence[Loss], privacy: Loss, unit: Unit) -> Guarantee:
-    """The guarantee of parts with these losses: for one trajectory, or for one person with all of
-    theirs.
-    """
-    loss = functools.reduce(lambda one, other: one & other, losses)
-    loss = restate(loss, privacy)
+    """The guarantee of parts with these losses."""
+    loss = restate(functools.reduce(lambda one, other: one & other, losses), privacy)
     if isinstance(unit, Event):
         return Guarantee(loss, unit, AddRemove, 1, record="trajectory", deletes=False)
     return Guarantee(loss, unit, AddRemove, 1, deletes=False)
 
 
 def check(domain: Any, privacy: Loss, unit: Unit, trajectory: str, order: str) -> None:
-    """Refuse what no mechanism for trajectories can be made of."""
+    """Refuse arguments that no mechanism for trajectories can have."""
     check_privacy(privacy)
     person = isinstance(unit, User) and unit.events is None and unit.records is None
     if not isinstance(unit, Event) and not person:
         raise ConfigError(
             "unit must be Event(), which is one trajectory, or User(column=...), one person with "
-            "all of theirs: no bound on their "
-            "number is needed."
+            "all of theirs: no bound on their number is needed."
         )
     for name, column in (("trajectory", trajectory), ("order", order)):
         if not isinstance(column, str) or not column:

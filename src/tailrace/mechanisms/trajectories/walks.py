@@ -1,14 +1,15 @@
-"""The ways between two ends: walks over a grid that pass its cells as often as was released, and
-turn as often.
+"""Walks between two ends that pass cells and turn as released.
 
-A walk goes on along an edge in proportion to the edge's attraction times a factor for the turn that
-it makes there. Attractions begin as the visits of the cell that the edge leads to; then a part of
-the walks is drawn, and the attraction of every cell is moved towards what would make its visits
-right, a few times over. Visits are counted as they were in the data, where a trajectory of many
-cells gives each of them less. The turn factors are fitted so that turns have the released shares,
-but for turns back: most of these are points to and fro across a border, anywhere along the way, so
-they are put into the walks afterwards. Walks have exactly the law of that chain, given both ends
-and the number of moves (`journeys.second_order`).
+A walk goes on along an edge in proportion to the edge's attraction times a factor for its turn.
+1. Attractions begin as the visits of the cells that edges lead to.
+2. A part of the walks is drawn, and the attraction of every cell is moved towards the value that
+   makes its visits right; a few times over. Visits are counted as in the data, where a trajectory
+   of many cells gives each of them less.
+3. The turn factors are fitted to the released shares of turns, except turns back: most of these are
+   points to and fro across a border, so they are put into the walks afterwards, anywhere.
+
+Walks have exactly the law of that chain, given both ends and the number of moves
+(`models/walks/second_order.py`).
 """
 
 from __future__ import annotations
@@ -25,18 +26,21 @@ from tailrace.mechanisms.trajectories.layout import Layout
 from tailrace.models.walks.second_order import by_direction, mixing_of, turning_walks
 from tailrace.privacy.loss import whole
 
-_LAST = 400  # further moves, at most
-_FITS = 15  # rounds of the turns' fit
-_REFITS = (1, 3)  # rounds of calibration after which they are fitted again
-_BACK = 4  # the turn by half a circle
-# the share of turns back that walks make by themselves, at most: some numbers of moves need one
+# The turn by half a circle.
+_BACK = 4
+# The others were chosen by trial on the data of benchmarks/trajectories.py; no committed result.
+# Further moves, at most.
+_LAST = 400
+# Rounds of the turns' fit, and rounds of calibration after which they are fitted again.
+_FITS, _REFITS = 15, (1, 3)
+# The share of turns back that walks make by themselves, at most: some numbers of moves need one.
 _SELDOM = 0.005
 
 
 @told
 @dataclass(frozen=True, kw_only=True)
 class TurningWalks:
-    """How walks are drawn; nothing here costs any privacy.
+    """How walks are drawn, from released counts, at no cost.
 
     A step to a cell that touches at a corner is `diagonal` times as attractive; cells with fewer
     than `least` visits are passed only where nothing else leads on; `rounds` of calibration each
@@ -44,6 +48,7 @@ class TurningWalks:
     `longest` moves, unless its ends need them.
     """
 
+    # Chosen on the data of benchmarks/trajectories.py; results/trajectories.csv has the errors.
     diagonal: float = 0.25
     least: float = 1.5
     rounds: int = 8
@@ -63,12 +68,11 @@ class TurningWalks:
     def draw(
         self, model: Model, ends: np.ndarray, moves: np.ndarray, rng: np.random.Generator
     ) -> Walks:
-        """Walks between the cells ends[0] and ends[1], of about so many moves."""
+        """Draw walks from ends[0] to ends[1], of about `moves` moves."""
         layout = model.layout
         steps, fewest = _steps(layout), layout.apart(ends[0], ends[1])
-        ended = np.bincount(ends[0], minlength=layout.cells) + np.bincount(
-            ends[1][ends[0] != ends[1]], minlength=layout.cells
-        )
+        ended = np.bincount(ends[0], minlength=layout.cells)
+        ended = ended + np.bincount(ends[1][ends[0] != ends[1]], minlength=layout.cells)
         open_ = (model.visits > self.least) | (ended > 0)
         wanted = np.maximum(np.maximum(model.visits, 0.3), ended) * open_
         attraction = wanted[layout.graph.targets] * open_[layout.graph.sources]
@@ -81,9 +85,8 @@ class TurningWalks:
             found = _drawn(model, steps, attraction, factors, ends[:, some], now[some], rng)
             visits = found.visits(layout.cells, most=model.most, between=model.between)
             visits *= len(moves) / max(len(some), 1)
-            if (
-                turn < self.rounds - 1
-            ):  # walks are longer or shorter where all visits are too few or too many
+            # Walks get longer or shorter while all visits are too few or too many.
+            if turn < self.rounds - 1:
                 longer = np.clip(longer * (wanted.sum() / max(visits.sum(), 1.0)) ** 1.3, 0.2, 1.5)
                 more = np.floor((moves - fewest) * longer + rng.random(len(moves))).astype(np.int64)
                 now = np.minimum(fewest + more, np.maximum(self.longest, fewest))
@@ -97,19 +100,19 @@ class TurningWalks:
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """What walks should be like."""
+    """The released features that walks are fitted to."""
 
     layout: Layout
-    visits: np.ndarray  # (cells,) how many of them have points in each cell
+    visits: np.ndarray  # (cells,) walks with points in each cell
     turns: np.ndarray  # (8,) shares
-    most: int  # cells of a trajectory that counts as one visit to each of them; of more, as less
-    passed: float  # the share of cells that are passed without a point
-    between: bool = False  # whether these are visited too
+    most: int  # cells of a walk that count fully; the cells of longer walks weigh less
+    passed: float  # the share of cells without a point
+    between: bool = False  # whether cells without a point are visited too
 
 
 @dataclass(frozen=True, eq=False)
 class Walks:
-    """Cells one after another, and whether there are points in them: at both ends always."""
+    """Walks as cells, with or without points; ends always have points."""
 
     offsets: np.ndarray
     cells: np.ndarray
@@ -124,8 +127,10 @@ class Walks:
         return cls(offsets, cells, stops)
 
     def visits(self, cells: int, *, most: int, between: bool = False) -> np.ndarray:
-        """(cells,) how many walks have points in each, or pass it, where those of more than `most`
-        cells weigh less and all together as many as there are."""
+        """(cells,) walks with points in each, or (`between`) that pass it.
+
+        Walks of more than `most` cells weigh less; the sum is that of the plain visits.
+        """
         stops = self.stops | between
         walk = np.repeat(np.arange(len(self.offsets) - 1), np.diff(self.offsets))[stops]
         walk, cell = np.divmod(np.unique(walk * cells + self.cells[stops]), cells)
@@ -143,7 +148,7 @@ def _drawn(
     moves: np.ndarray,
     rng: np.random.Generator,
 ) -> Walks:
-    """Walks of the chain, and hops along them."""
+    """Draw walks of the chain, with hops along them."""
     hops = _hops(moves, model.layout.apart(ends[0], ends[1]), float(model.turns[_BACK]), rng)
     offsets, cells = steps.walks(attraction, factors, ends, moves - 2 * hops, rng)
     offsets, cells = hopped(offsets, cells, hops, rng)
@@ -153,15 +158,15 @@ def _drawn(
 def hopped(
     offsets: np.ndarray, cells: np.ndarray, hops: np.ndarray, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Walks with so many hops each, at random: a move from a to b becomes a, b, a, b. Walks without
-    a move stay as they are.
+    """Put hops into walks at random: a move a, b becomes a, b, a, b.
+
+    Walks without a move stay as they are.
     """
     moves = np.diff(offsets) - 1
     walk = np.repeat(np.arange(len(moves)), np.where(moves > 0, hops, 0))
     start = offsets[walk] + (rng.random(len(walk)) * moves[walk]).astype(np.int64)
-    each = 1 + 2 * np.bincount(
-        start, minlength=len(cells)
-    )  # a cell, and the next one and it again for each hop
+    # A cell and, for each hop, the next one and the cell again.
+    each = 1 + 2 * np.bincount(start, minlength=len(cells))
     sums = np.append(0, np.cumsum(each))
     origin = np.repeat(np.arange(len(cells)), each)
     return sums[offsets], cells[origin + (np.arange(sums[-1]) - sums[origin]) % 2]
@@ -170,8 +175,9 @@ def hopped(
 def _hops(
     moves: np.ndarray, fewest: np.ndarray, back: float, rng: np.random.Generator
 ) -> np.ndarray:
-    """(walks,) how often each hops, as far as its moves allow: `back` is the share of turns back
-    among all turns, and a hop has two.
+    """(walks,) hops of each, as far as its moves allow.
+
+    `back` is the share of turns back among all turns; a hop has two.
     """
     room = np.maximum(moves - fewest, 0) // 2
     wanted = back * np.maximum(moves - 1, 0).sum() / 2
@@ -179,7 +185,7 @@ def _hops(
 
 
 def _ahead(turns: np.ndarray) -> np.ndarray:
-    """The shares of turns of walks that hardly ever turn back."""
+    """Shares of turns, with hardly any turn back."""
     rest = np.where(np.arange(len(turns)) == _BACK, np.minimum(turns, _SELDOM), turns)
     return rest / rest.sum()
 
@@ -192,9 +198,7 @@ class _Steps:
     directions: np.ndarray  # (edges,)
 
     def factors(self, attraction: np.ndarray, turns: np.ndarray) -> np.ndarray:
-        """(8,) how much a turn multiplies an attraction, such that turns have their shares where
-        edges are used as they attract.
-        """
+        """(8,) factors of turns, fitted so that turns have their shares."""
         graph, factors, eighths = self.graph, np.ones(8), np.arange(8)
         leaving, arriving = (
             by_direction(cells, self.directions, attraction, graph.cells)
@@ -203,9 +207,8 @@ class _Steps:
         for _ in range(_FITS):
             sums = leaving @ mixing_of(factors)
             used = np.divide(arriving, sums, out=np.zeros_like(sums), where=sums > 0)
-            found = factors * (leaving.T @ used)[(eighths + eighths[:, None]) % 8, eighths].sum(
-                axis=1
-            )
+            both = (leaving.T @ used)[(eighths + eighths[:, None]) % 8, eighths]
+            found = factors * both.sum(axis=1)
             factors *= turns / np.maximum(found / max(found.sum(), 1e-300), 1e-9)
             factors /= factors.max()
         return factors
@@ -230,9 +233,7 @@ def _steps(layout: Layout) -> _Steps:
 def moves_of(
     detours: np.ndarray, scale: float, fewest: np.ndarray, rng: np.random.Generator
 ) -> np.ndarray:
-    """A number of moves for each walk that needs at least `fewest`, by noisy counts (bins of the
-    fewest, bins of further ones).
-    """
+    """Draw the moves of walks that need `fewest`, by noisy detours."""
     counts = np.maximum(detours.reshape(len(FEWEST), len(MORE)), 0.0)
     usual = counts.sum(axis=0) / max(counts.sum(), 1e-300)
     if not counts.any():
