@@ -22,5 +22,9 @@ class Memory:
         return set(self.releases)
 
     def put(self, release: Release) -> None:
-        held = self.releases.setdefault(release.step, release)
-        check_same(release, digest(held), "This memory")
+        # Reads all of it before any is held.
+        name = digest(release)
+        if release.step in self.releases:
+            check_same(self.releases[release.step], name, "This memory")
+        else:
+            self.releases[release.step] = release
