@@ -11,14 +11,13 @@ import numpy as np
 import polars as pl
 
 import tailrace as tr
-from tailrace.mechanisms.panel.queries import AtLeast, Spell
 
 HOUSEHOLDS, MONTHS = 23_374, 12
 QUESTIONS = {
-    "in at least one month": AtLeast(times=1, of=3),
-    "in at least two months": AtLeast(times=2, of=3),
-    "in at least two months in a row": Spell(times=2, of=3),
-    "in all three months": AtLeast(times=3, of=3),
+    "in at least one month": tr.queries.AtLeast(times=1, of=3),
+    "in at least two months": tr.queries.AtLeast(times=2, of=3),
+    "in at least two months in a row": tr.queries.Spell(times=2, of=3),
+    "in all three months": tr.queries.AtLeast(times=3, of=3),
 }
 
 

@@ -62,6 +62,7 @@ _MODULES = {
     "metrics": "metrics",
     "models": "models",
     "papers": "papers",
+    "queries": "mechanisms.panel.queries",
     "sinks": "sinks",
     "snapshots": "mechanisms.snapshot",
     "sources": "sources",

@@ -18,6 +18,8 @@ from tailrace.domain.attributes import listed
 from tailrace.errors import ConfigError
 from tailrace.privacy.loss import whole
 
+__all__ = ["AtLeast", "Pattern", "Query", "Spell", "Weighted"]
+
 
 class Query(Protocol):
     """Any linear question about windows of `length` steps."""
