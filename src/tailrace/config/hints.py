@@ -1,6 +1,4 @@
-"""What a type hint says about a value in a TOML file: whether it fits, and how to ask for one that
-does.
-"""
+"""Whether a value fits a type hint, and how to ask for one."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""Parts of a mechanism from their tables, `{ kind = "Block", size = 8 }`, by the signatures of
-their classes.
+"""Make parts of their tables, by their classes' signatures.
+
+`{ kind = "Block", size = 8 }` is `Block(size=8)`; `[source]` and `[[sink]]` are read alike.
 
 Everything that a stored stream can be made of (`tailrace.registry.parts`) can be written in a
 configuration; what it takes is read off its signature, so a new mechanism, counter, loss or unit

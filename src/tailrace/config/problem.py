@@ -1,6 +1,4 @@
-"""What is wrong with a configuration, said of a key; the file and the line are added where they are
-known.
-"""
+"""Sentences about a configuration's keys; file and line are added later."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""From the text of a `stream.toml` to a `Config`, or to one sentence with the line, the key and the
-fix.
-"""
+"""Read a `stream.toml`, or say its line, key and fix."""
 
 from __future__ import annotations
 

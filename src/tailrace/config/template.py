@@ -1,6 +1,4 @@
-"""A commented `stream.toml` from a few answers: every key is explained in a line, and what else it
-could be is offered.
-"""
+"""Write a commented `stream.toml` from a few answers."""
 
 from __future__ import annotations
 
@@ -24,7 +22,8 @@ from tailrace.storage.codec import to_plain
 Entries = tuple[tuple[str, str, str], ...]  # key, explanation, and an example where it is optional
 
 _HEAD = """\
-# A stream: what comes in, what is promised, what is published. Lines that begin with # are notes and offers.
+# A stream: what comes in, what is promised, what is published. \
+Lines that begin with # are notes and offers.
 # All of this is public: never choose a value by looking at the data.
 """
 _STREAM: Entries = (
@@ -122,8 +121,10 @@ _SINKS: dict[str, Entries] = {
     ),
 }
 _SCHEMA = """\
-# What each column may hold: Integer (low, high), Categorical (values) or Real (edges of its bins). A value outside
-# is left out ("drop"), moved to the nearest ("clip", numbers only) or counted as one more value ("other").
+# What each column may hold: Integer (low, high), Categorical (values) or Real (edges of its bins)\
+. A value outside
+# is left out ("drop"), moved to the nearest ("clip", numbers only) \
+or counted as one more value ("other").
 [schema]
 """
 _NO_SINK = """\
@@ -136,8 +137,9 @@ _NO_SINK = """\
 
 @dataclass(frozen=True, kw_only=True)
 class Answers:
-    """What has to be known to write a configuration; `source` and `sinks` are tables of texts, with
-    their kind.
+    """Answers that make a configuration.
+
+    `source` and `sinks` are tables of texts, with their kind.
     """
 
     path: str
@@ -187,9 +189,10 @@ def write(answers: Answers) -> str:
 
 
 def attribute(text: str) -> Attribute:
-    """An attribute in the words of a flag: `integer 0 99`, `category f m "not said"`, `real 0 18.5
-    30` (the edges of its bins) or `boolean`, and, last, what happens to other values:
-    `outside=clip`.
+    """An attribute in the words of a flag.
+
+    `integer 0 99`, `category f m "not said"`, `real 0 18.5 30` (the edges of its bins) or
+    `boolean`, and, last, what happens to other values: `outside=clip`.
 
     >>> attribute("integer 0 99 outside=clip")
     Integer(low=0, high=99, outside='clip')

@@ -14,8 +14,9 @@ from tailrace.stream.release import Release
 
 
 class Sink(Protocol):
-    """Where releases go to. Putting one in again is fine; a different one of a step that is held is
-    refused.
+    """Where releases go to.
+
+    Putting one in again is fine; a different one of a step that is held is refused.
     """
 
     def holds(self) -> set[int]:
@@ -29,9 +30,7 @@ class Sink(Protocol):
 
 @told
 def digest(release: Release) -> str:
-    """A short name for the step and the rows of a release, alike for every sink, engine and
-    process.
-    """
+    """A short name for a release: its step and rows, in any sink, engine or process."""
     hashed = hashlib.blake2b(digest_size=16)
     for part in ([release.step, *release.rows.columns], *release.rows.columns.values()):
         data = _bytes(part)

@@ -37,8 +37,10 @@ _README = """# Synthetic data, released step by step
 {sentence}
 
 - `guarantee.json`: the promise, in numbers and in words.
-- `000001/`, `000002/`, ...: one folder a step. `table.{ending}` is the synthetic data at that step; `removed.{ending}` and
-  `added.{ending}` make it of the table before: take the removed rows away and append the added ones. `release.json` says
+- `000001/`, `000002/`, ...: one folder a step. `table.{ending}` is the synthetic data \
+at that step; `removed.{ending}` and
+  `added.{ending}` make it of the table before: take the removed rows away and append the \
+added ones. `release.json` says
   which step it is, what is promised and what made it.
 - A missing value is {missing}.
 
@@ -66,8 +68,9 @@ class ParquetFolder:
 @told
 @dataclass(frozen=True, init=False)
 class CsvFolder:
-    """One folder a step, with CSV files: a missing value is an empty cell, and every number is read
-    back exactly.
+    """One folder a step, with CSV files.
+
+    A missing value is an empty cell, and every number is read back exactly.
 
     A spreadsheet runs a text that begins like a formula, so such a text gets a ' in front;
     `formulas=True` leaves it as it is.
@@ -160,8 +163,9 @@ def _parquet(frame: pl.DataFrame) -> bytes:
 
 
 def csv_of(frame: pl.DataFrame, *, formulas: bool = False) -> bytes:
-    """A table as CSV; a text or name that a spreadsheet would run gets a ' in front, unless
-    `formulas` may stay.
+    """A table as CSV.
+
+    A text or name that a spreadsheet would run gets a ' in front, unless `formulas` may stay.
     """
     import polars as pl
 

@@ -1,6 +1,4 @@
-"""A table of a database that grows by a step's rows, and one beside it that says which steps it
-holds.
-"""
+"""A table that grows by each step's rows, and one that lists the steps."""
 
 from __future__ import annotations
 
@@ -28,11 +26,10 @@ _ABOUT = {
 @told
 @dataclass(frozen=True)
 class SqlTable:
-    """`table` with the column `step` and the domain's; `<table>_releases` with a row a step:
-    digest, guarantee, provenance.
+    """A table of a database: the column `step`, and the domain's.
 
-    Both are made where they are missing. The rows of a step and its row there are written in one
-    transaction.
+    `<table>_releases` has a row a step: digest, guarantee, provenance. Both are made where they
+    are missing. The rows of a step and its row there are written in one transaction.
 
     >>> SqlTable("sqlite:///releases.db", "ward")
     SqlTable(table='ward')

@@ -1,5 +1,6 @@
-"""One way to a SQL database, for what is read and what is written: SQLite, built in, and
-PostgreSQL, through psycopg.
+"""One way to SQL databases, for sources and sinks.
+
+SQLite is built in; PostgreSQL is reached through psycopg.
 
 A url is "sqlite:///beside.db", "sqlite:////in/full.db" or "postgresql://user@host/name". A password
 is better kept out of it: PostgreSQL finds one in PGPASSWORD or ~/.pgpass. What a driver says may
@@ -25,14 +26,14 @@ Rows = list[tuple[Any, ...]]
 Holds = Literal["times", "numbers", "anything"]
 
 _CHUNK = 20_000  # rows fetched at once
-_LOCKED = (
-    30.0  # seconds to wait for another program that holds a lock, or for a server to take the call
-)
+# seconds to wait for another program that holds a lock, or for a server to take the call
+_LOCKED = 30.0
 _ANSWER = 600.0  # seconds to wait for the next rows, or for a statement to be done
 _PAUSE = 0.05  # seconds between two tries to get a lock
 _TICK = 100_000  # instructions of SQLite between two looks at the clock
 _LIMITS = """
-SELECT set_config(name, value, true) FROM (VALUES ('lock_timeout', %s), ('statement_timeout', %s)) AS limits (name, value)
+SELECT set_config(name, value, true)
+FROM (VALUES ('lock_timeout', %s), ('statement_timeout', %s)) AS limits (name, value)
 WHERE current_setting(name) = '0'
 """  # what a user or database has set stays
 _WHOLE = "run again: a step is read whole, and written whole and once."
@@ -41,16 +42,21 @@ _BUSY = f"The database was busy with another program, or out of time; {_WHOLE}"
 _FULL = f"The database has no room left, or its disk refuses; mend it and {_WHOLE}"
 _FORBIDDEN = (
     "The database does not allow it: the user must be able to read the table of a source, and to "
-    "create and write those of a "
-    "sink."
+    "create and write those of a sink."
 )
-_REFUSED = "The database refused a statement: a name, type or value does not fit the table, or one of its views or triggers fails."
+_REFUSED = (
+    "The database refused a statement: a name, type or value does not fit the table, or one of its "
+    "views or triggers fails."
+)
 _UNREACHABLE = (
     "The database cannot be reached, or refuses the user: check the url, the password (PGPASSWORD "
     "or ~/.pgpass) and that "
     "the server runs."
 )
-_NO_FILE = "The SQLite file of the url cannot be opened: check that it, or for a sink its folder, is there and allowed."
+_NO_FILE = (
+    "The SQLite file of the url cannot be opened: check that it, or for a sink its folder, is "
+    "there and allowed."
+)
 _NO_DATABASE = "The SQLite file of the url is damaged, or is not a SQLite database."
 
 
@@ -95,9 +101,7 @@ class Database(Protocol):
 
 @contextlib.contextmanager
 def connect(url: str, *, write: bool) -> Iterator[Database]:
-    """The database at `url` for one transaction; what goes wrong with it inside the block is a
-    StateError.
-    """
+    """The database at `url` for one transaction; its errors are StateErrors."""
     check(url)
     opened: Callable[..., Any] = _sqlite if url.startswith("sqlite:") else _postgres
     with opened(url, write) as database:
