@@ -6,7 +6,7 @@ from numba import njit
 
 @njit(cache=True)
 def numbered(high, low):
-    """Number different pairs as they come, -1 for (0, 0), and count them."""
+    """Number different pairs as they come; (0, 0) gets -1."""
     size = 64
     while size < 2 * len(high):
         size *= 2
@@ -32,7 +32,7 @@ def numbered(high, low):
 
 @njit(cache=True)
 def ordered(numbers, many, order, cells):
-    """(offsets, rows): the rows of each number, by `order`, then by cell.
+    """(offsets, rows) of each number, by `order`, then cell.
 
     Rows of number -1 are left out.
     """
@@ -54,7 +54,7 @@ def ordered(numbers, many, order, cells):
 
 @njit(cache=True)
 def _sort(rows, order, cells):
-    """Sort in place; most frames come in order, which is looked at first."""
+    """Sort in place, unless the rows are sorted, as most."""
     settled = True
     for i in range(1, len(rows)):
         a, b = rows[i - 1], rows[i]

@@ -106,7 +106,7 @@ class DayClock:
 
 
 def _chosen(counts: np.ndarray, many: int, rng: np.random.Generator) -> np.ndarray:
-    """Draw bins by noisy counts, negative ones as 0; evenly where none is above."""
+    """Draw bins by positive noisy counts; evenly without any."""
     weights = np.maximum(counts, 0.0)
     weights = weights if weights.any() else np.ones(len(weights))
     return rng.choice(len(weights), many, p=weights / weights.sum())

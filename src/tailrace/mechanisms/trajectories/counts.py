@@ -1,4 +1,4 @@
-"""The counts of trajectories, each in its share of the budget.
+"""The counts of trajectories, each within its own budget.
 
 `COUNTS` names them; each says what one trajectory adds, as parts of its unit.
 
@@ -80,7 +80,7 @@ class Grids:
         object.__setattr__(self, "sides", sides)
 
     def within(self, side: int) -> tuple[int, ...]:
-        """The sides that a domain of `side` cells a side can have."""
+        """The sides that fit a domain of this side."""
         return tuple(own for own in self.sides if own <= side) or (side,)
 
     def parts(self, side: int) -> tuple[Fraction, ...]:
@@ -92,7 +92,7 @@ class Grids:
 @told
 @dataclass(frozen=True, kw_only=True)
 class Bins:
-    """Counts in a few bins; `share` and `most` as in Grids.
+    """Counts in bins; `share` and `most` as in Grids.
 
     Of `number` under User, `most` is how many trajectories of one person count.
     """
@@ -107,7 +107,7 @@ class Bins:
 
 @dataclass(frozen=True)
 class Count(ABC):
-    """One part on a domain: how it is counted, and measured."""
+    """One part on a domain: its counting and its noise."""
 
     name: str
     part: Any  # of this kind
@@ -153,7 +153,7 @@ class Count(ABC):
 
 
 class OnGrids(Count):
-    """A count on nested grids, in the order of the halving."""
+    """A count on nested grids, in halving order."""
 
     kind = Grids
     part: Grids
@@ -177,13 +177,13 @@ class OnGrids(Count):
         return 2 * (self.sides[-1].bit_length() - self.sides[level].bit_length())
 
     def _nodes(self, cells: np.ndarray) -> np.ndarray:
-        """Cells of the finest grid that cells of the domain lie in."""
+        """The finest grid's cells around cells of the domain."""
         partition = partition_of(self.domain)
         return partition.places[cells] >> (partition.depth - 2 * (self.sides[-1].bit_length() - 1))
 
 
 class _Visits(OnGrids):
-    """Each different cell with points: 1 / max(cells, most); the finest grid is walked on."""
+    """Each different cell with points: 1 / max(cells, most)."""
 
     def of(self, found: Followed) -> Masses:
         most, between, whole = self.part.most, self.between, self.whole
@@ -208,7 +208,7 @@ class _Ends(OnGrids):
 
 
 class _Pairs(OnGrids):
-    """The first and the last cell together, in either order: 1."""
+    """The first and last cell, in either order: 1."""
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -262,7 +262,7 @@ class _Detours(Count):
 
 
 class _Turns(Count):
-    """Each turn between two moves, in eighths of a circle: 1 / max(turns, most)."""
+    """Each turn, in eighths of a circle: 1 / max(turns, most)."""
 
     size = 8
 
@@ -272,7 +272,10 @@ class _Turns(Count):
 
 
 class _Sizes(Count):
-    """1/3 each of: cells / CELLS, points / POINTS (at most 1), share of cells without points."""
+    """Cells, points, and the share without points: 1/3 each.
+
+    Cells count as parts of CELLS, points of POINTS, at most 1.
+    """
 
     size = 3
 
@@ -287,7 +290,7 @@ class _Sizes(Count):
 
 
 class _Timing(Count):
-    """The first time and the mean time between points: 1/2 each."""
+    """The first time and the mean gap: 1/2 each."""
 
     kind = DayClock
     part: DayClock
@@ -301,7 +304,7 @@ class _Timing(Count):
 
 
 class _Number(Count):
-    """Itself: 1; a person's m trajectories give min(m, most) / most together."""
+    """Itself: 1. A person's m together: min(m, most) / most."""
 
     def of(self, found: Followed) -> Masses:
         among, most = found.journeys.among, self.part.most
@@ -325,7 +328,7 @@ COUNTS: dict[str, type[Count]] = {
 
 
 def paired(low: np.ndarray, high: np.ndarray, cells: int) -> np.ndarray:
-    """One number for each pair low <= high of `cells` cells.
+    """Number the pairs low <= high of `cells` cells.
 
     >>> paired(np.array([0, 0, 1]), np.array([0, 2, 1]), 3)
     array([0, 2, 3])

@@ -32,7 +32,7 @@ _SMALLEST = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """A density of pairs of cells, and of ends inside them."""
+    """A density of pairs of cells, and of their ends."""
 
     domain: Map
     # (cells,) of the grid of distances that hold some of the domain, in the order of the halving
@@ -43,7 +43,7 @@ class Pairs:
     before: np.ndarray  # (places + 1,) the density of ends before each place of the domain
 
     def draw(self, many: int, rng: np.random.Generator) -> np.ndarray:
-        """(2, many) cells of the domain: pairs evenly, ends by density."""
+        """(2, many) cells of the domain, drawn by density."""
         flat = self.density.reshape(-1)
         kept = np.flatnonzero(flat > flat.max(initial=0.0) * _SMALLEST)
         sums = np.cumsum(flat[kept], dtype=float)
@@ -65,7 +65,7 @@ class Pairs:
         return partition_of(self.domain).depth - 2 * (side.bit_length() - 1)
 
     def _place(self, nodes: np.ndarray, side: int, rng: np.random.Generator) -> np.ndarray:
-        """A place inside each cell of a grid, by the density of ends."""
+        """A place inside each node, by the density of ends."""
         shift = self._shift(side)
         low, high = self.before[nodes << shift], self.before[(nodes + 1) << shift]
         target = low + rng.random(len(nodes)) * (high - low)
@@ -109,12 +109,12 @@ def _distance_bins(domain: Map) -> np.ndarray:
 
 
 def _bins(domain: Map, cells: np.ndarray) -> np.ndarray:
-    """(cells, cells) the bin of the distance of each pair; 0: the same cell."""
+    """(cells, cells) bins of distances; 0: the same cell."""
     return _distance_bins(domain)[np.ix_(cells, cells)]
 
 
 def _gravity(ends: np.ndarray, bins: np.ndarray, shares: np.ndarray) -> np.ndarray:
-    """(cells, cells) ends times ends times a factor for each bin.
+    """(cells, cells) ends times ends times their bin's factor.
 
     Rows and columns add up to `ends`, bins to `shares`.
     """
@@ -139,7 +139,7 @@ def _ratios(
     number: float,
     side: int,
 ) -> np.ndarray:
-    """(cells, cells) the factors that correct the model to released pairs.
+    """(cells, cells) factors that correct the model to released pairs.
 
     A pair is divided on the next grid if its count exceeds the noise of the pairs inside it.
     """
@@ -177,7 +177,7 @@ def _ratios(
 def _shrunk(
     found: np.ndarray, expected: np.ndarray, within: np.ndarray, scale: float
 ) -> np.ndarray:
-    """Shrink noisy pairs towards the expected, or keep those that stand out.
+    """Shrink noisy pairs to the expected, unless they stand out.
 
     `within` is the count of the coarser pair that each is a part of.
     """

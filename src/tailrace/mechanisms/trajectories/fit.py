@@ -31,17 +31,17 @@ _SOME = 20_000
 
 
 def areas(domain: Map, side: int) -> np.ndarray:
-    """(cells,) the domain's measure in each cell of a square grid."""
+    """(cells,) the domain's measure in cells of a grid."""
     return np.diff(area_before(domain)[:: domain.size // side**2])
 
 
 def summed(values: np.ndarray, size: int) -> np.ndarray:
-    """Add up the values of a fine grid to `size` coarser cells."""
+    """Add up a fine grid's values to `size` cells."""
     return values.reshape(size, -1).sum(axis=1)
 
 
 def divided(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Divide the values of a coarse grid among finer cells, by weight."""
+    """Divide a coarse grid's values among finer cells, by weight."""
     each = len(weights) // len(values)
     sums = np.repeat(summed(weights, len(values)), each)
     part = np.divide(weights, sums, out=np.zeros(len(weights)), where=sums > 0)
@@ -68,7 +68,7 @@ def smooth(values: np.ndarray, side: int) -> np.ndarray:
 
 @functools.lru_cache(maxsize=8)
 def order(side: int) -> np.ndarray:
-    """(cells,) each cell's place in the order of the halving, row by row."""
+    """(cells,) each cell's place in the order of the halving."""
     x, y = np.divmod(np.arange(side * side), side)
     places = np.zeros(side * side, np.int64)
     for bit in range(side.bit_length() - 2, -1, -1):
@@ -79,7 +79,7 @@ def order(side: int) -> np.ndarray:
 def posterior(
     found: np.ndarray, expected: np.ndarray, scale: float | np.ndarray, *, floor: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The posterior mean of each count, and its best relative estimate.
+    """Each count's posterior mean, and its best relative estimate.
 
     The latter has the least expected error relative to max(count, floor).
     """
@@ -108,7 +108,7 @@ def refined(
     prior: np.ndarray | None = None,
     floor: float = 1.0,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The posterior on the finest grid, from noisy counts on all.
+    """The posterior on the finest of several noisy grids.
 
     `prior`, a density on any finer grid, divides the cells of each grid for the next; without it
     they are interpolated, by area.
@@ -129,7 +129,7 @@ def refined(
 
 @functools.cache
 def _priors() -> np.ndarray:
-    """(priors, bins) chances of factors with the mean 1, of 0 first."""
+    """(priors, bins) chances of factors, of 0 first; mean 1."""
     found = []
     for shape, zeros in (_USUAL, *((shape, zeros) for shape in _SHAPES for zeros in _ZEROS)):
         below = [_gamma_below(shape, shape * edge * (1 - zeros)) for edge in _EDGES]
@@ -138,7 +138,7 @@ def _priors() -> np.ndarray:
 
 
 def _gamma_below(shape: float, x: float) -> float:
-    """P(X < x) of a gamma distribution of scale 1, by its series."""
+    """The gamma distribution function of scale 1, by its series."""
     if x <= 0:
         return 0.0
     if x > shape + 60:

@@ -11,7 +11,7 @@ from numba import njit
 
 @njit(cache=True)
 def _seen(found, expected, scale, edges, mass, first):
-    """The likelihood of each bin, and its first moment, scaled alike.
+    """Likelihoods and first moments of each bin, scaled alike.
 
     The first entry is the factor 0.
     """
@@ -54,7 +54,7 @@ def likelihoods(found, expected, scale, edges, priors):
 
 @njit(cache=True)
 def posterior(found, expected, scale, edges, prior, floor):
-    """The posterior mean of each count, and its best relative estimate."""
+    """Each count's posterior mean, and its best relative estimate."""
     mean, nearest = np.empty(len(found)), np.zeros(len(found))
     mass, first = np.empty(len(edges)), np.empty(len(edges))
     for i in range(len(found)):

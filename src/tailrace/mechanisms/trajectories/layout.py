@@ -1,4 +1,4 @@
-"""The public cells that trajectories are followed on, and their graph."""
+"""The public cells that trajectories pass, and their graph."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Layout:
 
     @functools.cached_property
     def directions(self) -> np.ndarray:
-        """(edges,) the line from middle to middle, in eighths of a circle."""
+        """(edges,) directions in eighths of a circle."""
         across, up = (self.middle[self.graph.targets] - self.middle[self.graph.sources]).T
         return np.rint(np.arctan2(up, across) * 4 / np.pi).astype(np.int64) & 7
 
@@ -70,7 +70,7 @@ class Layout:
         return apart.max(axis=1, initial=0).astype(np.int64)
 
     def draw(self, cells: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """A cell of the domain inside each leaf, by the geometry's measure."""
+        """A domain's cell inside each leaf, by the geometry's measure."""
         before = area_before(self.domain)
         start, stop = before[self.first], before[self.last]
         target = start[cells] + rng.random(len(cells)) * (stop - start)[cells]
@@ -86,7 +86,7 @@ def layout_of(domain: Map, leaves: Leaves) -> Layout:
 
 @functools.lru_cache(maxsize=4)
 def even_layout(domain: Map, side: int) -> Layout:
-    """The cells of a square grid that hold some of the domain."""
+    """The cells of a grid that meet the domain."""
     before, depth = area_before(domain), 2 * (side.bit_length() - 1)
     index = np.flatnonzero(np.diff(before[:: domain.size >> depth]) > 0)
     return layout_of(domain, Leaves(np.full(len(index), depth), index))

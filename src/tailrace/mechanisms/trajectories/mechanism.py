@@ -1,4 +1,4 @@
-"""Trajectories of any length, released once as synthetic trajectories on the same map.
+"""Trajectories of any length, released once as synthetic ones.
 
 Everything is counted in one pass, on public grids: where trajectories begin and end and how far
 apart, which cells they pass, where their points lie, how they turn, how much longer than need be
@@ -134,7 +134,7 @@ class Trajectories:
 
     @functools.cached_property
     def budgets(self) -> dict[str, Drawn]:
-        """The loss that each count may have: its share of epsilon, or of rho."""
+        """The budget of each count, in epsilon or rho."""
         return split(self.privacy, {name: part.share for name, part in self._parts.items()})
 
     @functools.cached_property
@@ -201,7 +201,7 @@ class Trajectories:
 
 
 def _both_ends(walks: Walks, ends: np.ndarray) -> Walks:
-    """Visit the cell of a one-cell walk twice if its ends differ."""
+    """Visit a lone cell twice if its ends differ."""
     twice = (np.diff(walks.offsets) == 1) & (ends[0] != ends[1])
     again = np.ones(len(walks.cells), np.int64)
     again[walks.offsets[:-1][twice]] = 2

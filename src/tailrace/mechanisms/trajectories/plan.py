@@ -21,7 +21,7 @@ from tailrace.mechanisms.trajectories.layout import Layout, Map
 
 @dataclass(frozen=True, eq=False)
 class Tally:
-    """The counts of one round, part after part of the mechanism."""
+    """The counts of one round, part after part."""
 
     parts: tuple[Masses, ...]
 
@@ -33,7 +33,7 @@ class Tally:
 
 @dataclass(frozen=True, eq=False)
 class Followed:
-    """Trajectories as they were read, and on the cells of a layout."""
+    """Trajectories as read, and as followed on a layout."""
 
     journeys: Journeys
     routes: Routes
@@ -48,7 +48,7 @@ class Counting(Protocol):
 
 @dataclass(frozen=True)
 class JourneyPlan:
-    """Count points at the finest places or, on a `layout`, each of the `parts`."""
+    """Count points or, on a `layout`, each of the `parts`."""
 
     reading: Reading
     layout: Layout | None = None

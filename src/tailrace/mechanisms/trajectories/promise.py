@@ -25,14 +25,14 @@ from tailrace.privacy.unit import AddRemove, Event, Unit, User
 
 
 def atoms_of(budget: Drawn, whole: int = WHOLE) -> Atoms:
-    """Noise for parts of which one unit moves at most `whole`."""
+    """Noise for parts; one unit moves at most `whole`."""
     atoms = Atoms(budget, weight=whole if isinstance(budget, PureDP) else whole**2)
     atoms.check()
     return atoms
 
 
 def whole_within(budgets: Iterable[Drawn]) -> int:
-    """The parts of one unit, so that all noise can be drawn.
+    """The parts of one unit that noise allows.
 
     WHOLE, halved while some budget's noise is beyond the sampler's range.
     """

@@ -44,13 +44,13 @@ class TrajectoriesView:
 
     @property
     def total(self) -> Estimate:
-        """The number of trajectories; under User those of a person that count."""
+        """The number of trajectories (under User: of those that count)."""
         number = self.noisy["number"]
         most = number.of.part.most
         return Estimate(float(number.levels[0][0]) * most, number.scales[0] * 2**0.5 * most)
 
     def count(self, *, low: Sequence[float], high: Sequence[float]) -> Estimate:
-        """Trajectories that begin, or end, between two corners: the mean of both.
+        """The mean number of ends between two corners, in trajectories.
 
         Counts come from the largest cells inside, then from smaller ones.
         """
@@ -77,13 +77,13 @@ class TrajectoriesView:
 
     @functools.cached_property
     def turns(self) -> np.ndarray:
-        """(8,) shares of turns by eighths of a circle, straight on first."""
+        """(8,) shares of turns by eighths of a circle."""
         counts = np.maximum(self.noisy["turns"].levels[0], 1.0)
         return counts / counts.sum()
 
     @functools.cached_property
     def sizes(self) -> np.ndarray:
-        """Cells and points in all, and the share of cells without points."""
+        """Cells, points, and the share of cells without points."""
         # Trajectories, or people.
         units = max(float(self.noisy["ends"].levels[0].sum()), 1.0)
         cells, points, passed = 3 * self.noisy["sizes"].levels[0]
@@ -126,7 +126,7 @@ class TrajectoriesView:
         prior: np.ndarray | None = None,
         floor: float = 1.0,
     ) -> tuple[np.ndarray, np.ndarray]:
-        """The density of a part on its finest grid, scaled to `total`.
+        """A part's density on its finest grid, scaled to `total`.
 
         None: as it was counted.
         """
@@ -138,7 +138,7 @@ class TrajectoriesView:
         return refined(levels, scales, self.layout.domain, prior=prior, floor=floor)
 
     def _spread(self, values: np.ndarray, prior: np.ndarray | None = None) -> np.ndarray:
-        """Divide a grid's values among the finest places, by `prior` or area."""
+        """Divide values among the finest places, by `prior` or area."""
         area = areas(self.layout.domain, self.layout.domain.side)
         if prior is None:
             return divided(values, area)

@@ -1,4 +1,4 @@
-"""Walks between two ends that pass cells and turn as released.
+"""Walks that begin, end, pass cells and turn as released.
 
 A walk goes on along an edge in proportion to the edge's attraction times a factor for its turn.
 1. Attractions begin as the visits of the cells that edges lead to.
@@ -112,7 +112,7 @@ class Model:
 
 @dataclass(frozen=True, eq=False)
 class Walks:
-    """Walks as cells, with or without points; ends always have points."""
+    """Walks as cells with or without points, ends with."""
 
     offsets: np.ndarray
     cells: np.ndarray
@@ -127,7 +127,7 @@ class Walks:
         return cls(offsets, cells, stops)
 
     def visits(self, cells: int, *, most: int, between: bool = False) -> np.ndarray:
-        """(cells,) walks with points in each, or (`between`) that pass it.
+        """(cells,) walks with points in each, or passing it (`between`).
 
         Walks of more than `most` cells weigh less; the sum is that of the plain visits.
         """
@@ -158,7 +158,7 @@ def _drawn(
 def hopped(
     offsets: np.ndarray, cells: np.ndarray, hops: np.ndarray, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Put hops into walks at random: a move a, b becomes a, b, a, b.
+    """Put hops into walks: (a, b) becomes (a, b, a, b).
 
     Walks without a move stay as they are.
     """
@@ -198,7 +198,7 @@ class _Steps:
     directions: np.ndarray  # (edges,)
 
     def factors(self, attraction: np.ndarray, turns: np.ndarray) -> np.ndarray:
-        """(8,) factors of turns, fitted so that turns have their shares."""
+        """(8,) factors of turns, fitted to their released shares."""
         graph, factors, eighths = self.graph, np.ones(8), np.arange(8)
         leaving, arriving = (
             by_direction(cells, self.directions, attraction, graph.cells)
@@ -233,7 +233,7 @@ def _steps(layout: Layout) -> _Steps:
 def moves_of(
     detours: np.ndarray, scale: float, fewest: np.ndarray, rng: np.random.Generator
 ) -> np.ndarray:
-    """Draw the moves of walks that need `fewest`, by noisy detours."""
+    """Draw the number of moves of walks, by noisy detours."""
     counts = np.maximum(detours.reshape(len(FEWEST), len(MORE)), 0.0)
     usual = counts.sum(axis=0) / max(counts.sum(), 1e-300)
     if not counts.any():

@@ -1,4 +1,4 @@
-"""Find the few cells of a million that a batch touched, compiled."""
+"""Find the few cells that a batch touched, compiled."""
 
 import numpy as np
 from numba import njit

@@ -1,4 +1,4 @@
-"""A tree in arrays, grown from the root at every step.
+"""A tree in arrays, grown anew at every step.
 
 Every node that was ever visited has a row that never moves. `own` is what was measured at the node
 while it was a leaf (the last estimate of its counter), `below` the sum of `own` over its
@@ -21,7 +21,7 @@ from tailrace.papers.privtree.splits import SplitCoin
 
 @dataclass(frozen=True)
 class Nodes:
-    """Every node that was ever in a tree; the root is row 0."""
+    """Every node of any tree so far, the root first."""
 
     depth: np.ndarray  # (rows,) halvings
     index: np.ndarray  # (rows,) among the nodes of its depth
@@ -57,7 +57,7 @@ class Grid:
         return 1 << self.halvings_each
 
     def span(self, depth: np.ndarray, index: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The first place of each node, and the first one after it."""
+        """The first place of each node, and its end."""
         shift = self.halvings - depth
         return index << shift, (index + 1) << shift
 
@@ -69,7 +69,7 @@ class Grid:
 
 @dataclass(frozen=True)
 class Batch:
-    """Sums of a batch before each sorted place that it touches."""
+    """Sums of a batch before each place it touches."""
 
     places: np.ndarray  # (places touched,)
     adds: np.ndarray  # (places touched + 1,)
@@ -81,7 +81,7 @@ class Batch:
 
 
 class Growth:
-    """The tree of one step while it grows, level by level."""
+    """The tree of one step while it grows."""
 
     def __init__(self, nodes: Nodes, grid: Grid) -> None:
         self.grid = grid
@@ -127,7 +127,7 @@ class Growth:
             level, public = self._descend(level[split], public[split])
 
     def _descend(self, parents: np.ndarray, public: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The children with any weight, and the public counts of their coins."""
+        """The children with weight, and their public counts."""
         self._visit(parents[self.first[parents] < 0])
         children = self.first[parents][:, None] + np.arange(self.grid.fan_out)
         weight = self.grid.weight(self.depth[children], self.index[children])
@@ -152,7 +152,7 @@ class Growth:
         return self.above[rows] + self.own[rows] + self.below[rows]
 
     def _visit(self, parents: np.ndarray) -> None:
-        """Make rows for the children of nodes that never split before."""
+        """Make rows for the children of newly split nodes."""
         new, fan_out = len(parents) * self.grid.fan_out, self.grid.fan_out
         while self.rows + new > len(self.depth):
             for name in self._names:
@@ -166,13 +166,13 @@ class Growth:
         self.rows += new
 
     def leaves(self) -> np.ndarray:
-        """The rows of the leaves, in the order of their places."""
+        """The leaves' rows, in the order of their places."""
         both = zip(self.levels, self.splits, strict=True)
         rows = np.concatenate([level[~split] for level, split in both])
         return rows[np.argsort(self.grid.span(self.depth[rows], self.index[rows])[0])]
 
     def inner(self) -> np.ndarray:
-        """The rows of all nodes above the leaves, from the root down."""
+        """The rows above the leaves, from the root down."""
         both = zip(self.levels, self.splits, strict=True)
         return np.concatenate([level[split] for level, split in both])
 

@@ -1,4 +1,4 @@
-"""Exact coins that split the nodes of a tree, and the loss they prove.
+"""Exact coins that split nodes, and their proved loss.
 
 A node of depth k with the public count G and I insertions in the batch splits with probability
 P(b + Lap(lambda) > theta), where b = max(G + I - k delta, theta - delta), delta >= lambda ln(beta),
@@ -49,7 +49,7 @@ _LOG_2 = Fraction(6931471805599454, 10**16)
 @told
 @dataclass(frozen=True, kw_only=True)
 class PrivTree:
-    """A tree that is drawn at every step, within `share` of the budget.
+    """A tree drawn at every step, within a budget's `share`.
 
     A node splits, by a coin, where its count less a penalty for its depth exceeds `threshold`;
     `fan_out` is 2, or two to the number of dimensions; no node is deeper than `max_depth` splits
@@ -79,7 +79,7 @@ class PrivTree:
 
 @dataclass(frozen=True)
 class SplitCoin:
-    """The coins of a tree: a unit of `inserts` insertions loses `budget`."""
+    """The coins of a tree: `inserts` insertions lose `budget`."""
 
     fan_out: int
     threshold: int
@@ -120,7 +120,7 @@ class SplitCoin:
         return self.draw_parts(noise, known + inserted * self.grid, depth)
 
     def draw_parts(self, noise: Draws, parts: np.ndarray, depth: int) -> np.ndarray:
-        """Draw for counts in parts, which must fall from parent to child."""
+        """Draw for parts, which fall from parent to child."""
         theta = self.threshold * self.grid
         return noise.coin(
             np.maximum(parts - depth * self.penalty, theta - self.penalty) - theta,

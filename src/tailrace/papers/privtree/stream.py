@@ -1,4 +1,4 @@
-"""PrivStream, corrected: a tree drawn anew each step, counters at its leaves.
+"""PrivStream, corrected: a new tree each step, counters at leaves.
 
 Privacy: the declared loss of the declared unit over the horizon, neighbours add/remove.
 1. Fix all releases before a step. Its tree is drawn by coins (`splits.py`) that see the insertions
@@ -52,7 +52,7 @@ from tailrace.privacy.unit import AddRemove, Unit, User, check_events, events_of
 
 @dataclass(frozen=True)
 class PrivTreePublic:
-    """Every measurement so far, and the tree of the last step."""
+    """Every measurement so far, and the last step's tree."""
 
     step: np.ndarray  # ()
     offset: np.ndarray  # () of the rounding, in parts of a count
@@ -64,7 +64,7 @@ class PrivTreePublic:
 
 @dataclass(frozen=True)
 class PrivTreePrivate:
-    """The counters and, before the first release, all events so far."""
+    """The counters, and all events before the first release."""
 
     counters: Any
     places: np.ndarray
@@ -75,7 +75,7 @@ class PrivTreePrivate:
 @told
 @dataclass(frozen=True, kw_only=True)
 class PrivTreeStream:
-    """Places by a tree drawn at every step, with counters at its leaves.
+    """Places by a new tree each step, counted at leaves.
 
     `rounding="up"` rounds the count of a leaf up, as published: too many where leaves hold little.
     "unbiased" rounds nonnegative consistent counts so that sums are kept.
@@ -144,7 +144,7 @@ class PrivTreeStream:
 
     @functools.cached_property
     def counting(self) -> Any:
-        """The counter of a leaf, from the first release to the last."""
+        """The counter of a leaf, within its budget."""
         steps = None if self.horizon is None else self.horizon - self.begin + 1
         budget = self._budget(1 - Fraction(self.structure.share))
         return allot(self.counter, privacy=budget, horizon=steps, events=self._events)
@@ -154,7 +154,7 @@ class PrivTreeStream:
         return promised(self, self._loss)
 
     def _loss(self, inserted: int, deleted: int) -> Loss:
-        """The loss of the tree's coins and the leaves' counters together."""
+        """The loss of coins and counters together."""
         loss = self.splitting.loss(inserted) & self.counting.loss(inserted, deleted)
         return restate(loss, self.privacy)
 
@@ -169,7 +169,7 @@ class PrivTreeStream:
 
     @functools.cached_property
     def grid(self) -> Grid:
-        """The frame of every tree: places no finer than the greatest depth."""
+        """The frame of every tree, no finer than its depth."""
         each = self.structure.fan_out.bit_length() - 1
         depth = self.partition.depth
         deepest = min(depth // each, self.structure.max_depth or depth)
@@ -280,7 +280,7 @@ class PrivTreeStream:
 
 
 def weights_of(domain: Any) -> np.ndarray:
-    """The public measure of each finest cell, 0 off the geometry."""
+    """The public measure of each finest cell."""
     # In a box not the area: sums of ones are exact.
     if isinstance(domain, Box):
         return np.ones(domain.size)
@@ -288,7 +288,7 @@ def weights_of(domain: Any) -> np.ndarray:
 
 
 def _joined(held: PrivTreePrivate, counts: Counts) -> PrivTreePrivate:
-    """Add this step's counts to those held back, by sorted place."""
+    """Add a step's counts to those held back."""
     from tailrace.papers.privtree import kernel
 
     touched = kernel.touched(counts.adds, counts.deletes)

@@ -13,7 +13,7 @@ from tailrace.mechanisms.base import Estimate
 
 @dataclass(frozen=True, eq=False)
 class Leaves:
-    """The leaves of a tree, in the order of their places.
+    """A tree's leaves, in the order of their places.
 
     Counts are unbiased, so some are negative.
     """
@@ -47,7 +47,7 @@ class PrivTreeView:
     variance: np.ndarray  # (nodes,) of the amounts, which are independent
 
     def count(self, *, low: Sequence[float], high: Sequence[float]) -> Estimate:
-        """The number of points between two corners, as if even inside leaves.
+        """The number of points between two corners.
 
         The error is that of the noise alone: where points crowd in a part of a leaf, a rectangle
         that cuts it is off by more.

@@ -54,7 +54,7 @@ class PrivTreeCells:
             object.__setattr__(self, "max_depth", whole("max_depth", self.max_depth))
 
     def coin(self, budget: PureDP | ZCDP) -> SplitCoin:
-        """The coins that draw the tree, with the loss they prove."""
+        """The coins that draw the tree."""
         return SplitCoin(2, self.threshold, budget, 1, grid=WHOLE)
 
     def loss(self, budget: PureDP | ZCDP) -> Loss:

@@ -1,4 +1,4 @@
-"""Draw the lengths of trajectories from released chances, at no cost.
+"""Draw lengths of trajectories from released chances, at no cost.
 
 Source: Kumar's dissertation, section 5.5.5 and Algorithm 20.
 Departs: an exponential distribution with the median m has the rate ln 2 / m, which as printed is

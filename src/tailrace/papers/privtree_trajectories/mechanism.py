@@ -53,7 +53,7 @@ from tailrace.privacy.unit import AddRemove, Unit, User
 
 @dataclass(frozen=True)
 class PrivTreeTrajectoriesPublic:
-    """The cells after the first round, and noisy counts after the second."""
+    """The cells of round one, noisy counts of round two."""
 
     round: np.ndarray  # ()
     leaves: Leaves
@@ -64,7 +64,7 @@ class PrivTreeTrajectoriesPublic:
 @told
 @dataclass(frozen=True, kw_only=True)
 class PrivTreeTrajectories:
-    """Trajectories in `domain`, by a chain on the cells of a PrivTree.
+    """Trajectories by a chain on the cells of a PrivTree.
 
     Rows have the id of a `trajectory`, its `order` (a number or a time), and a place.
     `unit=Event()` protects one trajectory, `User(column=...)` one person with all of theirs.
@@ -119,7 +119,7 @@ class PrivTreeTrajectories:
 
     @functools.cached_property
     def budgets(self) -> dict[str, Drawn]:
-        """The loss that each part may have: its share of epsilon, or of rho."""
+        """The budget of each part, in epsilon or rho."""
         return split(self.privacy, {name: part.share for name, part in self._parts.items()})
 
     @functools.cached_property

@@ -1,4 +1,4 @@
-"""Noisy transitions along the edges of the public graph, as chances.
+"""Noisy transitions along the public graph, as chances.
 
 **Privacy.**
 1. The transitions of a unit share its whole: it adds at most WHOLE parts to the counts in the
@@ -47,7 +47,7 @@ class Chances:
 
 @dataclass(frozen=True)
 class Moves:
-    """Noisy transitions: along each edge of the graph, then from each cell to itself."""
+    """Noisy transitions along each edge, then inside each cell."""
 
     parts: np.ndarray  # (edges + cells,)
 
@@ -55,7 +55,7 @@ class Moves:
 @told
 @dataclass(frozen=True, kw_only=True)
 class Transitions:
-    """Transitions weighted Even() or Ends(), within a relative `share` of the budget.
+    """Transitions weighted Even() or Ends(), within a relative `share`.
 
     >>> Transitions(share=0.4)
     Transitions(share=Fraction(2, 5), weighting=Even())
@@ -79,12 +79,12 @@ class Transitions:
         return Moves(np.zeros(0, np.int64))
 
     def measured(self, masses: Masses, *, layout: Layout, budget: Drawn, noise: Draws) -> Moves:
-        """Noise on every edge of the graph, and on staying in every cell."""
+        """Noisy counts of every edge, and of every stay."""
         size = len(layout.graph.targets) + layout.graph.cells
         return Moves(masses.dense(size) + atoms_of(budget).draw(noise, size))
 
     def chances(self, noisy: Moves, layout: Layout) -> Chances:
-        """Noisy counts, negative ones as 0, as chances; even where none is above."""
+        """Positive noisy counts as chances; even without any."""
         graph, counts = layout.graph, np.maximum(noisy.parts, 0) / WHOLE
         moves, stays = counts[: len(graph.targets)], counts[len(graph.targets) :]
         leaving = np.bincount(graph.sources, moves, minlength=graph.cells)

@@ -1,4 +1,4 @@
-"""Noisy counts of trajectories from one part of the map to another.
+"""Noisy counts of trajectories between parts of the map.
 
 Pairs of cells are too many to count each, and nearly all are empty. They are counted in groups, the
 leaves of a tree whose nodes are pairs of places: halves of the one times halves of the other.
@@ -101,7 +101,7 @@ class PrivTreeTrips:
         return Trips(np.zeros((0, 2), np.int64), np.zeros((0, 2), np.int64), np.zeros(0, np.int64))
 
     def measured(self, masses: Masses, *, layout: Layout, budget: Drawn, noise: Draws) -> Trips:
-        """Draw the groups, from the pair of everywhere down, and count each."""
+        """Draw groups from the pair of everywhere, and count each."""
         coin, atoms = self.coin(budget), self.atoms(budget)
         level = _Level.root(masses, layout.cells)
         a, b, parts = [], [], []
@@ -120,7 +120,7 @@ class PrivTreeTrips:
         return Trips(np.concatenate(a), np.concatenate(b), noisy)
 
     def draw(self, trips: Trips, layout: Layout, rng: np.random.Generator) -> np.ndarray:
-        """(2, trajectories) cells of the domain, even over each group's pairs.
+        """(2, trajectories) cells of the domain, even over pairs.
 
         Counts are rounded by chance.
         """
@@ -133,7 +133,7 @@ class PrivTreeTrips:
 
 @dataclass(frozen=True)
 class _Level:
-    """The nodes of one depth, and the pairs that lie in them."""
+    """The nodes of one depth, and the pairs inside."""
 
     a: np.ndarray  # (nodes, 2) cells from, up to
     b: np.ndarray  # (nodes, 2)
@@ -148,7 +148,7 @@ class _Level:
         return cls(everywhere, everywhere, np.zeros(len(pairs.codes), np.int64), ends, pairs.parts)
 
     def mass(self) -> np.ndarray:
-        """(nodes,) parts; below 2^53, so the doubles of bincount are exact."""
+        """(nodes,) parts, below 2^53: doubles of bincount are exact."""
         return np.bincount(self.node, self.parts, minlength=len(self.a)).astype(np.int64)
 
     def wide(self) -> np.ndarray:
@@ -176,7 +176,7 @@ class _Level:
 
 
 def _middle(ends: np.ndarray, first: np.ndarray) -> np.ndarray:
-    """The first cell of the second half; the end of a single cell.
+    """The first cell of the second half, or the end.
 
     Halves are parted by the first halving of places that parts any two of the cells.
     """
