@@ -78,7 +78,7 @@ CALL = "from tailrace.cli import app; app()"
 PARTS = ("Daily", "Weekly", "Alternate", "Same", "Log")
 MAKE = """
 import polars as pl
-from daily import Alternate, Daily, Weekly
+from daily import Alternate, Daily, Same, Weekly
 from tailrace import (
     Categorical, Event, HistogramStream, PureDP, Schema, SnapshotHistogram, Stream, User, checks
 )
@@ -113,6 +113,7 @@ for mechanism in (Daily(**few), Daily(**{{**few, "unit": User(column="id", event
     checks.check_mechanism(mechanism, [(day, None), (day[:1], None), (None, None)])
 alternate = SnapshotHistogram(**policy, policy=Alternate())
 checks.check_mechanism(alternate, [(day, None), (day[:2], None), (day, None)])
+checks.check_source(lambda: Same(steps=3, value="f").open(None), rows=[2, 2, 2])
 """
 EVENT = '{ kind = "Event" }'
 FOLDER = 'kind = "Folder"\npath = "incoming"\nfiles = "*.csv"'
