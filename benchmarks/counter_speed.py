@@ -47,11 +47,11 @@ def main() -> None:
                 state = dataclasses.replace(start, clock=np.broadcast_to(clock, ROWS).copy())
                 step = best_of(
                     lambda i: counter.step(state, x, noise.at("step", kind, name, case, i))
-                )  # noqa: B023
+                )
                 draw = best_of(
                     lambda i: counter.atoms.draw(noise.at("draw", kind, name, case, i), ROWS)
-                )  # noqa: B023
-                copy = best_of(lambda _: copied(state))  # noqa: B023
+                )
+                copy = best_of(lambda _: copied(state))
                 ratio = step / (draw + copy)
                 goal = "" if name == "KaryTree" else "yes" if ratio <= 3 else "NO"
                 rows.append(

@@ -160,7 +160,7 @@ def methods(of: Data, epsilon: float):
     yield (
         "an empty table",
         lambda seed: ((step, np.zeros((0, len(of.box.columns)))) for step in steps),
-    )  # noqa: ARG005
+    )
 
 
 def errors(of: Data, points: Iterator[tuple[int, np.ndarray]]) -> np.ndarray:

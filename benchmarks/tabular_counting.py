@@ -57,12 +57,12 @@ def main() -> None:
         columns = [drawn(rng, size, values == "skewed") for size in SHAPE]
         digits = np.stack(columns, axis=1)
         frame = pl.DataFrame(dict(zip(schema.columns, columns, strict=True)))
-        least, expected = best_of(lambda: floor(columns, pairs))  # noqa: B023
+        least, expected = best_of(lambda: floor(columns, pairs))
         works = {
-            "Marginals.tally": lambda: pairs.tally(digits),  # noqa: B023
-            "Plan, Polars": lambda: plan.count(frame),  # noqa: B023
-            "Plan, lazy Polars": lambda: plan.count(frame.lazy()),  # noqa: B023
-            "Plan, DuckDB": lambda: plan.count(duckdb.from_arrow(frame.to_arrow())),  # noqa: B023
+            "Marginals.tally": lambda: pairs.tally(digits),
+            "Plan, Polars": lambda: plan.count(frame),
+            "Plan, lazy Polars": lambda: plan.count(frame.lazy()),
+            "Plan, DuckDB": lambda: plan.count(duckdb.from_arrow(frame.to_arrow())),
         }
         for name, work in works.items():
             taken, counts = best_of(work)

@@ -1,4 +1,3 @@
-# ruff: noqa: E501 - a case with its sentence stands on one line
 import tomllib
 
 import pytest
