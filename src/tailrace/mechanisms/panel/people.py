@@ -68,6 +68,9 @@ class People:
     def cells(self, frame: nw.DataFrame[Any]) -> np.ndarray:
         return self.domain.cells(frame)
 
+    def settle(self, cells: np.ndarray) -> np.ndarray:
+        return self.domain.settle(cells)
+
     def decode(self, cells: np.ndarray, rng: np.random.Generator) -> dict[str, np.ndarray]:
         return {self.id: np.arange(1, len(cells) + 1), **self.domain.decode(cells, rng)}
 
