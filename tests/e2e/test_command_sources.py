@@ -243,7 +243,7 @@ def test_rows_piped_again_after_a_cut_off_run_do_not_count_twice(tailrace, confi
     configure(tmp_path, calendar=None, source='kind = "Lines"')
     rows = '{"sex": "f"}\n' * 40
     killed = (
-        "import os; from tailrace import durable; from tailrace.cli import app\n"
+        "import os; from tailrace.storage import durable; from tailrace.cli import app\n"
         "def stop(name):\n    if name == 'intent, after': os._exit(9)\n"
         "durable.hook = stop; app()"
     )

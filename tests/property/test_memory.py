@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import tailrace.counting.memory
+import tailrace.counting.memory.contributions
 from tailrace import User
 from tailrace.counting.memory import bound, check, hash_units
 
@@ -138,7 +138,7 @@ class Memory:
         ]
         slices, piece, small = self.sizes
         with (
-            mock.patch.object(tailrace.counting.memory, "_SLICE_BITS", slices),
+            mock.patch.object(tailrace.counting.memory.contributions, "_SLICE_BITS", slices),
             mock.patch.multiple(tailrace.counting.memory.batch, _PIECE=piece, _SMALL=small),
             mock.patch(
                 "os.fsync"
