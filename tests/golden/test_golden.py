@@ -28,8 +28,12 @@ def test_a_release_is_as_it_was(name):
     assert cases.digest(*MECHANISMS[name], engine=lambda frame: frame) == GOLDEN["releases"][name]
 
 
+QUICK = [name for name in MECHANISMS if name.endswith("pure event")]
+REST = [pytest.param(name, marks=pytest.mark.slow) for name in MECHANISMS if name not in QUICK]
+
+
 @ELSEWHERE
-@pytest.mark.parametrize("name", MECHANISMS)
+@pytest.mark.parametrize("name", [*QUICK, *REST])
 def test_a_release_is_the_same_from_pandas(name):
     assert (
         cases.digest(*MECHANISMS[name], engine=lambda frame: frame.to_pandas())
