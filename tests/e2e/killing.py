@@ -79,8 +79,7 @@ def warm():
     Noise.fresh().laplace(5, 3)
     chosen([np.ones((1, 2), np.int64)], seed=1, values=2, factor=2, modulus=2)
     kernel.count(np.zeros(1, np.int64), 1)
-    for attribute, values in zip(WARD.attributes, (["f"], [1.0]), strict=True):
-        attribute.encode(np.array(values, object if isinstance(values[0], str) else float))
+    WARD.attributes[1].encode(np.array([1.0]))
     with tempfile.TemporaryDirectory() as folder:
         rows = np.arange(3), np.arange(3)
         bound(old=None, new=Path(folder) / "a", unit=UNITS["user"], key=bytes(16), adds=rows, deletes=rows)

@@ -73,6 +73,7 @@ class Ledger:
     `point` is called right before and right after each commit, with its name: tests interrupt the process there.
 
     >>> import tempfile
+    >>> from pathlib import Path
     >>> from tailrace import Event, PureDP
     >>> ledger = Ledger(Path(tempfile.mkdtemp()) / "tailrace.ledger")
     >>> cap = ledger.cap("city 2026", PureDP(epsilon=1), Event())

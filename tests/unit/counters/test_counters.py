@@ -218,7 +218,7 @@ def test_the_mean_over_long_horizons_is_taken_at_points_in_step_with_no_tree():
         (lambda: BinaryTree(privacy=PURE, horizon=5).variance(6), "beyond the horizon of 5 steps"),
         (lambda: Simple(privacy=PURE).variance(1.5), "whole numbers of at least 0"),
         (lambda: Simple(privacy=PURE).variance(-1), "whole numbers of at least 0"),
-        (lambda: best(privacy=None, horizon=3), "needs a budget"),  # type: ignore[arg-type]
+        (lambda: best(privacy=None, horizon=3), "privacy must be PureDP"),  # type: ignore[arg-type]
         (lambda: best(privacy=PURE, horizon=0), "horizon must be"),
         (lambda: [best(privacy=PURE, horizon=h) for h in (5, 5.0)], "horizon must be"),
         (lambda: Simple(privacy=PURE).loss("1"), "events must be a whole number"),
