@@ -1,4 +1,4 @@
-"""What the tables of a configuration must agree on, although each is right by itself."""
+"""Check that the tables of a configuration agree."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a value fits a type hint, and how to ask for one."""
+"""Fit values to type hints, and ask for them."""
 
 from __future__ import annotations
 

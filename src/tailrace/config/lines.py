@@ -1,7 +1,8 @@
-"""Where each key of a TOML text stands: `tomllib` reads the values and forgets the lines.
+"""Find the line of each key of a TOML text.
 
-The text is one that `tomllib` accepts, so nothing is checked here; every path that can be followed
-in the parsed values (keys, and places in lists) has its line.
+`tomllib` reads the values and forgets the lines. The text is one that `tomllib` accepts, so nothing
+is checked here; every path that can be followed in the parsed values (keys, and places in lists)
+has its line.
 """
 
 from __future__ import annotations

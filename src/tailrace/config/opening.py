@@ -1,4 +1,4 @@
-"""From a configuration to the things it names: the stream, its source and its sinks."""
+"""Open the stream, source and sinks of a configuration."""
 
 from __future__ import annotations
 

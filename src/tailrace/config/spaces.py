@@ -1,5 +1,6 @@
-"""Domains that a configuration takes from a file: `[region]` and `[roads]` name it, relative to
-their own file.
+"""Domains that a configuration reads from a file.
+
+`[region]` and `[roads]` name it, relative to their own file.
 """
 
 from __future__ import annotations

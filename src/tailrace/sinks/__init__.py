@@ -1,4 +1,4 @@
-"""Where releases go: one-method adapters that take a step once, whole or not at all."""
+"""Sinks: adapters that take each release once."""
 
 from tailrace.sinks.base import Sink, digest
 from tailrace.sinks.folders import CsvFolder, ParquetFolder

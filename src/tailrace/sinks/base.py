@@ -1,4 +1,4 @@
-"""The contract of a sink: a release goes in once, whole or not at all."""
+"""The contract of a sink: each release once, whole."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Releases in memory: for programs that go on with them, and for tests."""
+"""Keep releases in memory, for programs and tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A table that grows by each step's rows, and one that lists the steps."""
+"""A table of rows, and one of the steps it holds."""
 
 from __future__ import annotations
 

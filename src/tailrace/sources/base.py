@@ -1,4 +1,4 @@
-"""The contract of a source: the rows of one step, asked for by its number."""
+"""The contract of a source: one step's rows, by number."""
 
 from __future__ import annotations
 

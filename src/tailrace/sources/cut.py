@@ -1,4 +1,4 @@
-"""Which rows belong to a step: by the calendar, each row by itself."""
+"""Find the step of each row by the calendar."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""What a batch would come to, counted exactly: for the curator's eyes only, with no noise and no
-charge.
+"""Count exactly what a batch would come to.
+
+For the curator's eyes only: no noise, no charge.
 """
 
 from __future__ import annotations

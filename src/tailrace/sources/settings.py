@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -45,7 +46,7 @@ class Given:
 
 @told
 @dataclass(frozen=True, kw_only=True)
-class Settings:
+class Settings(abc.ABC):
     """Settings of a source: each field is a key of `[source]`.
 
     Derive a frozen dataclass, add the keys of your own (a hint of a path makes a text relative to
@@ -99,9 +100,9 @@ class Settings:
         """Whether files in a folder would be read as data."""
         return False
 
+    @abc.abstractmethod
     def open(self, given: Given) -> Source:
         """The source itself."""
-        raise NotImplementedError
 
 
 def needs_calendar(key: str) -> Unfit:

@@ -7,6 +7,7 @@ within reach that does, or nowhere.
 
 from __future__ import annotations
 
+import abc
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -29,7 +30,7 @@ _MOST = 4096
 
 
 @dataclass(frozen=True, init=False, repr=False)
-class OnBox:
+class OnBox(abc.ABC):
     """Points of a geometry on the grid of a box."""
 
     # Of the geometry, in messages and in stored values.
@@ -46,13 +47,16 @@ class OnBox:
 
     @functools.cached_property
     def _measured(self) -> Areas | Lengths:
+        return self._cut()
+
+    @abc.abstractmethod
+    def _cut(self) -> Areas | Lengths:
         """The geometry cut along the grid."""
-        raise NotImplementedError
 
     @property
+    @abc.abstractmethod
     def _farthest(self) -> float:
         """The farthest that a point may be moved."""
-        raise NotImplementedError
 
     @property
     def low(self) -> tuple[float, ...]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -75,7 +74,6 @@ class Region(OnBox):
     def _farthest(self) -> float:
         return math.inf if self.outside == "nearest" else 0.0
 
-    @functools.cached_property
-    def _measured(self) -> areas.Areas:
+    def _cut(self) -> areas.Areas:
         found = areas.measured(self.polygons, grid.of_box(self.box))
         return nonempty(found, "Region")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 import numbers
 from collections.abc import Sequence
@@ -104,8 +103,7 @@ class Roads(OnBox):
     def _farthest(self) -> float:
         return self.reach or 0.0
 
-    @functools.cached_property
-    def _measured(self) -> lengths.Lengths:
+    def _cut(self) -> lengths.Lengths:
         found = lengths.measured(self.lines, grid.of_box(self.box))
         return nonempty(found, "Roads")
 
