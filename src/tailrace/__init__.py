@@ -1,85 +1,33 @@
 """Tailrace: a private stream in, a public synthetic stream out.
 
 One differential-privacy guarantee covers all of it. Names are imported when they are first asked
-for, so that `tailrace --help` answers at once.
+for, so that `tailrace --help` answers at once; `__init__.pyi` lists them, for editors and for us.
 """
 
 import importlib
+import re
+from pathlib import Path
 from typing import Any
 
 __version__ = "0.1.0"
 
-_HOMES = {
-    "AdaTree": "mechanisms.spatial.epochs",
-    "AddRemove": "privacy.unit",
-    "ApproxDP": "privacy.loss",
-    "BehindLedger": "errors",
-    "Box": "domain",
-    "BudgetExceeded": "errors",
-    "Calendar": "calendar",
-    "Categorical": "domain",
-    "ConfigError": "errors",
-    "Corrupt": "errors",
-    "DataError": "errors",
-    "Error": "errors",
-    "Event": "privacy.unit",
-    "Guarantee": "privacy.guarantee",
-    "HistogramStream": "mechanisms.histogram",
-    "HorizonReached": "errors",
-    "Integer": "domain",
-    "Ledger": "ledger",
-    "Mismatch": "errors",
-    "Missing": "counting.memory",
-    "Neighbours": "privacy.unit",
-    "Noise": "noise",
-    "NoiseReused": "errors",
-    "Null": "privacy.unit",
-    "PanelCumulative": "mechanisms.panel.cumulative",
-    "PanelWindow": "mechanisms.panel.window",
-    "PureDP": "privacy.loss",
-    "Real": "domain",
-    "Region": "domain.geometry",
-    "Release": "stream.release",
-    "Replace": "privacy.unit",
-    "Roads": "domain.geometry",
-    "Schema": "domain",
-    "Selection": "mechanisms.tabular.epochs",
-    "SnapshotHistogram": "mechanisms.snapshot.histogram",
-    "SpatialStream": "mechanisms.spatial.stream",
-    "StateError": "errors",
-    "Stream": "stream.stream",
-    "TabularStream": "mechanisms.tabular.stream",
-    "Trajectories": "mechanisms.trajectories.mechanism",
-    "Uncapped": "errors",
-    "User": "privacy.unit",
-    "Window": "privacy.unit",
-    "ZCDP": "privacy.loss",
-    "release_once": "pipeline",
-    "run": "pipeline",
-}
-_MODULES = {
-    "counters": "counters",
-    "metrics": "metrics",
-    "models": "models",
-    "papers": "papers",
-    "queries": "mechanisms.panel.queries",
-    "sinks": "sinks",
-    "snapshots": "mechanisms.snapshot",
-    "sources": "sources",
-    "trajectories": "mechanisms.trajectories",
-}
+_LISTED = re.findall(
+    r"^from (\S+) import (\w+) as (\w+)$", Path(__file__).with_suffix(".pyi").read_text(), re.M
+)
+_HOMES = {name: (module, there) for module, there, name in _LISTED}
 
-__all__ = sorted([*_HOMES, *_MODULES])
+__all__ = sorted(_HOMES)
 
 
 def __getattr__(name: str) -> Any:
-    """A public name, from the module that the table gives."""
-    if name in _MODULES:
-        found = importlib.import_module(f"tailrace.{_MODULES[name]}")
-    elif name in _HOMES:
-        found = getattr(importlib.import_module(f"tailrace.{_HOMES[name]}"), name)
-    else:
+    """A public name, from the module that the list gives."""
+    if name not in _HOMES:
         raise AttributeError(f"module 'tailrace' has no attribute '{name}'")
+    module, there = _HOMES[name]
+    if module == "tailrace":
+        found = importlib.import_module(f"tailrace.{there}")
+    else:
+        found = getattr(__import__(module, fromlist=[there]), there)
     globals()[name] = found
     return found
 
