@@ -1,15 +1,10 @@
 """Continual counters: private running sums; `best` picks one."""
 
 from tailrace.counters.base import Counter
-from tailrace.counters.binary_tree import BinaryTree
-from tailrace.counters.block import Block
 from tailrace.counters.choice import best
-from tailrace.counters.hybrid import Hybrid
-from tailrace.counters.kary_tree import KaryTree
+from tailrace.counters.ladder import BinaryTree, Block, KaryTree, Simple, UnboundedBlock
 from tailrace.counters.matrix import SqrtEven, SqrtToeplitz
-from tailrace.counters.simple import Simple
-from tailrace.counters.unbounded import Unbounded
-from tailrace.counters.unbounded_block import UnboundedBlock
+from tailrace.counters.unbounded import Hybrid, Unbounded
 
 __all__ = [
     "BinaryTree",

@@ -1,4 +1,8 @@
-"""Choose the counter with the lowest predicted error."""
+"""Choose the counter with the lowest predicted error.
+
+The choice reads budgets and exact variances only, never data, so it costs nothing. `allot` proves
+that the chosen counter loses at most the budget of the unit.
+"""
 
 from __future__ import annotations
 
@@ -11,14 +15,9 @@ import numpy as np
 
 from tailrace.calls import told
 from tailrace.counters.base import Counter
-from tailrace.counters.binary_tree import BinaryTree
-from tailrace.counters.block import Block
-from tailrace.counters.hybrid import Hybrid
-from tailrace.counters.kary_tree import KaryTree
+from tailrace.counters.ladder import BinaryTree, Block, KaryTree, Simple, UnboundedBlock
 from tailrace.counters.matrix import SqrtToeplitz
-from tailrace.counters.simple import Simple
-from tailrace.counters.unbounded import Unbounded
-from tailrace.counters.unbounded_block import UnboundedBlock
+from tailrace.counters.unbounded import Hybrid, Unbounded
 from tailrace.errors import ConfigError
 from tailrace.privacy.budget import per_event
 from tailrace.privacy.loss import Loss, PureDP, check_privacy, whole

@@ -36,7 +36,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tailrace.calls import told
-from tailrace.counters.feed import bounded, configured, fed, row_count, times
+from tailrace.counters.base import bounded, configured, fed, row_count, times
 from tailrace.errors import ConfigError
 from tailrace.noise import LARGEST, Draws
 from tailrace.noise.atoms import Atoms

@@ -18,7 +18,6 @@ from tailrace.counters import (
     Unbounded,
     UnboundedBlock,
     best,
-    simple,
 )
 from tailrace.counters.choice import mean_squared_error
 
@@ -196,7 +195,7 @@ def test_best_beats_simple_at_the_same_epsilon_with_a_delta(horizon, limit):
 
 
 def test_simple_is_best_over_short_horizons_as_its_page_says():
-    assert "up to 33 steps at epsilon = 0.5" in " ".join(simple.__doc__.split())
+    assert "up to 33 steps at epsilon = 0.5" in " ".join(Simple.__doc__.split())
     assert isinstance(best(privacy=PURE, horizon=33), Simple)
     assert not isinstance(best(privacy=PURE, horizon=34), Simple)
 
