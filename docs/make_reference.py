@@ -1,5 +1,6 @@
-"""Write docs/reference/names.md from the docstrings: every public name, its signature and its first
-sentence.
+"""Write docs/reference/names.md, and the list of kinds at the end of stream-toml.md.
+
+Both are made of the classes: signatures and first sentences.
 
 python docs/make_reference.py
 """
@@ -23,8 +24,12 @@ from tailrace import (
     sources,
     trajectories,
 )
+from tailrace.config import parts
+from tailrace.registry import FORMER
 
-TARGET = Path(__file__).parent / "reference" / "names.md"
+FOLDER = Path(__file__).parent / "reference"
+# The line above the list of kinds.
+KINDS = "from the classes, of which [every public name](names.md) says more.\n"
 
 
 def first_paragraph(thing: object) -> str:
@@ -87,6 +92,39 @@ def reference() -> str:
     return "\n".join(lines).rstrip() + "\n"
 
 
+def configuration() -> str:
+    """The page of stream.toml, its list of kinds made anew."""
+    own = set(parts.domains().values())
+    classes = [
+        (name, make)
+        for name, make in sorted(parts.classes().items())
+        if inspect.isclass(make) and make not in own and name not in FORMER
+    ]
+    mechanisms = [one for one in classes if hasattr(one[1], "measure")]
+    tables = {
+        "`[mechanism]`": mechanisms,
+        "a counter": [one for one in classes if one[0] in counters.__all__],
+        "`[source]`": sorted(parts.source_kinds().items()),
+        "`[[sink]]`": sorted(parts.sink_kinds().items()),
+    }
+    tables["a part"] = [one for one in classes if one not in mechanisms + tables["a counter"]]
+    lines = ["", "| of | kind | keys |", "|---|---|---|"]
+    for table, kinds in tables.items():
+        given = {"domain"} if kinds is mechanisms else {"domain", "privacy", "horizon"}
+        for name, make in kinds:
+            keys = [(key, one) for key, one in parts.keys(make).items() if key not in given]
+            told = (f"`{key}`" if one.required else f"[`{key}`]" for key, one in keys)
+            lines.append(f"| {table} | `{name}` | {', '.join(told) or 'none'} |")
+    text = (FOLDER / "stream-toml.md").read_text(encoding="utf-8")
+    return text.partition(KINDS)[0] + KINDS + "\n".join(lines) + "\n"
+
+
+def pages() -> dict[Path, str]:
+    """Each page that is made, with its text."""
+    return {FOLDER / "names.md": reference(), FOLDER / "stream-toml.md": configuration()}
+
+
 if __name__ == "__main__":
-    TARGET.write_text(reference(), encoding="utf-8")
-    print(f"{TARGET.name} written")
+    for path, text in pages().items():
+        path.write_text(text, encoding="utf-8")
+        print(f"{path.name} written")

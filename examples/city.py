@@ -7,7 +7,7 @@ python examples/city.py
 import polars as pl
 
 import tailrace as tr
-from tailrace.report.city import CITY, days
+from tailrace.report.demo import CITY, days
 
 
 def main() -> None:

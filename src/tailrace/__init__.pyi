@@ -56,3 +56,4 @@ from tailrace.stream.stream import Stream as Stream
 
 __version__: str
 __all__: list[str]
+HOMES: dict[str, tuple[str, str]]

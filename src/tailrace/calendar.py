@@ -10,7 +10,7 @@ vectorised, so that they cannot disagree (Polars carries a table of its own, whi
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Literal
 from zoneinfo import ZoneInfo
@@ -44,8 +44,8 @@ class Calendar:
     ('1 month', '2026-02-28', '2026-02-27 23:00:00+00:00', '2026-03-31 04:00:00+00:00')
     """
 
-    start: str
-    period: str
+    start: str = field(metadata={"example": "2026-01-01"})
+    period: str = field(metadata={"example": '"1 day"'})
     timezone: str = "UTC"
     grace: str = "0 hours"
     late: Literal["next", "drop"] | None = None

@@ -14,17 +14,18 @@ installed distribution has declared.
 from __future__ import annotations
 
 import functools
-import importlib
+import inspect
 from collections.abc import Callable, Mapping
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
+import tailrace
 from tailrace.errors import ConfigError
 
 GROUP = "tailrace.parts"
 # Names that parts had before, for streams and configurations that were written then.
 FORMER = {"Clock": "DayClock"}
-_OURS = ("tailrace.counters", "tailrace.mechanisms", "tailrace.models")
+_OURS = ("counters", "models", "snapshots", "trajectories")
 
 
 @functools.cache
@@ -38,8 +39,11 @@ def parts() -> dict[str, Callable[..., Any]]:
     from tailrace.domain import geometry
     from tailrace.privacy.guarantee import KINDS
 
-    modules = [importlib.import_module(name) for name in _OURS]
+    modules = [getattr(tailrace, name) for name in _OURS]
     known = {name: getattr(module, name) for module in modules for name in module.__all__}
+    for name, (home, _) in tailrace.HOMES.items():
+        if home.startswith("tailrace.mechanisms.") and inspect.isclass(getattr(tailrace, name)):
+            known[name] = getattr(tailrace, name)
     known |= {former: known[name] for former, name in FORMER.items()}
     domains = dict.fromkeys(("Schema", "Box", "Region", "Roads"), geometry.from_dict)
     missing = {policy.name: lambda policy=policy: policy for policy in Missing}

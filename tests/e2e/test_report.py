@@ -180,7 +180,7 @@ def test_a_report_overwrites_reports_only_and_tells_of_no_other_stream(
 @pytest.mark.parametrize("begin", [1, 5])
 def test_a_stream_without_anything_to_show_yet_has_a_report(begin):
     from tailrace import Box, Event, PureDP, SpatialStream, Stream
-    from tailrace.report.of_stream import stream_report
+    from tailrace.report.page import stream_report
 
     square = Box(low=(0, 0), high=(1, 1), columns=("x", "y"), cells=8)
     spatial = SpatialStream(

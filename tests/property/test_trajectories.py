@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tailrace import Box, Event, Noise, PureDP, Trajectories, User, papers
 from tailrace.counting.journeys.masses import WHOLE
 from tailrace.counting.journeys.moves import Ends, Even
-from tailrace.mechanisms import Bins
+from tailrace.mechanisms.trajectories import Bins
 
 SQUARE = Box(low=(0, 0), high=(16, 16), columns=("x", "y"), cells=16)
 UNITS = {"trip": Event(), "id": User(column="id")}

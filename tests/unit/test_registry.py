@@ -2,7 +2,7 @@
 
 from tailrace import Box, Event, PureDP, Trajectories
 from tailrace.config.parts import build
-from tailrace.mechanisms import DayClock
+from tailrace.mechanisms.trajectories import DayClock
 from tailrace.registry import FORMER
 from tailrace.stream.directory import configuration, mechanism_of
 

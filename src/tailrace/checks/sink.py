@@ -16,7 +16,7 @@ from typing import Any
 
 from tailrace.domain import Categorical, Schema
 from tailrace.errors import Error
-from tailrace.mechanisms import HistogramStream
+from tailrace.mechanisms.histogram import HistogramStream
 from tailrace.noise import Noise
 from tailrace.privacy.loss import PureDP
 from tailrace.privacy.unit import Event

@@ -17,9 +17,8 @@ from tailrace.domain import Codes
 from tailrace.errors import ConfigError
 from tailrace.metrics.tracks import Tracks
 from tailrace.report.journeys import tracks_in
-from tailrace.report.lives import Lives, lives
-from tailrace.report.of_stream import stream_report
-from tailrace.report.page import OURS
+from tailrace.report.page import OURS, stream_report
+from tailrace.report.places import Lives, lives
 from tailrace.sources import Used
 from tailrace.storage.durable import place, write_file
 from tailrace.storage.store import peek

@@ -44,10 +44,9 @@ _EXAMPLES = {
     "horizon": "365",
     "low": "0",
     "high": "99",
+    "end": "99",
     "column": '"id"',
     "delta": "1e-6",
-    "start": "2026-01-01",
-    "period": '"1 day"',
 }
 
 
@@ -276,7 +275,7 @@ def example(hint: Any, name: str = "") -> str:
             return quoted([str(typing.get_args(option)[0])])
     if fits([], hint):
         item = union(element(hint))[0]
-        return '["a", "b"]' if item is str else "[0, 1]"
+        return '["a", "b"]' if item is str else "[1, 2]"
     plain = ((bool, "true"), (float, "1.0"), (int, "10"))
     return _EXAMPLES.get(name) or next(
         (text for kind, text in plain if kind in union(hint)), f'"{name}"'

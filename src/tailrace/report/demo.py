@@ -1,9 +1,9 @@
-"""The demonstration: a generated city, its releases and report."""
+"""The demonstration: a generated city, its releases and report; nobody is in it."""
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,19 +11,20 @@ import numpy as np
 import polars as pl
 
 from tailrace.calendar import Calendar
+from tailrace.domain import Box
 from tailrace.errors import ConfigError
 from tailrace.ledger import Ledger
-from tailrace.mechanisms import SpatialStream
+from tailrace.mechanisms.spatial.stream import SpatialStream
 from tailrace.privacy.guarantee import Guarantee
 from tailrace.privacy.loss import PureDP
 from tailrace.privacy.unit import Event
-from tailrace.report.city import CITY, DAYS, days
-from tailrace.report.lives import lives
-from tailrace.report.of_stream import stream_report
-from tailrace.report.places import follow
+from tailrace.report.page import stream_report
+from tailrace.report.places import follow, lives
 from tailrace.storage.durable import write_file
 from tailrace.stream.stream import Stream
 
+DAYS = 60
+CITY = Box(low=(0.0, 0.0), high=(12.0, 9.0), columns=("east", "north"))  # kilometres
 EPSILON = 1
 STREAM = "city.tail"
 MARKER = "DEMO.txt"  # says that the folder is the demonstration's own
@@ -96,3 +97,53 @@ def _clear(folder: Path) -> None:
 
 def _frame(places: np.ndarray) -> pl.DataFrame:
     return pl.DataFrame({name: places[:, axis] for axis, name in enumerate(CITY.columns)})
+
+
+@dataclass(frozen=True)
+class Day:
+    """Places of arrivals and departures; a move is both."""
+
+    came: np.ndarray  # (rows, 2)
+    left: np.ndarray
+
+
+def days(
+    seed: int = 60, *, arrivals: int = 700, moves: float = 0.02, leaves: float = 0.01
+) -> Iterator[Day]:
+    """Generate sixty days of arrivals and departures.
+
+    Quarters grow and drift, nobody lives in the river, and a new quarter begins at half time.
+    """
+    rng = np.random.default_rng(seed)
+    quarters = rng.uniform((1.0, 1.0), (11.0, 8.0), (14, 2))
+    drift = rng.normal(0, 0.02, (14, 2))
+    width = rng.uniform(0.15, 0.6, 14)
+    size = rng.dirichlet(np.full(14, 1.5))
+    people = np.zeros((0, 2))
+    for day in range(DAYS):
+        grown = size.copy()
+        grown[-1] *= 6.0 if day >= DAYS // 2 else 0.0  # the new quarter
+        centres = quarters + drift * day
+        leaving = rng.random(len(people)) < leaves
+        moving = ~leaving & (rng.random(len(people)) < moves)
+        came = _homes(rng, arrivals + int(moving.sum()), centres, width, grown / grown.sum())
+        gone = people[leaving | moving]
+        people = np.concatenate([people[~(leaving | moving)], came])
+        yield Day(came, gone)
+
+
+def _homes(
+    rng: np.random.Generator, count: int, centres: np.ndarray, width: np.ndarray, share: np.ndarray
+) -> np.ndarray:
+    """Draw places around the centres, on dry ground."""
+    homes = np.zeros((0, 2))
+    while len(homes) < count:
+        quarter = rng.choice(len(centres), count, p=share)
+        found = centres[quarter] + rng.normal(0, 1, (count, 2)) * width[quarter, None]
+        anywhere = rng.random(count) < 0.05
+        found[anywhere] = rng.uniform(CITY.low, CITY.high, (int(anywhere.sum()), 2))
+        river = 4.5 + 1.2 * np.sin(found[:, 0] * 0.6)
+        dry = np.abs(found[:, 1] - river) > 0.18
+        inside = ((found > CITY.low) & (found < CITY.high)).all(axis=1)
+        homes = np.concatenate([homes, found[dry & inside]])
+    return homes[:count]

@@ -12,6 +12,9 @@ by registering one function::
 from __future__ import annotations
 
 import functools
+import importlib
+import os
+import pkgutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
@@ -19,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tailrace.errors import ConfigError
 from tailrace.report.chart import COLOURS, Line, bar, line_chart
 
 if TYPE_CHECKING:
@@ -127,16 +131,35 @@ def page_of(view: Any, stream: Stream, truth: Any = None) -> Page:  # noqa: ARG0
     )
 
 
+def stream_report(stream: Stream, entries: Sequence[Entry], truth: Any = None) -> str:
+    """Write a stream's page; with the truth, the curator's.
+
+    Parameters:
+        stream: an open stream.
+        entries: its charges in the ledger.
+        truth: the true points (`Lives`) or journeys (`Tracks`), for a page that can show them.
+    """
+    if not stream.step:
+        raise ConfigError(
+            "There is nothing to report yet: release a step first, with tailrace run."
+        )
+    # Every module of this folder registers its pages.
+    for module in pkgutil.iter_modules([os.path.dirname(__file__)]):
+        importlib.import_module(f"tailrace.report.{module.name}")
+    page = page_of(stream.release(stream.step).view, stream, truth)
+    if truth is not None and not page.private:
+        raise ConfigError(
+            "The private report is a map: it needs a release of points or journeys in two "
+            "dimensions."
+        )
+    return rendered(page, stream.guarantee, entries)
+
+
 def rendered(page: Page, guarantee: Guarantee, entries: Sequence[Entry]) -> str:
     """Set a page between the promise and the ledger."""
     charges = [
-        (
-            entry.population,
-            entry.path.rsplit("/", 1)[-1],
-            entry.guarantee.short,
-            str(entry.mark.step),
-        )
-        for entry in entries
+        (one.population, one.path.rsplit("/", 1)[-1], one.guarantee.short, str(one.mark.step))
+        for one in entries
     ]
     sections = [
         ("The promise", quote(str(guarantee))),

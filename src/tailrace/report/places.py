@@ -6,7 +6,8 @@ beside, measures the error, and says PRIVATE wherever it is read.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,13 +16,57 @@ import numpy as np
 from tailrace.mechanisms.spatial.view import SpatialView
 from tailrace.papers.privtree.view import PrivTreeView
 from tailrace.report.chart import Line, line_chart
-from tailrace.report.lives import Lives, layer, lives
-from tailrace.report.maps import WIDTH, is_flat, maps, on_map, packed
+from tailrace.report.maps import FULL, WIDTH, is_flat, maps, on_map, packed
 from tailrace.report.page import Page, figure, page_of, rows_chart
 from tailrace.stream.stream import Stream
 
 _RECTANGLES = 60
 _MEAN_OF_ABSOLUTE = 0.8  # of a normal variable, in standard deviations
+
+
+@dataclass(frozen=True)
+class Lives:
+    """Points with their first step and their end.
+
+    `gone` is the first step without the point.
+    """
+
+    points: np.ndarray  # (points, 2)
+    born: np.ndarray  # (points,) steps
+    gone: np.ndarray
+
+    def at(self, step: int) -> np.ndarray:
+        """Return the points that exist at a step."""
+        return self.points[(self.born <= step) & (step < self.gone)]
+
+
+def lives(changes: Iterable[tuple[np.ndarray, np.ndarray]]) -> Lives:
+    """Follow points through the changes of steps 1, 2, ...
+
+    Each step gives the points added and the points removed.
+
+    A removal ends the oldest life of a point at that place; of a point never added, none.
+
+    >>> place = np.array([[0.5, 0.5]])
+    >>> lives([(place, place[:0]), (place[:0], place)]).gone
+    array([2])
+    """
+    points: list[np.ndarray] = []
+    born: list[int] = []
+    gone: list[int] = []
+    alive: dict[bytes, list[int]] = defaultdict(list)
+    for step, (added, removed) in enumerate(changes, 1):
+        for place in removed:
+            held = alive.get(place.tobytes())
+            if held:
+                gone[held.pop(0)] = step
+        for place in added:
+            alive[place.tobytes()].append(len(points))
+            points.append(place)
+            born.append(step)
+            gone.append(FULL)
+    placed = np.array(points) if points else np.zeros((0, 2))
+    return Lives(placed, np.array(born, np.int64), np.array(gone, np.int64))
 
 
 @dataclass(frozen=True)
@@ -124,10 +169,16 @@ def _rectangles(domain: Any) -> list[tuple[np.ndarray, np.ndarray]]:
     return found
 
 
+def _layer(name: str, title: str, colour: int, found: Lives, domain: Any) -> dict[str, Any]:
+    x, y = on_map(found.points, domain.low, domain.high).T
+    steps = {"born": packed(found.born), "gone": packed(found.gone)}
+    return {"name": name, "title": title, "colour": colour, "x": packed(x), "y": packed(y), **steps}
+
+
 def _maps(followed: Followed, truth: Lives | None, domain: Any, labels: list[str]) -> str:
-    layers = [layer("synthetic", "synthetic", 0, followed.synthetic, domain.low, domain.high)]
+    layers = [_layer("synthetic", "synthetic", 0, followed.synthetic, domain)]
     if truth is not None:
-        layers.append(layer("true", "true: PRIVATE", 1, truth, domain.low, domain.high))
+        layers.append(_layer("true", "true: PRIVATE", 1, truth, domain))
     last = len(labels)
     controls = (
         '<button id="play" type="button">Play</button> '

@@ -13,8 +13,9 @@ import numpy as np
 from tailrace import papers
 from tailrace.counting.plan import Counts
 from tailrace.domain import Integer, Schema
-from tailrace.mechanisms import PanelCumulative, PanelWindow
+from tailrace.mechanisms.panel.cumulative import PanelCumulative
 from tailrace.mechanisms.panel.queries import AtLeast, Query, Spell
+from tailrace.mechanisms.panel.window import PanelWindow
 from tailrace.metrics.panels import weight_counts, window_counts
 from tailrace.noise import Noise
 from tailrace.privacy.loss import Loss

@@ -9,10 +9,9 @@ import pytest
 import tailrace as tr
 from tailrace.metrics.tracks import Tracks
 from tailrace.report.journeys import journeys_page
-from tailrace.report.lives import lives
 from tailrace.report.maps import shape
-from tailrace.report.of_stream import stream_report
-from tailrace.report.page import rendered
+from tailrace.report.page import rendered, stream_report
+from tailrace.report.places import lives
 
 OSLO = tr.Box(
     low=(10.5, 59.8), high=(11.1, 60.0), columns=("lon", "lat"), cells=8

@@ -11,9 +11,8 @@ import tailrace as tr
 from tailrace.mechanisms.base import Estimate
 from tailrace.mechanisms.panel.queries import AtLeast, Pattern
 from tailrace.report.chart import Line, heat_map, line_chart
-from tailrace.report.lives import lives
-from tailrace.report.of_stream import stream_report
-from tailrace.report.page import Page, bars, page_of
+from tailrace.report.page import Page, bars, page_of, stream_report
+from tailrace.report.places import lives
 
 ONE = {"privacy": tr.PureDP(epsilon=500), "unit": tr.Event(), "horizon": 4}
 

@@ -26,7 +26,7 @@ from tailrace import (
 )
 from tailrace.counting.journeys.masses import WHOLE
 from tailrace.domain.geometry.partition import Partition
-from tailrace.mechanisms import Bins, DayClock, Grids, TurningWalks
+from tailrace.mechanisms.trajectories import Bins, DayClock, Grids, TurningWalks
 from tailrace.mechanisms.trajectories.counts import paired, unpaired
 from tailrace.mechanisms.trajectories.ends import fitted
 from tailrace.mechanisms.trajectories.fit import divided, order, posterior, refined, smooth, summed
