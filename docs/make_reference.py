@@ -64,7 +64,9 @@ def section(title: str, prefix: str, names: list[str], module: object) -> list[s
             continue
         lines += [f"### `{prefix}{signature(name, thing)}`", "", first_paragraph(thing), ""]
         if isinstance(thing, type) and not issubclass(thing, Exception | enum.Enum):
-            for method, body in sorted(vars(thing).items()):
+            ours = [base for base in reversed(thing.__mro__) if "tailrace" in base.__module__]
+            methods = {name: body for base in ours for name, body in vars(base).items()}
+            for method, body in sorted(methods.items()):
                 function = inspect.unwrap(getattr(body, "__func__", body))
                 own = (
                     inspect.isfunction(function) and function.__name__ == method

@@ -12,8 +12,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from tailrace import ConfigError
-from tailrace.domain.geometry import Region, from_dict
-from tailrace.domain.geometry.roads import Roads
+from tailrace.domain.geometry import Region, Roads, from_dict
 
 shapely = pytest.importorskip("shapely", reason="geometry needs shapely")
 pl = pytest.importorskip("polars")

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tailrace.domain.geometry import partition_kernel
+from tailrace.domain.geometry import kernel as nodes
 from tailrace.mechanisms.spatial import kernel
 from tailrace.mechanisms.spatial.points import placed
 
@@ -39,7 +39,7 @@ def test_every_node_holds_its_count_to_within_one(first, then, seed):
     before = np.concatenate([[0.0], np.cumsum(area)])
     have = np.zeros(0, np.int64)
     for inner, counts in (first, then, then):
-        second, depth, start = partition_kernel.lay_out(inner, DEEPEST)
+        second, depth, start = nodes.lay_out(inner, DEEPEST)
         end = start + (1 << (DEEPEST - depth))
         missing = before[end] - before[start] <= 0
         held = np.where(
@@ -64,7 +64,7 @@ def test_every_node_holds_its_count_to_within_one(first, then, seed):
 def test_released_counts_add_up_and_are_not_negative(tree, seed):
     inner, _ = tree
     rng = np.random.default_rng(seed)
-    second, depth, _ = partition_kernel.lay_out(inner, DEEPEST)
+    second, depth, _ = nodes.lay_out(inner, DEEPEST)
     own, noise = rng.normal(0, 50, len(inner)), rng.integers(0, 5, len(inner)).astype(float)
     area = rng.choice([0.0, 1.0], len(inner)) * 0.5**depth
     estimate, variance = kernel.inherited(own, noise, inner, second, area)

@@ -14,8 +14,8 @@ import narwhals as nw
 import numpy as np
 
 from tailrace.calls import told
-from tailrace.domain import columns as read
 from tailrace.domain.attributes import clipped, policy, present, reals
+from tailrace.domain.columns import Product
 from tailrace.errors import ConfigError
 from tailrace.privacy.loss import whole
 
@@ -25,7 +25,7 @@ _FINEST = 64
 
 @told
 @dataclass(frozen=True, init=False, repr=False)
-class Box:
+class Box(Product):
     """Points from `low` to `high` on an even grid.
 
     Both ends are included; there are `cells` per side, and the last column changes fastest.
@@ -67,14 +67,8 @@ class Box:
             raise ConfigError("low and high of a Box must have one number for each of its columns.")
         whole("cells", cells)
         policy(outside, ("drop", "clip"), "Box")
-        values = {
-            "low": lows,
-            "high": highs,
-            "columns": names,
-            "side": int(cells),
-            "outside": outside,
-        }
-        for name, value in values.items():
+        values = {"low": lows, "high": highs, "columns": names, "side": int(cells)}
+        for name, value in (values | {"outside": outside}).items():
             object.__setattr__(self, name, value)
         for lowest, highest in zip(lows, highs, strict=True):
             if not lowest < highest or not math.isfinite(highest - lowest):
@@ -92,45 +86,16 @@ class Box:
         return f"Box({place}, cells={self.side}, outside={self.outside!r})"
 
     @property
-    def shape(self) -> tuple[int, ...]:
-        return (self.side,) * len(self.columns)
-
-    @property
-    def size(self) -> int:
-        """The number of cells, perhaps too many to count."""
-        return math.prod(self.shape)
-
-    @property
     def types(self) -> dict[str, nw.dtypes.DType]:
         """The types of decoded columns, from the domain alone."""
         return {column: nw.Float64() for column in self.columns}
 
     @property
-    def _sides(self) -> tuple[_Side, ...]:
+    def axes(self) -> tuple[_Side, ...]:
         return tuple(
             _Side(*bounds, self.side, self.outside)
             for bounds in zip(self.low, self.high, strict=True)
         )
-
-    def check(self, frame: read.Frame) -> None:
-        """Refuse a frame that lacks columns, or numbers in them."""
-        read.checked(frame, self.columns, self._sides)
-
-    def cell(self, frame: read.Frame) -> nw.Expr:
-        """Each row's cell as an expression; null where dropped."""
-        return read.cell(frame, self.columns, self._sides)
-
-    def cells(self, frame: nw.DataFrame[Any]) -> np.ndarray:
-        """Each in-memory row's cell, int64; -1 where dropped."""
-        return read.cells(frame, self.columns, self._sides)
-
-    def settle(self, cells: np.ndarray) -> np.ndarray:
-        """The cells as they are: the expression leaves nothing open."""
-        return cells
-
-    def decode(self, cells: np.ndarray, rng: np.random.Generator) -> dict[str, np.ndarray]:
-        """A point of each cell, evenly inside it."""
-        return read.decode(cells, self.columns, self._sides, rng)
 
     def to_dict(self) -> dict[str, Any]:
         """The box in plain values, for TOML or JSON."""
@@ -158,17 +123,14 @@ class _Side:
     def code(self, x: nw.Expr) -> nw.Expr:
         inside = present(x) if self.outside == "clip" else (x >= self.low) & (x <= self.high)
         number = ((clipped(x, self.low, self.high) - self.low) * self.scale).floor().cast(nw.Int64)
-        last = self.size - 1
-        return nw.when(inside).then(
-            nw.when(number < last).then(number).otherwise(nw.lit(last, nw.Int64))
-        )
+        last = nw.lit(self.size - 1, nw.Int64)
+        return nw.when(inside).then(nw.when(number < self.size - 1).then(number).otherwise(last))
 
     def encode(self, values: np.ndarray) -> np.ndarray:
         from tailrace.domain import kernel
 
-        return kernel.grid(
-            values, self.low, self.high, self.scale, self.size, self.outside == "clip"
-        )
+        clip = self.outside == "clip"
+        return kernel.grid(values, self.low, self.high, self.scale, self.size, clip)
 
     def decode(self, codes: np.ndarray, rng: np.random.Generator, /) -> np.ndarray:
         width = (self.high - self.low) / self.size

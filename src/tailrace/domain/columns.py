@@ -8,8 +8,9 @@ which a data frame may have guessed from one cell, changes no cell's meaning.
 
 from __future__ import annotations
 
+import abc
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Protocol
 
 import narwhals as nw
@@ -56,18 +57,129 @@ def kinds(frame: Frame, columns: Sequence[str]) -> dict[str, str]:
     return {column: _kind(frame, column, types[column]) for column in columns}
 
 
-def checked(frame: Frame, columns: Sequence[str], axes: Sequence[Axis]) -> dict[str, str]:
-    """The columns' kinds; refuses a column of nested values.
+class Product(abc.ABC):
+    """Cells that are one value of each axis, the last changing fastest."""
 
-    No other type is refused: a frame may have got it from one cell.
-    """
-    found = kinds(frame, columns)
-    for column, axis in zip(columns, axes, strict=True):
-        if found[column] in unreadable(frame):
+    columns: tuple[str, ...]
+
+    @property
+    @abc.abstractmethod
+    def axes(self) -> tuple[Axis, ...]:
+        """One axis for each column."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(axis.size for axis in self.axes)
+
+    @property
+    def size(self) -> int:
+        """The number of cells, perhaps too many to count."""
+        return math.prod(self.shape)
+
+    def check(self, frame: Frame) -> None:
+        """Refuse a frame that lacks columns, or has nested ones."""
+        self._read(frame)
+
+    def cell(self, frame: Frame) -> nw.Expr:
+        """Each row's cell as an expression; null where dropped."""
+        # pandas holds numbers beside a missing one as doubles
+        self._bound(EXACT if frame.implementation.is_pandas_like() else MOST_CELLS)
+        number, *others = self.codes(frame)
+        for size, code in zip(self.shape[1:], others, strict=True):
+            number = number * size + code
+        return number
+
+    def cells(self, frame: nw.DataFrame[Any]) -> np.ndarray:
+        """Each in-memory row's cell, int64; -1 where dropped."""
+        from tailrace.domain import kernel
+
+        self._bound(MOST_CELLS)
+        number = np.zeros(len(frame), np.int64)
+        for size, found in zip(self.shape, self._encoded(frame), strict=True):
+            kernel.join(number, found, size)
+        return number
+
+    def codes(self, frame: Frame) -> list[nw.Expr]:
+        """Each axis's code as an expression; null where dropped."""
+        read = self._read(frame)
+        if {"object", "bytes"} & {kind for _, kind, _ in read}:
             raise DataError(
-                f"Column '{column}' must hold {axis.holds}; convert it before it is pushed."
+                "Columns of Python objects have no expression; they are counted in memory, by "
+                "cells()."
             )
-    return found
+        return [_code(frame, *one) for one in read]
+
+    def digits(self, frame: nw.DataFrame[Any]) -> np.ndarray:
+        """Each in-memory row's codes, (rows, axes) int32.
+
+        All are -1 where the row is dropped. Unlike cells they have no bound on the number of axes.
+        """
+        from tailrace.domain import kernel
+
+        if max(self.shape) > _MOST_VALUES:
+            raise ConfigError(
+                "An attribute has 2**31 values or more, too many for a table of numbers: make it "
+                "coarser."
+            )
+        table = np.empty((len(self.axes), len(frame)), np.int32)
+        dropped = np.zeros(len(frame), np.bool_)
+        for row, found in zip(table, self._encoded(frame), strict=True):
+            kernel.note(found, row, dropped)
+        return kernel.turn(table, dropped)
+
+    def settle(self, cells: np.ndarray) -> np.ndarray:
+        """The cells as they are: the expression leaves nothing open."""
+        return cells
+
+    def decode(self, cells: np.ndarray, rng: np.random.Generator) -> dict[str, np.ndarray]:
+        """Values of each cell in the user's types.
+
+        `rng` places numbers inside their bins.
+        """
+        return self.decode_digits(np.unravel_index(np.asarray(cells, np.int64), self.shape), rng)
+
+    def decode_digits(
+        self, digits: Iterable[np.ndarray], rng: np.random.Generator
+    ) -> dict[str, np.ndarray]:
+        """Values of rows, from an array of codes per axis."""
+        parts = zip(self.columns, self.axes, digits, strict=True)
+        return {column: axis.decode(code, rng) for column, axis, code in parts}
+
+    def _read(self, frame: Frame) -> list[tuple[str, str, Axis]]:
+        """Columns, their kinds and axes; refuses a column of nested values.
+
+        No other type is refused: a frame may have got it from one cell.
+        """
+        found = kinds(frame, self.columns)
+        for column, axis in zip(self.columns, self.axes, strict=True):
+            if found[column] in unreadable(frame):
+                raise DataError(
+                    f"Column '{column}' must hold {axis.holds}; convert it before it is pushed."
+                )
+        return [(name, found[name], axis) for name, axis in zip(found, self.axes, strict=True)]
+
+    def _encoded(self, frame: nw.DataFrame[Any]) -> Iterator[np.ndarray]:
+        """The codes of one column after the other."""
+        for column, kind, axis in self._read(frame):
+            texts = _of_text(axis)
+            if kind in ("integer", "float") or (kind == "boolean" and texts is None):
+                values = frame.select(_double(frame, column, kind).alias("value"))["value"]
+                doubles = np.ascontiguousarray(values.to_numpy(), np.float64)
+                yield axis.encode(doubles) if texts is None else texts.encode_number(doubles)
+                continue
+            values = reading.column(frame.get_column(column))
+            if texts is None:
+                numbers = reading.number(values, words=_words(axis))
+                yield axis.encode(numbers.fill_null(math.nan).to_numpy())
+            else:
+                yield texts.encode_text(reading.text(values))
+
+    def _bound(self, most: int) -> None:
+        if self.size > most:
+            raise ConfigError(
+                f"The domain has more than {most:,} cells, too many to number: use fewer columns "
+                "or coarser ones."
+            )
 
 
 def unreadable(frame: Frame) -> set[str]:
@@ -78,75 +190,6 @@ def unreadable(frame: Frame) -> set[str]:
     return {"nested"} if isinstance(frame, nw.DataFrame) else {"nested", "object", "bytes"}
 
 
-def codes(frame: Frame, columns: Sequence[str], axes: Sequence[Axis]) -> list[nw.Expr]:
-    """Each column's code as an expression; null where dropped."""
-    found = checked(frame, columns, axes)
-    if {"object", "bytes"} & set(found.values()):
-        raise DataError(
-            "Columns of Python objects have no expression; they are counted in memory, by cells()."
-        )
-    return [_code(frame, name, found[name], axis) for name, axis in zip(columns, axes, strict=True)]
-
-
-def cell(frame: Frame, columns: Sequence[str], axes: Sequence[Axis]) -> nw.Expr:
-    """Each row's cell as one expression; null where dropped."""
-    # pandas holds numbers beside a missing one as doubles
-    _bounded(axes, EXACT if frame.implementation.is_pandas_like() else MOST_CELLS)
-    first, *others = codes(frame, columns, axes)
-    number = first
-    for code, axis in zip(others, axes[1:], strict=True):
-        number = number * axis.size + code
-    return number
-
-
-def cells(frame: nw.DataFrame[Any], columns: Sequence[str], axes: Sequence[Axis]) -> np.ndarray:
-    """Each in-memory row's cell; -1 where dropped."""
-    from tailrace.domain import kernel
-
-    _bounded(axes, MOST_CELLS)
-    number = np.zeros(len(frame), np.int64)
-    for axis, found in zip(axes, _encoded(frame, columns, axes), strict=True):
-        kernel.join(number, found, axis.size)
-    return number
-
-
-def digits(frame: nw.DataFrame[Any], columns: Sequence[str], axes: Sequence[Axis]) -> np.ndarray:
-    """Each in-memory row's codes side by side; -1 where dropped."""
-    from tailrace.domain import kernel
-
-    if max(axis.size for axis in axes) > _MOST_VALUES:
-        raise ConfigError(
-            "An attribute has 2**31 values or more, too many for a table of numbers: make it "
-            "coarser."
-        )
-    table, dropped = np.empty((len(axes), len(frame)), np.int32), np.zeros(len(frame), np.bool_)
-    for row, found in zip(table, _encoded(frame, columns, axes), strict=True):
-        kernel.note(found, row, dropped)
-    return kernel.turn(table, dropped)
-
-
-def _encoded(
-    frame: nw.DataFrame[Any], columns: Sequence[str], axes: Sequence[Axis]
-) -> Iterator[np.ndarray]:
-    """The codes of one column after the other."""
-    found = checked(frame, columns, axes)
-    for column, axis in zip(columns, axes, strict=True):
-        kind = found[column]
-        texts = _of_text(axis)
-        if kind in ("integer", "float") or (kind == "boolean" and texts is None):
-            values = frame.select(_double(frame, column, kind).alias("value"))["value"].to_numpy()
-            doubles = np.ascontiguousarray(values, np.float64)
-            yield axis.encode(doubles) if texts is None else texts.encode_number(doubles)
-            continue
-        values = reading.column(frame.get_column(column))
-        if texts is None:
-            yield axis.encode(
-                reading.number(values, words=_words(axis)).fill_null(math.nan).to_numpy()
-            )
-        else:
-            yield texts.encode_text(reading.text(values))
-
-
 def _of_text(axis: Axis) -> Categorical | None:
     """The axis, if its values are text."""
     return axis if isinstance(axis, Categorical) and axis.holds == "text" else None
@@ -154,25 +197,6 @@ def _of_text(axis: Axis) -> Categorical | None:
 
 def _words(axis: Axis) -> dict[str, float]:
     return reading.YES_NO if axis.holds == "booleans" else reading.TRUE_FALSE
-
-
-def decode(
-    cells: np.ndarray, columns: Sequence[str], axes: Sequence[Axis], rng: np.random.Generator
-) -> dict[str, np.ndarray]:
-    """The values of each cell, column by column."""
-    codes = np.unravel_index(np.asarray(cells, np.int64), [axis.size for axis in axes])
-    return {
-        column: axis.decode(code, rng)
-        for column, axis, code in zip(columns, axes, codes, strict=True)
-    }
-
-
-def _bounded(axes: Sequence[Axis], most: int) -> None:
-    if math.prod(axis.size for axis in axes) > most:
-        raise ConfigError(
-            f"The domain has more than {most:,} cells, too many to number: use fewer columns or "
-            "coarser ones."
-        )
 
 
 def _kind(frame: Frame, column: str, dtype: nw.dtypes.DType) -> str:

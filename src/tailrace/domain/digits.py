@@ -66,8 +66,4 @@ class Digits:
 
         `rng` places numbers inside their bins.
         """
-        parts = zip(self.schema.columns, self.schema.attributes, np.transpose(cells), strict=True)
-        return {
-            column: attribute.decode(np.ascontiguousarray(codes), rng)
-            for column, attribute, codes in parts
-        }
+        return self.schema.decode_digits(np.ascontiguousarray(np.transpose(cells)), rng)

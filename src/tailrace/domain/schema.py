@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
 import narwhals as nw
-import numpy as np
 
 from tailrace.calls import told
-from tailrace.domain import columns as read
 from tailrace.domain.attributes import Attribute
+from tailrace.domain.columns import Product
 from tailrace.errors import ConfigError
 
 
 @told
 @dataclass(frozen=True, init=False, repr=False)
-class Schema:
+class Schema(Product):
     """Named attributes, in order: the domain of records.
 
     A cell is one value of each, the last attribute changing fastest.
@@ -47,13 +45,8 @@ class Schema:
         return f"Schema({', '.join(f'{column}={attribute!r}' for column, attribute in parts)})"
 
     @property
-    def shape(self) -> tuple[int, ...]:
-        return tuple(attribute.size for attribute in self.attributes)
-
-    @property
-    def size(self) -> int:
-        """The number of cells, perhaps too many to count."""
-        return math.prod(self.shape)
+    def axes(self) -> tuple[Attribute, ...]:
+        return self.attributes
 
     @property
     def types(self) -> dict[str, nw.dtypes.DType]:
@@ -61,46 +54,7 @@ class Schema:
 
         Missing values are left apart.
         """
-        return {
-            column: attribute.dtype
-            for column, attribute in zip(self.columns, self.attributes, strict=True)
-        }
-
-    def check(self, frame: read.Frame) -> None:
-        """Refuse a frame that lacks columns, or their types."""
-        read.checked(frame, self.columns, self.attributes)
-
-    def cell(self, frame: read.Frame) -> nw.Expr:
-        """Each row's cell as an expression; null where dropped."""
-        return read.cell(frame, self.columns, self.attributes)
-
-    def cells(self, frame: nw.DataFrame[Any]) -> np.ndarray:
-        """Each in-memory row's cell, int64; -1 where dropped."""
-        return read.cells(frame, self.columns, self.attributes)
-
-    def codes(self, frame: read.Frame) -> list[nw.Expr]:
-        """Each attribute's code as an expression; null where dropped."""
-        return read.codes(frame, self.columns, self.attributes)
-
-    def digits(self, frame: nw.DataFrame[Any]) -> np.ndarray:
-        """Each in-memory row's codes, (rows, attributes) int32.
-
-        All are -1 where the row is dropped.
-
-        Unlike cells they have no bound on the number of attributes.
-        """
-        return read.digits(frame, self.columns, self.attributes)
-
-    def settle(self, cells: np.ndarray) -> np.ndarray:
-        """The cells as they are: the expression leaves nothing open."""
-        return cells
-
-    def decode(self, cells: np.ndarray, rng: np.random.Generator) -> dict[str, np.ndarray]:
-        """Values of each cell in the user's types.
-
-        `rng` places numbers inside their bins.
-        """
-        return read.decode(cells, self.columns, self.attributes, rng)
+        return {name: a.dtype for name, a in zip(self.columns, self.attributes, strict=True)}
 
     def to_dict(self) -> dict[str, Any]:
         """The schema in plain values, for TOML or JSON.

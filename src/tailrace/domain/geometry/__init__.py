@@ -8,8 +8,6 @@ Coordinates are taken as they are: areas, lengths and distances are those of the
 degrees first where a degree of longitude must count as much as it is long.
 """
 
-from tailrace.domain.geometry.codes import from_dict, measure_of_cells
-from tailrace.domain.geometry.region import Region
-from tailrace.domain.geometry.roads import Roads
+from tailrace.domain.geometry.points import Region, Roads, from_dict, measure_of_cells
 
 __all__ = ["Region", "Roads", "from_dict", "measure_of_cells"]

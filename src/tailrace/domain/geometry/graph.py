@@ -50,30 +50,6 @@ class Graph:
         return np.where(keys[places] == wanted, places, -1)
 
 
-def rectangles(
-    partition: Partition, depth: np.ndarray, index: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """The corners of nodes in finest cells.
-
-    They are two arrays (nodes, dimensions); the upper corner is excluded.
-
-    >>> from tailrace.domain import Box
-    >>> square = Partition(Box(low=(0, 0), high=(1, 1), columns=("x", "y"), cells=4))
-    >>> rectangles(square, np.array([1, 2]), np.array([0, 3]))
-    (array([[0, 0],
-           [2, 2]]), array([[2, 4],
-           [4, 4]]))
-    """
-    depth, index = np.asarray(depth, np.int64), np.asarray(index, np.int64)
-    low = np.zeros((len(index), partition.dimensions), np.int64)
-    size = np.full_like(low, partition.domain.side)
-    for level in range(partition.depth):
-        axis, inside = level % partition.dimensions, level < depth
-        size[:, axis] >>= inside
-        low[:, axis] += size[:, axis] * (inside & (index >> np.maximum(depth - 1 - level, 0)) & 1)
-    return low, low + size
-
-
 def adjacency(partition: Partition, depth: np.ndarray, index: np.ndarray) -> Graph:
     """The graph of nodes that touch, at a corner too.
 
@@ -85,9 +61,9 @@ def adjacency(partition: Partition, depth: np.ndarray, index: np.ndarray) -> Gra
     >>> adjacency(square, np.array([1, 2, 2]), np.array([0, 2, 3])).targets
     array([1, 2, 0, 2, 0, 1])
     """
-    from tailrace.domain.geometry import graph_kernel as kernel
+    from tailrace.domain.geometry import kernel
 
-    low, high = rectangles(partition, depth, index)
+    low, high = partition.rectangles(depth, index)
     if not len(low):
         raise DataError("A graph needs at least one cell.")
     pairs = kernel.touching(*_tree(low, high))

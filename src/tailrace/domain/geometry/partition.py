@@ -14,8 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tailrace.domain import Box
-from tailrace.domain.geometry import Region, Roads
-from tailrace.domain.geometry.codes import measure_of_cells
+from tailrace.domain.geometry import Region, Roads, measure_of_cells
 from tailrace.errors import ConfigError
 
 # 16 million finest cells.
@@ -75,18 +74,33 @@ class Partition:
 
     def box(self, depth: np.ndarray, index: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Two arrays (nodes, dimensions): corners in the domain's coordinates."""
-        depth, index = np.asarray(depth, np.int64), np.asarray(index, np.int64)
-        # In halvings of each dimension.
-        first = np.zeros((len(index), self.dimensions), np.int64)
-        halvings = np.zeros((len(index), self.dimensions), np.int64)
-        for level in range(self.depth):
-            inside, axis = level < depth, level % self.dimensions
-            bit = (index >> np.maximum(depth - 1 - level, 0)) & 1
-            first[:, axis] = np.where(inside, first[:, axis] * 2 + bit, first[:, axis])
-            halvings[:, axis] += inside
+        first, last = self.rectangles(depth, index)
+        size = last - first
         low, high = np.array(self.domain.low), np.array(self.domain.high)
-        width = (high - low) / (1 << halvings)
-        return low + first * width, low + (first + 1) * width
+        width = (high - low) / (self.domain.side // size)
+        return low + first // size * width, low + last // size * width
+
+    def rectangles(self, depth: np.ndarray, index: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The corners of nodes in finest cells.
+
+        They are two arrays (nodes, dimensions); the upper corner is excluded.
+
+        >>> from tailrace.domain import Box
+        >>> square = Partition(Box(low=(0, 0), high=(1, 1), columns=("x", "y"), cells=4))
+        >>> square.rectangles(np.array([1, 2]), np.array([0, 3]))
+        (array([[0, 0],
+               [2, 2]]), array([[2, 4],
+               [4, 4]]))
+        """
+        depth, index = np.asarray(depth, np.int64), np.asarray(index, np.int64)
+        low = np.zeros((len(index), self.dimensions), np.int64)
+        size = np.full_like(low, self.domain.side)
+        for level in range(self.depth):
+            axis, inside = level % self.dimensions, level < depth
+            size[:, axis] >>= inside
+            bit = inside & (index >> np.maximum(depth - 1 - level, 0)) & 1
+            low[:, axis] += size[:, axis] * bit
+        return low, low + size
 
 
 @dataclass(frozen=True)
@@ -108,9 +122,7 @@ def partition_of(domain: Box | Region | Roads) -> Partition:
 
 @functools.lru_cache(maxsize=8)
 def area_before(domain: Box | Region | Roads) -> np.ndarray:
-    """(places + 1,) the public measure of all places before each: volume, or area or length of a
-    geometry, zero where it is not.
-    """
+    """(places + 1,) the public measure of all places before each."""
     cells = np.asarray(measure_of_cells(domain)).reshape(-1)
     before = np.zeros(domain.size + 1)
     np.cumsum(cells[partition_of(domain).cells], out=before[1:])
@@ -120,7 +132,7 @@ def area_before(domain: Box | Region | Roads) -> np.ndarray:
 
 def lay_out(inner: np.ndarray, domain: Box | Region | Roads) -> Layout:
     """Where the nodes lie."""
-    from tailrace.domain.geometry import partition_kernel as kernel
+    from tailrace.domain.geometry import kernel
 
     deepest, before = partition_of(domain).depth, area_before(domain)
     second, depth, first = kernel.lay_out(inner, deepest)

@@ -24,14 +24,8 @@ def library() -> ModuleType:
 
 def polygons(given: Any) -> Any:
     """Check polygons: valid, of some area, in two dimensions."""
-    shapely = library()
-    if not isinstance(given, shapely.Polygon | shapely.MultiPolygon):
-        raise ConfigError(
-            "Region takes a shapely Polygon or MultiPolygon; read one from a file with "
-            "Region.read(path)."
-        )
-    flat = _flat(given, "polygons of a Region")
-    if not shapely.is_valid(flat):
+    flat = _flat(given, "Region", "Polygon")
+    if not library().is_valid(flat):
         raise ConfigError(
             "polygons of a Region must be valid, without crossing borders; see shapely.make_valid."
         )
@@ -42,13 +36,7 @@ def polygons(given: Any) -> Any:
 
 def lines(given: Any) -> Any:
     """Check lines: of some length, in two dimensions."""
-    shapely = library()
-    if not isinstance(given, shapely.LineString | shapely.MultiLineString):
-        raise ConfigError(
-            "Roads takes a shapely LineString or MultiLineString; read one from a file with "
-            "Roads.read(path)."
-        )
-    flat = _flat(given, "lines of Roads")
+    flat = _flat(given, "Roads", "LineString")
     if not flat.length > 0:
         raise ConfigError("lines of Roads must have a length.")
     return flat
@@ -103,9 +91,14 @@ def within(shape: Any, outline: tuple[float, float, float, float]) -> Any:
     return shapely.GeometryCollection(list(kept)) if len(kept) != 1 else kept[0]
 
 
-def _flat(shape: Any, name: str) -> Any:
+def _flat(given: Any, name: str, kind: str) -> Any:
     shapely = library()
-    flat = shapely.force_2d(shape)
+    if not isinstance(given, (getattr(shapely, kind), getattr(shapely, f"Multi{kind}"))):
+        raise ConfigError(
+            f"{name} takes a shapely {kind} or Multi{kind}; read one from a file with "
+            f"{name}.read(path)."
+        )
+    flat = shapely.force_2d(given)
     if flat.is_empty or not np.isfinite(shapely.get_coordinates(flat)).all():
         raise ConfigError(f"{name} must have points, and all of them finite coordinates.")
     # -0.0 becomes 0.0, as everywhere in domains.

@@ -7,9 +7,7 @@ import functools
 import numpy as np
 
 from tailrace.domain import Box
-from tailrace.domain.geometry.codes import measure_of_cells
-from tailrace.domain.geometry.region import Region
-from tailrace.domain.geometry.roads import Roads
+from tailrace.domain.geometry import Region, Roads, measure_of_cells
 
 
 def shares(
@@ -29,14 +27,11 @@ def shares(
     >>> shares(square, low, high, np.array([0.5, -1]), np.array([2, 0.5]))
     array([0.25])
     """
-    inner_low, inner_high = (
-        np.maximum(low, lowest),
-        np.maximum(np.minimum(high, highest), np.maximum(low, lowest)),
-    )
+    inner_low = np.maximum(low, lowest)
+    inner_high = np.maximum(np.minimum(high, highest), inner_low)
     if isinstance(domain, Box):
         return np.clip((inner_high - inner_low) / (high - low), 0.0, 1.0).prod(axis=1)
-    before = _before(domain)
-    held, whole = _held(domain, before, inner_low, inner_high), _held(domain, before, low, high)
+    held, whole = _held(domain, inner_low, inner_high), _held(domain, low, high)
     return np.divide(held, whole, out=np.zeros_like(held), where=whole > 0).clip(0.0, 1.0)
 
 
@@ -48,26 +43,19 @@ def _before(domain: Region | Roads) -> np.ndarray:
     return before
 
 
-def _held(
-    domain: Region | Roads, before: np.ndarray, low: np.ndarray, high: np.ndarray
-) -> np.ndarray:
+def _held(domain: Region | Roads, low: np.ndarray, high: np.ndarray) -> np.ndarray:
     """The measure between two corners, for each pair of them."""
-    (x0, y0), (x1, y1) = _grid(domain, low), _grid(domain, high)
+    first, before = np.array(domain.low), _before(domain)
+    scale = domain.side / (np.array(domain.high) - first)
+    (x0, y0), (x1, y1) = (
+        np.clip((corner - first) * scale, 0, domain.side).T for corner in (low, high)
+    )
     return _at(before, x1, y1) - _at(before, x0, y1) - _at(before, x1, y0) + _at(before, x0, y0)
-
-
-def _grid(domain: Region | Roads, corner: np.ndarray) -> np.ndarray:
-    """Coordinates as places on the grid, in cells."""
-    scale = domain.side / (np.array(domain.high) - np.array(domain.low))
-    return np.clip((corner - np.array(domain.low)) * scale, 0, domain.side).T
 
 
 def _at(before: np.ndarray, x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Cumulated measure between corners of the grid, interpolated evenly."""
-    i, j = (
-        np.minimum(x.astype(np.int64), len(before) - 2),
-        np.minimum(y.astype(np.int64), len(before) - 2),
-    )
+    i, j = (np.minimum(at.astype(np.int64), len(before) - 2) for at in (x, y))
     u, v = x - i, y - j
     left = before[i, j] * (1 - v) + before[i, j + 1] * v
     right = before[i + 1, j] * (1 - v) + before[i + 1, j + 1] * v

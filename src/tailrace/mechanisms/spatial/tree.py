@@ -53,7 +53,7 @@ def groups_of(tree: Tree, domain: Places) -> np.ndarray:
 
 @functools.lru_cache(maxsize=4)  # leaves change only between epochs
 def _groups(domain: Places, inner: bytes, leaf: bytes) -> np.ndarray:
-    from tailrace.domain.geometry import partition_kernel as kernel
+    from tailrace.domain.geometry import kernel
 
     layout = lay_out(np.frombuffer(inner, np.bool_), domain)
     chosen = counted(np.frombuffer(leaf, np.bool_), layout)

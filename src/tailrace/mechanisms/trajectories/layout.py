@@ -94,7 +94,7 @@ def even_layout(domain: Map, side: int) -> Layout:
 
 @functools.lru_cache(maxsize=4)
 def _layout(domain: Map, depths: bytes, indices: bytes) -> Layout:
-    from tailrace.domain.geometry import partition_kernel as kernel
+    from tailrace.domain.geometry import kernel
 
     depth, index = np.frombuffer(depths, np.int64), np.frombuffer(indices, np.int64)
     partition = partition_of(domain)

@@ -13,8 +13,7 @@ import functools
 import numpy as np
 
 from tailrace.domain import Box
-from tailrace.domain.geometry import Region, Roads
-from tailrace.domain.geometry.codes import measure_of_cells
+from tailrace.domain.geometry import Region, Roads, measure_of_cells
 from tailrace.domain.geometry.partition import partition_of
 from tailrace.mechanisms.trajectories.layout import Layout
 from tailrace.mechanisms.trajectories.walks import Walks

@@ -5,7 +5,7 @@ import pytest
 from scipy.sparse import csgraph
 
 from tailrace.domain import Box
-from tailrace.domain.geometry.graph import Graph, adjacency, rectangles
+from tailrace.domain.geometry.graph import Graph, adjacency
 from tailrace.domain.geometry.partition import Partition
 from tailrace.errors import DataError
 
@@ -51,7 +51,7 @@ def test_cells_of_random_halvings_are_neighbours_if_they_touch(dimensions, seed)
     rng = np.random.default_rng(seed)
     space = partition(dimensions)
     depth, index = halved(space.depth, int(rng.integers(1, 120)), rng)
-    low, high = rectangles(space, depth, index)
+    low, high = space.rectangles(depth, index)
     corners = space.box(depth, index)
     np.testing.assert_allclose(low / 16, corners[0])
     np.testing.assert_allclose(high / 16, corners[1])
@@ -69,7 +69,7 @@ def test_parts_that_do_not_touch_are_linked_once_at_their_nearest_cells(seed):
     space = partition(2, high=3.0)
     depth, index = halved(space.depth, 100, rng)
     kept = rng.random(len(depth)) < 0.3
-    low, high = rectangles(space, depth[kept], index[kept])
+    low, high = space.rectangles(depth[kept], index[kept])
     touch, found = touching(low, high), matrix(adjacency(space, depth[kept], index[kept]))
     parts, labels = csgraph.connected_components(touch)
     links = np.argwhere(found & ~touch)
@@ -92,7 +92,7 @@ def test_cells_of_very_unequal_sizes_touch_as_they_should():
     rng = np.random.default_rng(0)
     space = partition(2, side=1024)
     depth, index = halved(space.depth, 2000, rng)
-    low, high = rectangles(space, depth, index)
+    low, high = space.rectangles(depth, index)
     graph = adjacency(space, depth, index)
     for cell in rng.integers(0, len(depth), 50):
         touch = ((low[cell] <= high) & (low <= high[cell])).all(axis=1)
