@@ -263,9 +263,8 @@ def public() -> dict[str, Callable[..., Any]]:
             made = getattr(module, name)
             home = "tailrace" if hasattr(module, "__all__") else module.__name__
             own = getattr(made, "__module__", "").startswith(home)
-            skipped = (
-                inspect.ismodule(made) or not callable(made) or getattr(made, "_is_protocol", False)
-            )
+            contract = getattr(made, "_is_protocol", False) or inspect.isabstract(made)
+            skipped = inspect.ismodule(made) or not callable(made) or contract
             if (
                 skipped
                 or not own
