@@ -45,12 +45,8 @@ def _show(config: Config, name: str, found: Examination) -> None:
     facts.append(("dropped", say.share(found.dropped, found.rows)))
     facts.append(("outside the domain", say.share(found.outside, found.rows)))
     if found.garbled:
-        facts.append(
-            (
-                "with letters that are not UTF-8",
-                f"{say.share(found.garbled, found.rows)}: save it as UTF-8",
-            )
-        )
+        share = say.share(found.garbled, found.rows)
+        facts.append(("with letters that are not UTF-8", f"{share}: save it as UTF-8"))
     if not found.rows:
         facts.append(("note", "there are no rows in it, only a header or nothing at all"))
     if config.source.time is not None:
@@ -60,28 +56,16 @@ def _show(config: Config, name: str, found: Examination) -> None:
         facts.append(("neither insert nor delete", say.share(found.unknown_op, found.rows)))
         facts.append(("deletes", say.share(found.deletes, found.rows)))
     if found.steps is not None and config.calendar is not None:
-        first, last = found.steps
-        facts.append(
-            (
-                "steps",
-                f"{first} ({config.calendar.label(first)}) to {last} "
-                f"({config.calendar.label(last)})",
-            )
-        )
+        ends = (f"{step} ({config.calendar.label(step)})" for step in found.steps)
+        facts.append(("steps", " to ".join(ends)))
     say.tell("", name)
     say.facts(facts)
-    cells = [
-        (
-            one.name,
-            *(_share(part, found.rows) for part in (one.missing, one.unreadable, one.outside)),
-        )
-        for one in found.columns
-    ]
+    cells = []
+    for one in found.columns:
+        parts = (one.missing, one.unreadable, one.outside)
+        shares = ("see above" if part is None else say.share(part, found.rows) for part in parts)
+        cells.append((one.name, *shares))
     say.show("", ("column", "missing", "unreadable", "outside the domain"), cells)
-
-
-def _share(part: int | None, whole: int) -> str:
-    return "see above" if part is None else say.share(part, whole)
 
 
 def files_now(config: Config | None) -> dict[str, dict[str, Any]]:
@@ -105,11 +89,8 @@ def files_now(config: Config | None) -> dict[str, dict[str, Any]]:
         else:
             what = "closed steps keep what they had" if use.times is not None else "ignored"
             state = f"changed after use: {what}" if use.differs(path) else "used"
-        shown[name] = {
-            "since": use.since if use else None,
-            "state": state,
-            **_row_counts(config, path),
-        }
+        since = use.since if use else None
+        shown[name] = {"since": since, "state": state, **_row_counts(config, path)}
     return shown
 
 

@@ -8,7 +8,6 @@ from pathlib import Path
 import polars as pl
 
 from tailrace.cli import say
-from tailrace.cli.new_file import write_new
 from tailrace.cli.status import Place
 from tailrace.errors import ConfigError, Corrupt, StateError
 from tailrace.sinks.folders import csv_of
@@ -37,5 +36,5 @@ def export_table(path: Path, to: Path, step: int | None, *, formulas: bool) -> N
         frame.write_parquet(buffer)
     else:
         raise ConfigError(f"{to} must end in .csv or .parquet.")
-    write_new(to, buffer.getvalue())
+    say.write_new(to, buffer.getvalue())
     say.tell(f"Wrote the table of step {wanted} to {to}.")

@@ -11,8 +11,7 @@ from typing import Any
 
 from tailrace.calendar import Calendar
 from tailrace.cli import say
-from tailrace.cli.new_file import write_new
-from tailrace.cli.words import budget, protected
+from tailrace.cli.ledger import budget, protected
 from tailrace.config import load
 from tailrace.config.template import Answers, attribute, write
 from tailrace.domain import Attribute
@@ -31,7 +30,7 @@ class Flags:
     delta: str | None
     unit: str | None
     horizon: int | None
-    columns: tuple[str, ...]
+    column: list[str]
     folder: str | None
     time: str | None
     format: str | None
@@ -48,37 +47,24 @@ def write_configuration(to: Path, like: Path | None, flags: Flags) -> None:
     names = [] if like is None else names_in(like)
     say.interruptible()
     answers = _answers(flags, names, "*.csv" if like is None else f"*{like.suffix}")
-    write_new(to, write(answers).encode(), check=load)
+    say.write_new(to, write(answers).encode(), check=load)
     say.tell(f"Wrote {to}. Look it over, then: tailrace check {to} FILE, and tailrace run {to}.")
 
 
 def _answers(flags: Flags, names: list[str], files: str) -> Answers:
     if names:
         say.tell(f"Columns: {', '.join(names)}. (Only their names were read.)")
-    population = _ask(
-        flags.population, "--population", "Whose data are these?", "patients of the ward"
-    )
+    whose = "Whose data are these?"
+    population = _ask(flags.population, "--population", whose, "patients of the ward")
     path = _ask(flags.path, "--path", "Folder for the stream?", "stream.tail")
     timed, calendar = _calendar(flags, names)
-    unit = _ask(
-        flags.unit, "--unit", "Who is protected: event, or user COLUMN EVENTS?", "event", protected
-    )
+    who = "Who is protected: event, or user COLUMN EVENTS?"
+    unit = _ask(flags.unit, "--unit", who, "event", protected)
     taken = {timed.get("time"), unit.column if isinstance(unit, User) else None}
-    attributes = _attributes(flags.columns, [name for name in names if name not in taken])
-    epsilon = _ask(
-        flags.epsilon,
-        "--epsilon",
-        "Epsilon over all steps?",
-        "1",
-        lambda text: budget(text, None) and text,
-    )
-    horizon = _ask(
-        None if flags.horizon is None else str(flags.horizon),
-        "--horizon",
-        "How many steps at most?",
-        "365",
-        _whole,
-    )
+    attributes = _attributes(flags.column, [name for name in names if name not in taken])
+    all_steps = "Epsilon over all steps?"
+    epsilon = _ask(flags.epsilon, "--epsilon", all_steps, "1", lambda text: budget(text).epsilon)
+    horizon = flags.horizon or _ask(None, "--horizon", "How many steps at most?", "365", _whole)
     folder = _ask(flags.folder, "--folder", "In which folder do files arrive?", "incoming")
     assert isinstance(unit, Event | User)
     return Answers(
@@ -101,13 +87,9 @@ def _calendar(flags: Flags, names: list[str]) -> tuple[dict[str, str], Calendar 
     if time == "none":
         return _no_calendar(flags)
     if time is None and _someone():
-        time = _ask(
-            None,
-            "--time",
-            "Which column says when a row happened? (none: every file is a step)",
-            "none",
-            lambda text: _named(text, [*names, "none"] if names else []),
-        )
+        question = "Which column says when a row happened? (none: every file is a step)"
+        offered = [*names, "none"] if names else []
+        time = _ask(None, "--time", question, "none", lambda text: _named(text, offered))
         time = None if time == "none" else time
         if time is not None and written is None:
             written = say.ask(
@@ -117,12 +99,8 @@ def _calendar(flags: Flags, names: list[str]) -> tuple[dict[str, str], Calendar 
     if time is None:
         return _no_calendar(flags)
     _named(time, names)
-    start = _ask(
-        flags.start,
-        "--start",
-        "When does step 1 begin?",
-        date.today().replace(month=1, day=1).isoformat(),
-    )
+    january = date.today().replace(month=1, day=1).isoformat()
+    start = _ask(flags.start, "--start", "When does step 1 begin?", january)
     period = _ask(flags.period, "--period", "How long is a step?", "1 day")
     timezone = _ask(flags.timezone, "--timezone", "In which time zone?", "UTC")
     timed = {"time": time} | ({} if written is None else {"format": written})
@@ -148,7 +126,7 @@ def _named(time: str, names: list[str]) -> str:
     return time
 
 
-def _attributes(given: tuple[str, ...], names: list[str]) -> tuple[tuple[str, Attribute], ...]:
+def _attributes(given: list[str], names: list[str]) -> tuple[tuple[str, Attribute], ...]:
     """Domains of the columns, from flags or from questions."""
     found = {}
     for words in given:
@@ -163,15 +141,9 @@ def _attributes(given: tuple[str, ...], names: list[str]) -> tuple[tuple[str, At
             "What may each column hold? integer 0 99 | category f m | real 0 10 20 | boolean | skip"
         )
         for name in names or _names():
-            words = _ask(
-                None,
-                "--column",
-                f"  {name}",
-                "skip",
-                lambda text: text if text == "skip" else attribute(text),
-            )
-            if words != "skip":
-                found[name] = words
+            made = _ask(None, "--column", f"  {name}", "skip", _attribute)
+            if made is not None:
+                found[name] = made
     if not found:
         raise ConfigError(
             "Say what the columns may hold: --column 'age=integer 0 99', once for each column."
@@ -179,10 +151,13 @@ def _attributes(given: tuple[str, ...], names: list[str]) -> tuple[tuple[str, At
     return tuple(found.items())
 
 
+def _attribute(text: str) -> Attribute | None:
+    return None if text == "skip" else attribute(text)
+
+
 def _names() -> list[str]:
-    return [
-        name.strip() for name in say.ask("Columns to publish, with commas between them").split(",")
-    ]
+    answer = say.ask("Columns to publish, with commas between them")
+    return [name.strip() for name in answer.split(",")]
 
 
 def _ask(

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Any
 
 from tailrace.cli import say
-from tailrace.cli.words import budget, protected
 from tailrace.config import load
-from tailrace.errors import StateError
+from tailrace.errors import ConfigError, StateError
 from tailrace.ledger import Entry, Ledger
+from tailrace.privacy.loss import ApproxDP, PureDP
+from tailrace.privacy.unit import Event, Unit, User
 from tailrace.stream.directory import ledger_of
 
 
@@ -51,6 +53,32 @@ def set_cap(path: Path, population: str, epsilon: str, delta: str | None, unit: 
         f"Population '{cap.population}' may lose {cap.loss} for {cap.unit.words()}, over all its "
         f"streams."
     )
+
+
+def budget(epsilon: str, delta: str | None = None) -> PureDP | ApproxDP:
+    """The loss that two flags say.
+
+    >>> budget("0.5")
+    PureDP(epsilon='0.5')
+    """
+    return PureDP(epsilon=epsilon) if delta is None else ApproxDP(epsilon=epsilon, delta=delta)
+
+
+def protected(words: str) -> Unit:
+    """The unit that a flag says.
+
+    >>> protected("user patient 3")
+    User(column='patient', events=3, records=None)
+    """
+    try:
+        parts = shlex.split(words)
+    except ValueError:
+        parts = []
+    if parts == ["event"]:
+        return Event()
+    if len(parts) == 3 and parts[0] == "user" and parts[2].isdecimal():
+        return User(column=parts[1], events=int(parts[2]))
+    raise ConfigError("unit is 'event', or 'user COLUMN EVENTS', for example 'user patient 3'.")
 
 
 def _ledger_of(stream: Path) -> Ledger:

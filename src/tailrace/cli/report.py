@@ -22,7 +22,6 @@ from tailrace.report.places import Lives, lives
 from tailrace.sources import Used
 from tailrace.storage.durable import place, write_file
 from tailrace.storage.store import peek
-from tailrace.stream.directory import ledger_of
 from tailrace.stream.stream import Stream
 
 
@@ -33,23 +32,16 @@ def write_report(path: Path, to: Path | None, *, private: bool) -> None:
         raise ConfigError(
             "The private report stays in the stream's private folder: leave --to out."
         )
-    target = (
-        where.folder / "private" / "PRIVATE-report.html" if private else (to or Path("report.html"))
-    )
-    if target.exists() and (
-        not target.is_file() or OURS.encode() not in target.read_bytes()[:1000]
-    ):
+    hidden = where.folder / "private" / "PRIVATE-report.html"
+    target = hidden if private else to or Path("report.html")
+    ours = target.is_file() and OURS.encode() in target.read_bytes()[:1000]
+    if target.exists() and not ours:
         raise ConfigError(
             f"{target} is there already, and is no report: choose another name with --to."
         )
-    ledger = where.config.ledger if where.config else None
     (about,) = peek(where.folder / "private", "about")
-    with Stream.open(where.folder, ledger=ledger) as stream:
-        entries = [
-            entry
-            for entry in ledger_of(where.folder, ledger).entries()
-            if entry.id == about["entry"]
-        ]
+    with Stream.open(where.folder, ledger=where.config and where.config.ledger) as stream:
+        entries = [entry for entry in where.ledger.entries() if entry.id == about["entry"]]
         truth = _truth(where.config, stream) if private else None
         html = stream_report(stream, entries, truth)
     partial = target.with_name(f".{target.name}.partial")
@@ -70,18 +62,14 @@ def _truth(config: Config | None, stream: Stream) -> Lives | Tracks:
         source = open_source(config, remembered=Used(Path(folder) / "files.json"))
         if hasattr(stream.mechanism, "trajectory"):
             return tracks_in(_inside(source.batch(1).adds, domain), stream.mechanism)
-        changes = []
-        for step in range(1, stream.step + 1):
-            batch = source.batch(step)
-            none = np.zeros((0, len(domain.columns)))
-            frames = (batch.adds, batch.deletes)
-            changes.append(
-                tuple(
-                    none if f is None else _inside(f, domain).select(domain.columns).to_numpy()
-                    for f in frames
-                )
-            )
-    return lives(changes)
+        batches = map(source.batch, range(1, stream.step + 1))
+        return lives((_points(one.adds, domain), _points(one.deletes, domain)) for one in batches)
+
+
+def _points(frame: pl.DataFrame | None, domain: Codes) -> np.ndarray:
+    if frame is None:
+        return np.zeros((0, len(domain.columns)))
+    return _inside(frame, domain).select(domain.columns).to_numpy()
 
 
 def _inside(frame: pl.DataFrame, domain: Codes) -> pl.DataFrame:

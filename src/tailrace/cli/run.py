@@ -6,7 +6,6 @@ import time
 from pathlib import Path
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from tailrace.cli import say
 from tailrace.config import Config, load
@@ -57,16 +56,8 @@ def _look(config: Config, lines: Source | None, *, watch: bool, json: bool) -> b
         say.interruptible()
         before, horizon = stream.step, stream.mechanism.horizon
         console = Console(stderr=True)
-        columns = (
-            TextColumn("Releasing"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TextColumn("steps"),
-            TimeRemainingColumn(),
-        )
-        with Progress(
-            *columns, console=console, transient=True, disable=not console.is_terminal
-        ) as bar:
+        options = {"transient": True, "disable": not console.is_terminal}
+        with say.releasing("steps", console=console, **options) as bar:
             task = bar.add_task("", total=_ready(stream))
             for release in run(stream, source, config.sinks, asked=asked):
                 bar.advance(task)
@@ -121,12 +112,9 @@ def _summary(config: Config, stream: Stream, before: int) -> list[str]:
             return [f"{nothing}."]
         closes = stream.calendar.closes(stream.step + 1)
         return [f"{nothing}; step {stream.step + 1} closes at {closes:%Y-%m-%d %H:%M} UTC."]
-    steps = (
-        f"step {stream.step}"
-        if stream.step == before + 1
-        else f"steps {before + 1} to {stream.step}"
-    )
-    return [f"Released {steps}{of}: {_folder(config, stream.step)}", str(stream.guarantee)]
+    first = "step" if stream.step == before + 1 else f"steps {before + 1} to"
+    folder = _folder(config, stream.step)
+    return [f"Released {first} {stream.step}{of}: {folder}", str(stream.guarantee)]
 
 
 def _folder(config: Config, step: int) -> str:

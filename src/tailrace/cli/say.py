@@ -24,8 +24,9 @@ import threading
 import traceback
 import unicodedata
 import warnings
-from collections.abc import Iterator, Sequence
-from typing import Any, NoReturn
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
 from typer.core import TyperGroup
@@ -38,6 +39,11 @@ from tailrace.errors import (
     Uncapped,
     without_password,
 )
+from tailrace.storage.durable import place, write_file
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+    from rich.table import Table
 
 _CODES = {ConfigError: 3, DataError: 4, BudgetExceeded: 6}
 # controls, marks that reorder text, halves of letters, line ends
@@ -58,15 +64,11 @@ def plain(text: object) -> str:
 
 
 class Commands(TyperGroup):
-    """Commands whose usage errors are plain text too."""
+    """Commands that end with a sentence and a code, never with a trace."""
 
     def invoke(self, ctx: Any) -> Any:
-        try:
+        with _sentences():
             return super().invoke(ctx)
-        except Exception as error:
-            if hasattr(error, "format_message"):  # Typer's, for a command that was not understood
-                vars(error)["message"] = plain(vars(error).get("message", ""))
-            raise
 
 
 def tell(*lines: object, err: bool = False) -> None:
@@ -80,6 +82,24 @@ def ask(question: str, default: str | None = None) -> str:
     return typer.prompt(plain(question), default=default)
 
 
+def write_new(path: Path, data: bytes, *, check: Callable[[Path], object] | None = None) -> None:
+    """Write a new file whole; remove it again if `check` refuses it."""
+    if path.exists():
+        raise ConfigError(f"{path} is there already: choose another name with --to.")
+    partial = path.with_name(f".{path.name}.partial")
+    try:
+        write_file(partial, data)
+    except OSError:
+        refuse(f"{path} cannot be written: see whether its folder is there and may be written to.")
+    try:
+        if check is not None:
+            check(partial)
+    except ConfigError as error:
+        partial.unlink()
+        raise ConfigError(str(error).replace(partial.name, path.name)) from None
+    place(partial, path, "file")
+
+
 def refuse(sentence: str, code: int = 1) -> NoReturn:
     """Say what is wrong, in one sentence, and stop."""
     tell(sentence, err=True)
@@ -87,8 +107,7 @@ def refuse(sentence: str, code: int = 1) -> NoReturn:
 
 
 @contextlib.contextmanager
-def sentences() -> Iterator[None]:
-    """Turn errors into a sentence and a code, without a trace."""
+def _sentences() -> Iterator[None]:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             # for letters that a terminal's encoding lacks
@@ -118,13 +137,16 @@ def sentences() -> Iterator[None]:
                 "Polars broke down on a file or table; nothing is lost. See whether it is damaged.",
                 4,
             )
+        # Typer's, for a command that was not understood.
+        if hasattr(error, "format_message"):
+            vars(error)["message"] = plain(vars(error).get("message", ""))
+            raise
         if not isinstance(error, Exception):
             raise
         where = traceback.extract_tb(error.__traceback__)[-1]
-        place = f"{type(error).__name__} at {where.filename.rsplit('/', 1)[-1]}:{where.lineno}"
+        at = f"{type(error).__name__} at {where.filename.rsplit('/', 1)[-1]}:{where.lineno}"
         refuse(
-            f"A fault of Tailrace itself ({place}); nothing is lost. Please report it with this "
-            f"line.",
+            f"A fault of Tailrace itself ({at}); nothing is lost. Please report it with this line.",
             70,
         )
 
@@ -152,28 +174,38 @@ def interruptible() -> None:
 
 def show(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Print a table; cells are shown as they are."""
-    from rich.console import Console
     from rich.table import Table
-    from rich.text import Text
 
     table = Table(title=title, title_justify="left", title_style="bold")
     for name in header:
         table.add_column(name, overflow="fold")
+    _print(table, rows)
+
+
+def facts(pairs: Sequence[tuple[str, str]]) -> None:
+    """Print names and values, one pair a line."""
+    from rich.table import Table
+
+    table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
+    table.add_column(style="bold")
+    _print(table, pairs)
+
+
+def _print(table: Table, rows: Sequence[Sequence[str]]) -> None:
+    from rich.console import Console
+    from rich.text import Text
+
     for row in rows:
         table.add_row(*(Text(plain(cell)) for cell in row))
     Console().print(table)
 
 
-def facts(pairs: Sequence[tuple[str, str]]) -> None:
-    """Print names and values, one pair a line."""
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
+def releasing(things: str, **options: Any) -> Progress:
+    """A bar that counts the things released."""
+    from rich import progress as bars
 
-    table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
-    for name, value in pairs:
-        table.add_row(Text(plain(name), style="bold"), Text(plain(value)))
-    Console().print(table)
+    columns = (bars.BarColumn(), bars.MofNCompleteColumn(), bars.TextColumn(things))
+    return bars.Progress("Releasing", *columns, bars.TimeRemainingColumn(), **options)
 
 
 def as_json(value: Any) -> None:

@@ -38,20 +38,24 @@ class Place:
             raise StateError(f"{config.path.name} is not there yet: tailrace run {path} makes it.")
         return cls(config.path.resolve(), config)
 
+    @property
+    def ledger(self) -> Ledger:
+        return ledger_of(self.folder, self.config.ledger if self.config else None)
+
 
 def show_status(path: Path, *, private: bool, json: bool) -> None:
     """Show promise, step and ledger, and to the curator the files."""
-    place_ = Place.of(path)
-    about, standing = peek(place_.folder / "private", "about", "standing")
-    promise = _promise(place_.folder / "releases" / "guarantee.json")
-    book = ledger_of(place_.folder, place_.config.ledger if place_.config else None)
+    place = Place.of(path)
+    about, standing = peek(place.folder / "private", "about", "standing")
+    promise = _promise(place.folder / "releases" / "guarantee.json")
+    book = place.ledger
     entry = next((one for one in book.entries() if one.id == about["entry"]), None)
     calendar, step, horizon = calendar_of(about), standing["step"], promise["horizon"]
     following = (
         None if calendar is None or step == horizon else calendar.closes(step + 1).isoformat()
     )
     found: dict[str, Any] = {
-        "stream": place_.folder.name,
+        "stream": place.folder.name,
         "guarantee": promise["sentence"],
         "step": step,
         "horizon": horizon,
@@ -66,15 +70,17 @@ def show_status(path: Path, *, private: bool, json: bool) -> None:
     if private:
         from tailrace.cli.check import PRIVATE, files_now
 
-        found["private"] = {"note": PRIVATE, "files": files_now(place_.config)}
+        found["private"] = {"note": PRIVATE, "files": files_now(place.config)}
     if json:
         return say.as_json(found)
-    shown = {
-        name: value for name, value in found.items() if value is not None and name != "private"
-    }
-    say.facts([(name.replace("_", " "), f"{value}") for name, value in shown.items()])
-    if private:
-        _show_files(found["private"])
+    files = found.pop("private", None)
+    shown = [(name, value) for name, value in found.items() if value is not None]
+    say.facts([(name.replace("_", " "), f"{value}") for name, value in shown])
+    if files:
+        header = ("file", "used since step", "state", "rows now", "not counted", "problem")
+        rows = [(name, *one.values()) for name, one in files["files"].items()]
+        say.tell(files["note"])
+        say.show("Files", header, [["" if x is None else f"{x}" for x in row] for row in rows])
     return None
 
 
@@ -97,12 +103,3 @@ def _promise(path: Path) -> dict[str, Any]:
             "releases/guarantee.json is missing or damaged: restore the whole directory from a "
             "backup."
         ) from None
-
-
-def _show_files(private: dict[str, Any]) -> None:
-    say.tell(private["note"])
-    header = ("file", "used since step", "state", "rows now", "not counted", "problem")
-    cells = [(name, *one.values()) for name, one in private["files"].items()]
-    say.show(
-        "Files", header, [["" if cell is None else f"{cell}" for cell in row] for row in cells]
-    )
