@@ -32,7 +32,7 @@ from tailrace.checks import check_mechanism
 from tailrace.counters.ladder import LadderCounter
 from tailrace.errors import NoiseReused
 from tailrace.mechanisms.base import State
-from tailrace.mechanisms.tabular.select import Choice
+from tailrace.mechanisms.tabular.budget import Choice
 from tailrace.mechanisms.trajectories.counts import Count
 from tailrace.noise.atoms import Atoms
 from tailrace.papers import PrivTreeStream

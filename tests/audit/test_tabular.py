@@ -16,7 +16,7 @@ from tailrace.audit.gallery.tabular import (
     published_workload_selection,
 )
 from tailrace.counting.plan import Counts
-from tailrace.mechanisms.tabular.select import scores
+from tailrace.mechanisms.tabular.workloads import scores
 
 QUERIES = 1000
 BITS = Schema(a=Integer(0, 1), b=Integer(0, 1))

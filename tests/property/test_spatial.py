@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tailrace.domain.geometry import kernel as nodes
 from tailrace.mechanisms.spatial import kernel
-from tailrace.mechanisms.spatial.points import placed
+from tailrace.mechanisms.spatial.kernel import placed
 
 DEEPEST = 6
 

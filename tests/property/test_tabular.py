@@ -10,8 +10,8 @@ from tailrace import ZCDP, ApproxDP, Event, Integer, PureDP, Schema, Selection, 
 from tailrace.checks.spy import Spy
 from tailrace.counting.marginals import Marginals
 from tailrace.counting.plan import Counts
-from tailrace.mechanisms.tabular.select import scores
 from tailrace.mechanisms.tabular.track import Epoch, Noisy, tracked, untracked
+from tailrace.mechanisms.tabular.workloads import scores
 from tailrace.noise import Noise
 from tailrace.papers import TabularSteps
 

@@ -30,17 +30,12 @@ from tailrace.counters.base import Counter
 from tailrace.counters.choice import allot, check_counter
 from tailrace.counting.plan import Counts, Plan
 from tailrace.domain import Schema
-from tailrace.errors import ConfigError
-from tailrace.mechanisms.base import Estimate, Sample, State, Step, Table, Takes
-from tailrace.mechanisms.shared.bins import resampled, weights
+from tailrace.mechanisms.base import Estimate, OfEvents, Sample, State, Step, Table
+from tailrace.mechanisms.shared.bins import axes_of, check_bins, frozen, resampled, weights
 from tailrace.noise import Draws
 from tailrace.privacy.budget import restate
-from tailrace.privacy.guarantee import Guarantee, promised
-from tailrace.privacy.loss import Loss, whole
-from tailrace.privacy.unit import AddRemove, Unit, User, check_events, events_of
-
-# Bins. By reasoning: a counter keeps some numbers for each in memory.
-LARGEST = 10_000_000
+from tailrace.privacy.loss import Loss
+from tailrace.privacy.unit import Unit
 
 
 @dataclass(frozen=True)
@@ -66,35 +61,24 @@ class HistogramView:
         values. A bin of reals that a range covers in part counts in part.
         """
         asked = weights(self.domain, where)
-        return Estimate(
-            float(asked @ self.estimates), float(np.sqrt((asked**2).sum() * self.variance))
-        )
+        error = float(np.sqrt((asked**2).sum() * self.variance))
+        return Estimate(float(asked @ self.estimates), error)
 
     def marginal(self, *columns: str) -> tuple[np.ndarray, float]:
         """Sum the estimates over all other columns.
 
         Returns an array with an axis per column, and the standard error of its entries.
         """
-        if (
-            not columns
-            or any(column not in self.domain.columns for column in columns)
-            or len(set(columns)) != len(columns)
-        ):
-            raise ConfigError(
-                f"marginal takes different columns of the domain: {', '.join(self.domain.columns)}."
-            )
-        axes = [self.domain.columns.index(column) for column in columns]
+        axes = axes_of(self.domain, columns)
         others = tuple(axis for axis in range(len(self.domain.shape)) if axis not in axes)
         summed = self.estimates.reshape(self.domain.shape).sum(axis=others)
-        kept = [axis for axis in range(len(self.domain.shape)) if axis in axes]
-        return np.transpose(summed, [kept.index(axis) for axis in axes]), float(
-            np.sqrt(self.variance * self.estimates.size / summed.size)
-        )
+        error = float(np.sqrt(self.variance * self.estimates.size / summed.size))
+        return np.transpose(summed, [sorted(axes).index(axis) for axis in axes]), error
 
 
 @told
 @dataclass(frozen=True, kw_only=True)
-class HistogramStream:
+class HistogramStream(OfEvents):
     """A histogram over `domain`, updated by insertions and deletions.
 
     >>> from tailrace import Categorical, Event, Integer, PureDP, Schema
@@ -104,10 +88,6 @@ class HistogramStream:
     'epsilon = 1 for one event over 365 steps'
     """
 
-    takes = Takes.Events
-    neighbours = AddRemove
-    rounds = 1
-
     domain: Schema
     privacy: Loss
     unit: Unit
@@ -116,17 +96,8 @@ class HistogramStream:
     deletes: bool = True
 
     def __post_init__(self) -> None:
-        if not isinstance(self.domain, Schema):
-            raise ConfigError(
-                "domain must be a Schema of attributes, for example Schema(age=Integer(0, 99))."
-            )
-        if self.domain.size > LARGEST:
-            raise ConfigError(
-                f"The domain has more than {LARGEST:,} bins: use fewer attributes or coarser edges."
-            )
-        check_events(self)
-        if self.horizon is not None:
-            object.__setattr__(self, "horizon", whole("horizon", self.horizon))
+        check_bins(self.domain)
+        self._check()
         check_counter(self.counter)
         self.counting.init(0)  # a counter that does not fit is refused now, not at the first step
 
@@ -135,20 +106,12 @@ class HistogramStream:
         return self.domain
 
     @property
-    def _events(self) -> tuple[int, int]:
-        return events_of(self)
-
-    @property
     def counting(self) -> Counter[Any]:
         """The counter with its budget per event."""
         return allot(self.counter, privacy=self.privacy, horizon=self.horizon, events=self._events)
 
-    @property
-    def guarantee(self) -> Guarantee:
-        return promised(
-            self,
-            lambda inserted, deleted: restate(self.counting.loss(inserted, deleted), self.privacy),
-        )
+    def _loss(self, inserted: int, deleted: int) -> Loss:
+        return restate(self.counting.loss(inserted, deleted), self.privacy)
 
     def init(self) -> State:
         return State(
@@ -157,24 +120,18 @@ class HistogramStream:
         )
 
     def plan(self, public: HistogramPublic) -> Plan:  # noqa: ARG002
-        return Plan(
-            codes=self.domain, key=self.unit.column if isinstance(self.unit, User) else None
-        )
+        return Plan(codes=self.domain, key=self._key)
 
     def measure(self, state: State, counts: Counts, noise: Draws) -> Step:
         private, estimates = self.counting.step(state.private, counts.net, noise.at("bins"))
-        return Step(
-            State(
-                HistogramPublic(np.asarray(state.public.step + 1), estimates.astype(float)), private
-            )
-        )
+        public = HistogramPublic(np.asarray(state.public.step + 1), estimates.astype(float))
+        return Step(State(public, private))
 
     def view(self, public: HistogramPublic) -> HistogramView | None:
         step = int(public.step)
         if not step:
             return None
-        shown = public.estimates.copy()
-        shown.setflags(write=False)
+        shown = frozen(public.estimates)
         return HistogramView(self.domain, shown, float(self.counting.variance(step)))
 
     def sample(

@@ -55,33 +55,30 @@ from tailrace.calls import told
 from tailrace.counters import Counter
 from tailrace.counters.choice import allot, check_counter
 from tailrace.counting.marginals import Marginals
-from tailrace.counting.plan import Counts, Plan
+from tailrace.counting.plan import Counts
 from tailrace.domain import Schema
 from tailrace.domain.digits import Digits
 from tailrace.errors import ConfigError
-from tailrace.mechanisms.base import Estimate, Sample, State, Step, Table, Takes
-from tailrace.mechanisms.tabular.select import Choice, scores, within
+from tailrace.mechanisms.base import Estimate, Sample, State, Step, Table
+from tailrace.mechanisms.tabular.budget import Choice
 from tailrace.mechanisms.tabular.view import TabularView
 from tailrace.mechanisms.tabular.workloads import (
+    Tabular,
     Workload,
-    asked,
-    changed,
-    check,
-    check_fit,
     default_fit,
     flat,
     followed,
     marginals_of,
-    plan_of,
     rows_in,
+    scores,
+    within,
 )
-from tailrace.models.tables import Measured, Model
+from tailrace.models.tables import Fit, Measured, Model
 from tailrace.models.tables.rows import resampled
 from tailrace.noise import Draws
 from tailrace.privacy.budget import Drawn, drawable, part, restate
-from tailrace.privacy.guarantee import Guarantee, promised
 from tailrace.privacy.loss import Loss, Number, PureDP, exact, whole
-from tailrace.privacy.unit import AddRemove, Unit, events_of
+from tailrace.privacy.unit import Unit
 
 
 @dataclass(frozen=True)
@@ -152,7 +149,7 @@ def appended(codes: Digits, model: Added, previous: Table, rng: np.random.Genera
     new = previous.cells[:0]
     if target > many:
         new = resampled(model.last, previous.cells[:0], target - many, rng)[1]
-    return changed(codes, previous, stayed, new, rng)
+    return Sample.of(codes, previous, stayed, new, rng)
 
 
 StepsView = TabularView[Model] | TabularView[Added]
@@ -160,7 +157,7 @@ StepsView = TabularView[Model] | TabularView[Added]
 
 @told
 @dataclass(frozen=True, kw_only=True)
-class TabularSteps:
+class TabularSteps(Tabular):
     """A table; workloads are chosen and counted at every step.
 
     Parameters
@@ -188,8 +185,7 @@ class TabularSteps:
     unit: Unit
     horizon: int | None
     workload: Workload = 2
-    # a Fit; as Any, a wrong one in a configuration is refused by `check_fit`
-    fit: Any = field(default_factory=default_fit)
+    fit: Fit = field(default_factory=default_fit)
     chosen: int = 3
     counter: Any = None
     total: Number = Fraction(1, 20)
@@ -197,17 +193,9 @@ class TabularSteps:
     apart: bool = False
     deletes: bool = True
 
-    takes = Takes.Events
-    neighbours = AddRemove
-    rounds = 1
-
     def __post_init__(self) -> None:
-        object.__setattr__(self, "workload", asked(self.domain, self.workload))
-        check(self)
-        check_fit(self.fit, self.marginals)
+        self._check()
         check_counter(self.counter)
-        if self.horizon is not None:
-            object.__setattr__(self, "horizon", whole("horizon", self.horizon))
         object.__setattr__(self, "chosen", whole("chosen", self.chosen))
         for name in ("total", "selection"):
             object.__setattr__(self, name, exact(name, getattr(self, name), below=1))
@@ -216,16 +204,8 @@ class TabularSteps:
         self.totals.init(0)
 
     @functools.cached_property
-    def rows(self) -> Digits:
-        return Digits(self.domain)
-
-    @functools.cached_property
     def marginals(self) -> Marginals:
         return marginals_of(self.domain, self.workload)
-
-    @property
-    def _events(self) -> tuple[int, int]:
-        return events_of(self)
 
     @property
     def _chosen(self) -> int:
@@ -239,12 +219,8 @@ class TabularSteps:
     @functools.cached_property
     def totals(self) -> Counter[Any]:
         """The counter of insertions less deletions."""
-        return allot(
-            None,
-            privacy=self._budget(Fraction(self.total)),
-            horizon=self.horizon,
-            events=self._events,
-        )
+        budget = self._budget(Fraction(self.total))
+        return allot(None, privacy=budget, horizon=self.horizon, events=self._events)
 
     @functools.cached_property
     def choice(self) -> Choice | None:
@@ -263,12 +239,7 @@ class TabularSteps:
         budget = self._budget(share / self._chosen)
         return allot(self.counter, privacy=budget, horizon=self.horizon, events=self._events)
 
-    @property
-    def guarantee(self) -> Guarantee:
-        return promised(self, self._loss)
-
     def _loss(self, inserted: int, deleted: int) -> Loss:
-        """The proved loss of all draws, in the declared form."""
         loss = self.totals.loss(inserted, deleted) & part(
             drawable(self.counting.loss(inserted, deleted)), self._chosen
         )
@@ -291,9 +262,6 @@ class TabularSteps:
         return State(
             public, StepsPrivate(self.totals.init(1), self.counting.init(self.marginals.size))
         )
-
-    def plan(self, public: StepsPublic) -> Plan:  # noqa: ARG002
-        return plan_of(self.domain, self.marginals, self.unit)
 
     def measure(self, state: State, counts: Counts, noise: Draws) -> Step:
         before, private, net = state.public, state.private, counts.net

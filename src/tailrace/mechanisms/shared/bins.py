@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,51 @@ from tailrace.errors import ConfigError
 from tailrace.mechanisms.base import Sample, Table
 from tailrace.models.postprocess import on_simplex, rounded
 
+# Bins at most. By reasoning: state takes some numbers for each, 120 MB at a snapshot.
+LARGEST = 10_000_000
+
+
+def check_bins(domain: Schema) -> None:
+    """Refuse a domain whose cells cannot be bins."""
+    check_schema(domain)
+    if domain.size > LARGEST:
+        raise ConfigError(
+            f"The domain has more than {LARGEST:,} bins: use fewer attributes or coarser edges."
+        )
+
+
+def check_schema(domain: Schema) -> None:
+    """Refuse a domain that is no schema."""
+    if not isinstance(domain, Schema):
+        raise ConfigError(
+            "domain must be a Schema of attributes, for example Schema(age=Integer(0, 99))."
+        )
+
+
+def check_columns(domain: Schema, columns: Iterable[str]) -> None:
+    """Refuse columns that the domain does not have."""
+    for column in columns:
+        if column not in domain.columns:
+            raise ConfigError(
+                f"The domain has no column '{column}': it has {', '.join(domain.columns)}."
+            )
+
+
+def axes_of(domain: Schema, columns: Sequence[str]) -> list[int]:
+    """The places of different columns in the domain."""
+    if not columns or not set(columns) <= set(domain.columns) or len(set(columns)) < len(columns):
+        raise ConfigError(
+            f"marginal takes different columns of the domain: {', '.join(domain.columns)}."
+        )
+    return [domain.columns.index(column) for column in columns]
+
+
+def frozen(values: np.ndarray) -> np.ndarray:
+    """The same values, for readers only."""
+    shown = values.view()
+    shown.setflags(write=False)
+    return shown
+
 
 def weights(domain: Schema, where: dict[str, Any]) -> np.ndarray:
     """The share of each bin that conditions select.
@@ -19,11 +65,7 @@ def weights(domain: Schema, where: dict[str, Any]) -> np.ndarray:
     A tuple is a range (of whole numbers, both ends included, or of reals), a list is any of its
     values. A bin of reals that a range covers in part counts in part.
     """
-    unknown = [column for column in where if column not in domain.columns]
-    if unknown:
-        raise ConfigError(
-            f"The domain has no column '{unknown[0]}': it has {', '.join(domain.columns)}."
-        )
+    check_columns(domain, where)
     asked = np.ones(1)
     for column, attribute in zip(domain.columns, domain.attributes, strict=True):
         try:
@@ -55,12 +97,7 @@ def resampled(
     stayed = rank < wanted[previous.cells]
     missing = wanted - np.bincount(previous.cells[stayed], minlength=len(wanted))
     new = np.repeat(np.arange(len(wanted)), missing)
-    values = domain.decode(new, rng)
-    columns = {
-        name: np.concatenate([previous.columns[name][stayed], values[name]])
-        for name in domain.columns
-    }
-    return Sample(Table(np.concatenate([previous.cells[stayed], new]), columns), stayed)
+    return Sample.of(domain, previous, stayed, new, rng)
 
 
 def _chosen(column: str, attribute: Attribute, wanted: Any) -> np.ndarray:

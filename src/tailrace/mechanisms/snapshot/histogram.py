@@ -31,7 +31,7 @@ from tailrace.domain import Schema
 from tailrace.domain.halving import Halving, halving
 from tailrace.errors import ConfigError
 from tailrace.mechanisms.base import Sample, State, Step, Table, Takes
-from tailrace.mechanisms.shared.bins import resampled
+from tailrace.mechanisms.shared.bins import check_bins, frozen, resampled
 from tailrace.mechanisms.snapshot import levels
 from tailrace.mechanisms.snapshot.levels import Quadtree, Static
 from tailrace.mechanisms.snapshot.policy import (
@@ -51,9 +51,6 @@ from tailrace.privacy.budget import Drawn, part, restate
 from tailrace.privacy.guarantee import Guarantee
 from tailrace.privacy.loss import ApproxDP, Loss, check_privacy, whole
 from tailrace.privacy.unit import AddRemove, User, Window
-
-# Bins: the public state then takes 120 MB.
-LARGEST = 10_000_000
 
 
 @dataclass(frozen=True)
@@ -113,14 +110,7 @@ class SnapshotHistogram:
     rounds = 1
 
     def __post_init__(self) -> None:
-        if not isinstance(self.domain, Schema):
-            raise ConfigError(
-                "domain must be a Schema of attributes, for example Schema(age=Integer(0, 99))."
-            )
-        if self.domain.size > LARGEST:
-            raise ConfigError(
-                f"The domain has more than {LARGEST:,} bins: use fewer attributes or coarser edges."
-            )
+        check_bins(self.domain)
         check_privacy(self.privacy)
         if not isinstance(self.unit, User | Window) or self.unit.records is None:
             raise ConfigError(
@@ -273,7 +263,7 @@ class SnapshotHistogram:
                 by_depth[:1] if len(set(by_depth)) == 1 else np.repeat(by_depth, self._details)
             )
         return SnapshotView(
-            self.domain, int(pace.step), int(pace.last), _shown(public.estimates), _shown(variances)
+            self.domain, int(pace.step), int(pace.last), frozen(public.estimates), frozen(variances)
         )
 
     def sample(
@@ -308,9 +298,3 @@ def _distance(current: np.ndarray, estimates: np.ndarray) -> int:
     from tailrace.mechanisms.snapshot.kernel import distance
 
     return int(distance(current, estimates))
-
-
-def _shown(values: np.ndarray) -> np.ndarray:
-    shown = values.view()
-    shown.setflags(write=False)
-    return shown

@@ -51,16 +51,14 @@ from tailrace.domain import Box
 from tailrace.domain.geometry import Region, Roads
 from tailrace.domain.geometry.partition import area_before, lay_out, partition_of
 from tailrace.errors import ConfigError
-from tailrace.mechanisms.base import Sample, State, Step, Table, Takes
+from tailrace.mechanisms.base import OfEvents, Sample, State, Step, Table
 from tailrace.mechanisms.spatial.epochs import AdaTree, Epochs, SpatialPublic
-from tailrace.mechanisms.spatial.tree import Places, Tree, groups_of
-from tailrace.mechanisms.spatial.view import SpatialView
+from tailrace.mechanisms.spatial.tree import Places, SpatialView, Tree, groups_of
 from tailrace.noise import Draws
 from tailrace.noise.atoms import Atoms
 from tailrace.privacy.budget import Drawn, part, per_event, quieter, restate
-from tailrace.privacy.guarantee import Guarantee, promised
 from tailrace.privacy.loss import Loss, whole
-from tailrace.privacy.unit import AddRemove, Unit, User, check_events, events_of
+from tailrace.privacy.unit import Unit
 
 # Of the clock's share, where a retention ends the epochs and the clock only counts points.
 # Chosen by trial while building; no committed result.
@@ -78,7 +76,7 @@ class SpatialPrivate:
 
 @told
 @dataclass(frozen=True, kw_only=True)
-class SpatialStream:
+class SpatialStream(OfEvents):
     """Points in `domain`, updated by insertions and deletions.
 
     `begin` is the step of the first release: what comes before is counted with it. `retention` says
@@ -91,10 +89,6 @@ class SpatialStream:
     >>> points.guarantee.short
     'epsilon = 1 for one event over 365 steps'
     """
-
-    takes = Takes.Events
-    neighbours = AddRemove
-    rounds = 1
 
     domain: Box | Region | Roads
     privacy: Loss
@@ -117,7 +111,7 @@ class SpatialStream:
             )
         if self.deletes is None:
             object.__setattr__(self, "deletes", self.retention is None)
-        check_events(self)
+        self._check()
         if self.retention is not None and self.deletes:
             raise ConfigError("With a retention points leave by themselves: deletes must be False.")
         partition_of(self.domain)
@@ -127,10 +121,6 @@ class SpatialStream:
     @property
     def rows(self) -> Places:
         return self.domain
-
-    @property
-    def _events(self) -> tuple[int, int]:
-        return events_of(self)
 
     @property
     def _rows(self) -> int:
@@ -171,12 +161,7 @@ class SpatialStream:
             retention=self.retention,
         )
 
-    @property
-    def guarantee(self) -> Guarantee:
-        return promised(self, self._loss)
-
     def _loss(self, inserted: int, deleted: int) -> Loss:
-        """The loss that clock and leaves prove together, as declared."""
         loss = self.clock.loss(inserted, deleted) & self.atoms.loss(inserted, deleted)
         return restate(loss, self.privacy)
 
@@ -199,11 +184,7 @@ class SpatialStream:
 
     def plan(self, public: SpatialPublic) -> Plan:
         groups = groups_of(self._epochs.tree(public), self.domain)
-        return Plan(
-            codes=self.domain,
-            key=self.unit.column if isinstance(self.unit, User) else None,
-            groups=groups,
-        )
+        return Plan(codes=self.domain, key=self._key, groups=groups)
 
     def measure(self, state: State, counts: Counts, noise: Draws) -> Step:
         private = state.private
@@ -244,7 +225,7 @@ class SpatialStream:
         stayed, places = np.zeros(len(previous.cells), np.bool_), np.zeros(0, np.int64)
         partition = partition_of(self.domain)
         if view is not None:
-            from tailrace.mechanisms.spatial.points import in_order, placed
+            from tailrace.mechanisms.spatial.kernel import in_order, placed
 
             before = partition.places[previous.cells]
             many = len(before) > self.domain.size // 16
@@ -253,11 +234,4 @@ class SpatialStream:
             )
             tree, area = (view.inner, view.second, view.counts), area_before(self.domain)
             stayed[order], places = placed(*tree, before[order], area, partition.depth, rng)
-        cells = partition.cells[places]
-        values = self.domain.decode(cells, rng)
-        rest: Any = slice(None) if stayed.all() else stayed
-        columns = {
-            name: np.concatenate([previous.columns[name][rest], values[name]])
-            for name in self.domain.columns
-        }
-        return Sample(Table(np.concatenate([previous.cells[rest], cells]), columns), stayed)
+        return Sample.of(self.domain, previous, stayed, partition.cells[places], rng)

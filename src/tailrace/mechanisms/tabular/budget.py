@@ -13,20 +13,63 @@ from __future__ import annotations
 
 import functools
 import math
-import operator
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
+
 from tailrace.counters import Counter
 from tailrace.mechanisms.tabular.epochs import Selection
-from tailrace.mechanisms.tabular.select import Choice
+from tailrace.noise import Draws
 from tailrace.noise.atoms import Atoms
 from tailrace.privacy.budget import Drawn, part, per_event, quieter, restate
-from tailrace.privacy.loss import Loss, PureDP
+from tailrace.privacy.loss import ZCDP, Loss, PureDP
 
 # Most workloads of an epoch where their number is not given: a model holds few more.
 _MOST = 256
+
+
+@dataclass(frozen=True)
+class Choice:
+    """`rounds` choices of workloads from the same counts, under one budget.
+
+    `events` are the insertions and deletions of a unit.
+
+    Privacy: the exponential mechanism on integer scores.
+    1. Fix all releases. A workload's score is the 1-norm of its exact net counts less public
+       integers, less a public integer.
+    2. One event moves one cell of every workload by one, so every score by at most one, up or down;
+       a unit's a events in the same counts move it by at most a.
+    3. A choice with probabilities proportional to exp(rate score) loses 2 rate a (pure). The
+       logarithms of the ratios lie in an interval of that length, so it loses (2 rate a)^2 / 8 in
+       zCDP.
+    4. Every event is counted once. A unit's m insertions and d deletions, spread over sets of
+       counts in any way, lose at most rounds * 2 rate (m + d), or rounds * (2 rate (m + d))^2 / 8,
+       because the squares of parts sum to at most the square of the whole.
+    """
+
+    privacy: Drawn
+    rounds: int
+    events: tuple[int, int]
+
+    @property
+    def rate(self) -> Fraction:
+        """By how much one point of score raises the log-probability."""
+        if isinstance(self.privacy, PureDP):
+            return self.privacy.epsilon / (2 * self.rounds * sum(self.events))
+        return ZCDP(rho=self.privacy.rho / self.rounds).pure_within().epsilon / sum(self.events)
+
+    def draw(self, scores: np.ndarray, noise: Draws) -> int:
+        """Choose among integer scores; returns an index."""
+        return noise.choose(scores, self.rate)
+
+    def loss(self, inserted: int, deleted: int) -> Loss:
+        """The proved loss of all rounds for one unit."""
+        each = 2 * self.rate * (inserted + deleted)
+        if isinstance(self.privacy, PureDP):
+            return PureDP(epsilon=self.rounds * each)
+        return ZCDP(rho=self.rounds * each**2 / 8)
 
 
 @dataclass(frozen=True)
@@ -70,9 +113,8 @@ class Budget:
     def allowed(self) -> range:
         """The numbers of workloads an epoch may measure."""
         chosen = self.selection.chosen
-        if chosen is None:
-            return range(min(1, self.several), min(self.several, _MOST) + 1)
-        return range(min(chosen, self.several), min(chosen, self.several) + 1)
+        least, most = (1, _MOST) if chosen is None else (chosen, chosen)
+        return range(min(least, self.several), min(most, self.several) + 1)
 
     def part(self, share: Fraction) -> Drawn:
         """A share of the whole."""
@@ -94,12 +136,9 @@ class Budget:
         rest = (1 - Fraction(self.selection.clock)) * (1 - Fraction(self.selection.singles))
         if workloads == self.several:
             return Share(workloads, self._atoms(rest, workloads), None)
-        choice = rest * Fraction(self.selection.choice)
-        return Share(
-            workloads,
-            self._atoms(rest - choice, workloads),
-            Choice(self.part(choice), workloads, self.events),
-        )
+        choosing = rest * Fraction(self.selection.choice)
+        choice = Choice(self.part(choosing), workloads, self.events)
+        return Share(workloads, self._atoms(rest - choosing, workloads), choice)
 
     def _atoms(self, share: Fraction, weight: int) -> Atoms:
         return Atoms(per_event(self.part(share), self.events), weight=weight)
@@ -123,12 +162,11 @@ class Budget:
 
         Of the numbers of workloads an epoch may have, the one that loses most counts.
         """
-        parts = [clock.loss(inserted, deleted), self.singles.loss(inserted, deleted)]
+        loss = clock.loss(inserted, deleted) & self.singles.loss(inserted, deleted)
         if self.several:
-            parts.append(
-                max((self.share(many).loss(inserted, deleted) for many in self.allowed), key=_order)
-            )
-        return restate(functools.reduce(operator.and_, parts), self.privacy)
+            shares = (self.share(many).loss(inserted, deleted) for many in self.allowed)
+            loss = loss & max(shares, key=_order)
+        return restate(loss, self.privacy)
 
 
 def size(atoms: Atoms) -> float:

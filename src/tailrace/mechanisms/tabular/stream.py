@@ -51,11 +51,10 @@ from tailrace.calls import told
 from tailrace.counters import Counter
 from tailrace.counters.choice import allot
 from tailrace.counting.marginals import Marginals
-from tailrace.counting.plan import Counts, Plan
+from tailrace.counting.plan import Counts
 from tailrace.domain import Schema
-from tailrace.domain.digits import Digits
 from tailrace.errors import ConfigError
-from tailrace.mechanisms.base import Estimate, Sample, State, Step, Table, Takes
+from tailrace.mechanisms.base import Estimate, Sample, State, Step, Table
 from tailrace.mechanisms.shared.epochs import Clock, net
 from tailrace.mechanisms.tabular.budget import Budget, size
 from tailrace.mechanisms.tabular.epochs import (
@@ -66,26 +65,22 @@ from tailrace.mechanisms.tabular.epochs import (
     TabularPublic,
     misfit,
 )
-from tailrace.mechanisms.tabular.select import scores
 from tailrace.mechanisms.tabular.track import Noisy, unseen
 from tailrace.mechanisms.tabular.view import TabularView
 from tailrace.mechanisms.tabular.workloads import (
+    Tabular,
     Workload,
-    asked,
-    check,
-    check_fit,
     default_fit,
     followed,
     marginals_of,
-    plan_of,
     rows_in,
+    scores,
 )
-from tailrace.models.tables import Model
+from tailrace.models.tables import Fit, Model
 from tailrace.noise import Draws
 from tailrace.noise.atoms import Atoms
-from tailrace.privacy.guarantee import Guarantee, promised
-from tailrace.privacy.loss import Loss, whole
-from tailrace.privacy.unit import AddRemove, Unit, events_of
+from tailrace.privacy.loss import Loss
+from tailrace.privacy.unit import Unit
 
 # Models fitted per epoch, about; chosen by trial while building, no committed result.
 _FITS = 8
@@ -101,7 +96,7 @@ class TabularPrivate:
 
 @told
 @dataclass(frozen=True, kw_only=True)
-class TabularStream:
+class TabularStream(Tabular):
     """A table, kept up to date by insertions and deletions.
 
     Parameters
@@ -125,33 +120,20 @@ class TabularStream:
     unit: Unit
     horizon: int | None
     workload: Workload = 2
-    # a Fit; as Any, a wrong one in a configuration is refused by `check_fit`
-    fit: Any = field(default_factory=default_fit)
+    fit: Fit = field(default_factory=default_fit)
     selection: Selection = field(default_factory=Selection)
     deletes: bool = True
 
-    takes = Takes.Events
-    neighbours = AddRemove
-    rounds = 1
-
     def __post_init__(self) -> None:
-        object.__setattr__(self, "workload", asked(self.domain, self.workload))
-        check(self)
-        check_fit(self.fit, self.marginals)
+        self._check()
         if not isinstance(self.selection, Selection):
             raise ConfigError("selection must be a Selection, for example Selection(chosen=16).")
-        if self.horizon is not None:
-            object.__setattr__(self, "horizon", whole("horizon", self.horizon))
         for atoms in (
             self.budget.singles,
             *(self.budget.share(many).atoms for many in self.budget.allowed if many),
         ):
             atoms.check()
         self.clock.init(0)
-
-    @functools.cached_property
-    def rows(self) -> Digits:
-        return Digits(self.domain)
 
     @functools.cached_property
     def marginals(self) -> Marginals:
@@ -167,10 +149,6 @@ class TabularStream:
     def _singles(self) -> int:
         """The number of single columns, measured in every epoch."""
         return sum(len(clique) == 1 for clique in self.marginals.cliques)
-
-    @property
-    def _events(self) -> tuple[int, int]:
-        return events_of(self)
 
     @functools.cached_property
     def budget(self) -> Budget:
@@ -188,18 +166,14 @@ class TabularStream:
         clock = Clock(self.clock, 2 if self.deletes else 1, self.horizon, 1, self.selection.churn)
         return TabularEpochs(self.marginals, self.fit, clock)
 
-    @property
-    def guarantee(self) -> Guarantee:
-        return promised(self, functools.partial(self.budget.loss, self.clock))
+    def _loss(self, inserted: int, deleted: int) -> Loss:
+        return self.budget.loss(self.clock, inserted, deleted)
 
     def init(self) -> State:
         buffer = np.zeros(self.marginals.size, np.int64)
         return State(
             self._epochs.beginning, TabularPrivate(buffer, self.clock.init(self._epochs.clock.rows))
         )
-
-    def plan(self, public: TabularPublic) -> Plan:  # noqa: ARG002
-        return plan_of(self.domain, self.marginals, self.unit)
 
     def measure(self, state: State, counts: Counts, noise: Draws) -> Step:
         private = state.private

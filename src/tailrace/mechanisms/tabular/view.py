@@ -12,7 +12,7 @@ from tailrace.counting.marginals import Marginals
 from tailrace.domain import Schema
 from tailrace.errors import ConfigError
 from tailrace.mechanisms.base import Estimate
-from tailrace.mechanisms.shared.bins import weights
+from tailrace.mechanisms.shared.bins import axes_of, check_columns, weights
 from tailrace.models.tables import HasMarginals
 
 M = TypeVar("M", bound=HasMarginals)
@@ -62,15 +62,7 @@ class TabularView(Generic[M]):
     def marginal(self, *columns: str) -> Marginal:
         """Counts of each combination of values: `view.marginal("age", "sex")`."""
         domain = self.domain
-        if (
-            not columns
-            or any(name not in domain.columns for name in columns)
-            or len(set(columns)) != len(columns)
-        ):
-            raise ConfigError(
-                f"marginal takes different columns of the domain: {', '.join(domain.columns)}."
-            )
-        axes = [domain.columns.index(column) for column in columns]
+        axes = axes_of(domain, columns)
         if math.prod(domain.shape[axis] for axis in axes) > _LARGEST:
             raise ConfigError(
                 f"This marginal has more than {_LARGEST:,} cells: ask for fewer columns."
@@ -89,12 +81,8 @@ class TabularView(Generic[M]):
         """
         if not where:
             return self.total
+        check_columns(self.domain, where)
         known = dict(zip(self.domain.columns, self.domain.attributes, strict=True))
-        unknown = [column for column in where if column not in known]
-        if unknown:
-            raise ConfigError(
-                f"The domain has no column '{unknown[0]}': it has {', '.join(known)}."
-            )
         weight = weights(Schema(**{column: known[column] for column in where}), where)
         found = self.marginal(*where)
         values, variances = found.values.reshape(-1), found.errors.reshape(-1) ** 2

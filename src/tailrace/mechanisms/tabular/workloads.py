@@ -1,7 +1,11 @@
-"""Shared by tabular mechanisms: workloads, refusals, plans, synthetic rows."""
+"""Shared by tabular mechanisms: workloads, refusals, scores, synthetic rows."""
 
 from __future__ import annotations
 
+import abc
+import functools
+import math
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,11 +15,11 @@ from tailrace.counting.plan import Plan
 from tailrace.domain import Schema
 from tailrace.domain.digits import Digits
 from tailrace.errors import ConfigError
-from tailrace.mechanisms.base import Sample, Table
-from tailrace.models.tables import HasMarginals, JunctionTree, Model
+from tailrace.mechanisms.base import OfEvents, Sample, Table
+from tailrace.mechanisms.shared.bins import check_schema
+from tailrace.models.tables import Fit, HasMarginals, JunctionTree, Model
 from tailrace.models.tables.rows import resampled
 from tailrace.privacy.loss import whole
-from tailrace.privacy.unit import Unit, User, check_events
 
 Workload = int | tuple[tuple[str, ...], ...]
 # Cells of a table whose rows are remembered by one number: an int64 must hold it.
@@ -31,12 +35,57 @@ def default_fit() -> JunctionTree:
     return JunctionTree(limit=2**16)
 
 
-def asked(domain: Any, workload: Any) -> Workload:
+def marginals_of(domain: Schema, workload: Workload) -> Marginals:
+    """The marginals of a workload."""
+    return (
+        all_ways(domain.shape, workload) if isinstance(workload, int) else chosen(domain, workload)
+    )
+
+
+class Tabular(OfEvents):
+    """The shared part of both tabular mechanisms."""
+
+    domain: Schema
+    workload: Workload
+    fit: Fit
+
+    def _check(self) -> None:
+        """Refuse what a tabular mechanism cannot promise or fit."""
+        check_schema(self.domain)
+        object.__setattr__(self, "workload", _asked(self.workload))
+        super()._check()
+        if self._key is not None and self.domain.size >= _LARGEST:
+            raise ConfigError(
+                "The domain has 2**62 cells or more, too many to remember whose rows are in which: "
+                "protect Event(), or use fewer or coarser attributes."
+            )
+        fit, marginals = self.fit, self.marginals
+        if isinstance(fit, type) or not hasattr(fit, "unpack"):
+            raise ConfigError(
+                "fit must be a way to fit tables, for example JunctionTree() or "
+                "MultiplicativeWeights()."
+            )
+        if any(fit.cells(marginals.shape, [clique]) > fit.limit for clique in marginals.cliques):
+            raise ConfigError(
+                f"fit may hold {fit.limit:,} cells, and a workload needs more: use fewer or "
+                f"coarser columns, or a larger limit."
+            )
+
+    @functools.cached_property
+    def rows(self) -> Digits:
+        return Digits(self.domain)
+
+    @functools.cached_property
+    @abc.abstractmethod
+    def marginals(self) -> Marginals:
+        """The counted marginals."""
+
+    def plan(self, public: Any) -> Plan:  # noqa: ARG002
+        return Plan(codes=self.domain, key=self._key, marginals=self.marginals)
+
+
+def _asked(workload: Any) -> Workload:
     """Check a workload: a number, or tuples of column names."""
-    if not isinstance(domain, Schema):
-        raise ConfigError(
-            "domain must be a Schema of attributes, for example Schema(age=Integer(0, 99))."
-        )
     if isinstance(workload, int) and not isinstance(workload, bool):
         return whole("workload", workload)
     if (
@@ -48,44 +97,6 @@ def asked(domain: Any, workload: Any) -> Workload:
     raise ConfigError(
         "workload must be the number of columns of each marginal, for example 2, or the columns of "
         'each: workload=(("age", "sex"), ("age", "city")).'
-    )
-
-
-def marginals_of(domain: Schema, workload: Workload) -> Marginals:
-    """The marginals of a workload."""
-    return (
-        all_ways(domain.shape, workload) if isinstance(workload, int) else chosen(domain, workload)
-    )
-
-
-def check(mechanism: Any) -> None:
-    """Refuse what a tabular mechanism cannot promise."""
-    check_events(mechanism)
-    if isinstance(mechanism.unit, User) and mechanism.domain.size >= _LARGEST:
-        raise ConfigError(
-            "The domain has 2**62 cells or more, too many to remember whose rows are in which: "
-            "protect Event(), or use fewer or coarser attributes."
-        )
-
-
-def check_fit(fit: Any, marginals: Marginals) -> None:
-    """Refuse a wrong fit, and workloads too large for it."""
-    if isinstance(fit, type) or not hasattr(fit, "unpack"):
-        raise ConfigError(
-            "fit must be a way to fit tables, for example JunctionTree() or "
-            "MultiplicativeWeights()."
-        )
-    if any(fit.cells(marginals.shape, [clique]) > fit.limit for clique in marginals.cliques):
-        raise ConfigError(
-            f"fit may hold {fit.limit:,} cells, and a workload needs more: use fewer or coarser "
-            f"columns, or a larger limit."
-        )
-
-
-def plan_of(domain: Schema, marginals: Marginals, unit: Unit) -> Plan:
-    """The plan of every step."""
-    return Plan(
-        codes=domain, key=unit.column if isinstance(unit, User) else None, marginals=marginals
     )
 
 
@@ -108,16 +119,49 @@ def followed(
     stayed, new = np.zeros(len(before), np.bool_), before[:0]
     if model is not None:
         stayed, new = resampled(model, before, round(model.total), rng)
-    return changed(codes, previous, stayed, new, rng)
+    return Sample.of(codes, previous, stayed, new, rng)
 
 
-def changed(
-    codes: Digits, previous: Table, stayed: np.ndarray, new: np.ndarray, rng: np.random.Generator
-) -> Sample:
-    """The rows that stayed, then the new ones."""
-    values = codes.decode(new, rng)
-    columns = {
-        name: np.concatenate([previous.columns[name][stayed], values[name]])
-        for name in codes.columns
-    }
-    return Sample(Table(np.concatenate([previous.cells[stayed], new]), columns), stayed)
+def scores(
+    marginals: Marginals, exact: np.ndarray, expected: np.ndarray, noise: float
+) -> np.ndarray:
+    """Distance of each workload's exact counts from the expected ones.
+
+    The 1-norm, less the part that noise and sampling explain: `noise` is the mean absolute noise of
+    a cell, sampling draws records from the expected shares. `expected` is public and is rounded to
+    integers here.
+    """
+    distances = np.abs(exact - np.rint(expected).astype(np.int64))
+    sums = np.add.reduceat(distances, marginals.offsets[:-1])
+    chance = np.add.reduceat(np.sqrt(2 / math.pi * np.abs(expected)), marginals.offsets[:-1])
+    return sums - np.rint(noise * marginals.sizes + chance).astype(np.int64)
+
+
+def spanning(marginals: Marginals, order: Sequence[int]) -> list[int]:
+    """Reorder workloads: first a spanning forest of the columns.
+
+    Those come first that connect columns which no earlier one connected.
+    """
+    # component of each column
+    part = list(range(len(marginals.shape)))
+    first: list[int] = []
+    for j in order:
+        parts = {part[column] for column in marginals.cliques[j]}
+        if len(parts) > 1:
+            first.append(j)
+            part = [min(parts) if one in parts else one for one in part]
+    return [*first, *(j for j in order if j not in first)]
+
+
+def within(fit: Fit, marginals: Marginals, order: Iterable[int]) -> list[int]:
+    """The workloads a model can hold, taken greedily in order."""
+    held: list[int] = []
+    for j in order:
+        if fits(fit, marginals, [*held, j]):
+            held.append(j)
+    return held
+
+
+def fits(fit: Fit, marginals: Marginals, workloads: Iterable[int]) -> bool:
+    """Whether one model can hold all these workloads."""
+    return fit.cells(marginals.shape, [marginals.cliques[j] for j in workloads]) <= fit.limit

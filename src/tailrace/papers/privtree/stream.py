@@ -39,15 +39,14 @@ from tailrace.counting.plan import Counts, Plan
 from tailrace.domain import Box
 from tailrace.domain.geometry.partition import Partition
 from tailrace.errors import ConfigError
-from tailrace.mechanisms.base import Sample, State, Step, Table, Takes
+from tailrace.mechanisms.base import OfEvents, Sample, State, Step, Table
 from tailrace.noise import Draws
 from tailrace.papers.privtree.nodes import Batch, Grid, Growth, Nodes
 from tailrace.papers.privtree.splits import GRID, PrivTree, SplitCoin
 from tailrace.papers.privtree.view import Leaves, PrivTreeView
 from tailrace.privacy.budget import Drawn, drawable, part, restate
-from tailrace.privacy.guarantee import Guarantee, promised
 from tailrace.privacy.loss import Loss, whole
-from tailrace.privacy.unit import AddRemove, Unit, User, check_events, events_of
+from tailrace.privacy.unit import Unit
 
 
 @dataclass(frozen=True)
@@ -74,7 +73,7 @@ class PrivTreePrivate:
 
 @told
 @dataclass(frozen=True, kw_only=True)
-class PrivTreeStream:
+class PrivTreeStream(OfEvents):
     """Places by a new tree each step, counted at leaves.
 
     `rounding="up"` rounds the count of a leaf up, as published: too many where leaves hold little.
@@ -86,10 +85,6 @@ class PrivTreeStream:
     >>> PrivTreeStream(domain=city, privacy=PureDP(epsilon=1), **whose).guarantee.short
     'epsilon = 1 for one event over 100 steps'
     """
-
-    takes = Takes.Events
-    neighbours = AddRemove
-    rounds = 1
 
     domain: Any
     privacy: Loss
@@ -103,15 +98,13 @@ class PrivTreeStream:
 
     def __post_init__(self) -> None:
         Partition(self.domain)
-        check_events(self)
+        self._check()
         if not isinstance(self.structure, PrivTree):
             raise ConfigError("structure must be PrivTree(...), for example PrivTree(share=0.25).")
         if self.structure.fan_out not in (2, 1 << len(self.domain.columns)):
             raise ConfigError(
                 "fan_out must be 2, or two to the number of dimensions of the domain."
             )
-        if self.horizon is not None:
-            object.__setattr__(self, "horizon", whole("horizon", self.horizon))
         object.__setattr__(self, "begin", whole("begin", self.begin))
         if self.horizon is not None and self.begin > self.horizon:
             raise ConfigError(
@@ -127,10 +120,6 @@ class PrivTreeStream:
     @property
     def rows(self) -> Any:
         return self.domain
-
-    @property
-    def _events(self) -> tuple[int, int]:
-        return events_of(self)
 
     def _budget(self, share: Any) -> Drawn:
         """A share of epsilon, or of rho."""
@@ -149,12 +138,7 @@ class PrivTreeStream:
         budget = self._budget(1 - Fraction(self.structure.share))
         return allot(self.counter, privacy=budget, horizon=steps, events=self._events)
 
-    @property
-    def guarantee(self) -> Guarantee:
-        return promised(self, self._loss)
-
     def _loss(self, inserted: int, deleted: int) -> Loss:
-        """The loss of coins and counters together."""
         loss = self.splitting.loss(inserted) & self.counting.loss(inserted, deleted)
         return restate(loss, self.privacy)
 
@@ -179,8 +163,7 @@ class PrivTreeStream:
     def _plan(self) -> Plan:
         places = self.partition.places >> (self.partition.depth - self.grid.halvings)
         groups = np.where(np.diff(self._before)[self.partition.places] > 0, places, -1)
-        key = self.unit.column if isinstance(self.unit, User) else None
-        return Plan(codes=self.domain, key=key, groups=groups)
+        return Plan(codes=self.domain, key=self._key, groups=groups)
 
     def init(self) -> State:
         none, zero = np.zeros(0, np.int64), np.zeros((), np.int64)
@@ -271,12 +254,7 @@ class PrivTreeStream:
         # The end of a leaf belongs to the next one.
         weight = np.minimum(weight, np.nextafter(ends[new + 1], 0.0))
         cells = self.partition.cells[np.searchsorted(self._before, weight, side="right") - 1]
-        values = self.domain.decode(cells, rng)
-        columns = {
-            name: np.concatenate([previous.columns[name][stayed], values[name]])
-            for name in self.domain.columns
-        }
-        return Sample(Table(np.concatenate([previous.cells[stayed], cells]), columns), stayed)
+        return Sample.of(self.domain, previous, stayed, cells, rng)
 
 
 def weights_of(domain: Any) -> np.ndarray:

@@ -7,7 +7,8 @@ import pytest
 
 from tailrace import ZCDP, Integer, Noise, PureDP, Schema
 from tailrace.counting.marginals import Marginals, all_ways
-from tailrace.mechanisms.tabular.select import Choice, fits, scores, within
+from tailrace.mechanisms.tabular.budget import Choice
+from tailrace.mechanisms.tabular.workloads import fits, scores, within
 from tailrace.models.tables import JunctionTree
 
 
