@@ -69,12 +69,12 @@ def _sentence(
     try:
         bound = signature.bind(*args, **kwargs).arguments
     except TypeError:
-        return _unbound(name, signature, args, kwargs, _hints(made))
-    hints = _hints(made)
+        return _unbound(name, signature, args, kwargs, hints_of(made))
+    hints = hints_of(made)
     for argument, value in bound.items():
         if signature.parameters[argument].kind in _MANY:
             continue
-        options = _options(hints.get(argument, Any))
+        options = alternatives(hints.get(argument, Any))
         if _lacks_brackets(value, options):
             given = f"{argument}={value.__name__} of {name}"
             return f"{given} lacks its brackets: write {argument}={_example(value)}."
@@ -113,12 +113,12 @@ def _unbound(
     if twice:
         return f"{name} was given {twice[0]}= twice, by place and by name."
     missing = [one for one in _required(signature)[len(args) :] if one not in kwargs]
-    words = _words(_options(hints.get(missing[0], Any)))
+    words = _words(alternatives(hints.get(missing[0], Any)))
     return f"{name} needs {missing[0]}={f': {words}' if words else ''}."
 
 
-def _hints(made: Any) -> dict[str, Any]:
-    """The known types of the arguments."""
+def hints_of(made: Any) -> dict[str, Any]:
+    """The known types of what a class or function takes, by name."""
     found: dict[str, Any] = {}
     sources = [*reversed(made.__mro__), made.__init__] if inspect.isclass(made) else [made]
     for source in sources:
@@ -132,10 +132,14 @@ def _hints(made: Any) -> dict[str, Any]:
     return found
 
 
-def _options(hint: Any) -> tuple[Any, ...]:
-    """The alternatives of a hint."""
+def alternatives(hint: Any) -> tuple[Any, ...]:
+    """The alternatives of a hint, in order.
+
+    >>> alternatives(int | None)
+    (<class 'int'>, <class 'NoneType'>)
+    """
     if isinstance(hint, types.UnionType) or typing.get_origin(hint) is typing.Union:
-        return tuple(option for part in typing.get_args(hint) for option in _options(part))
+        return tuple(option for part in typing.get_args(hint) for option in alternatives(part))
     return (hint,)
 
 
@@ -166,7 +170,7 @@ def _is(value: Any, option: Any) -> bool:
         return False
     if not isinstance(value, collections.abc.Sequence) or not inner:
         return True
-    return all(_fits(one, _options(inner[0])) for one in value)
+    return all(_fits(one, alternatives(inner[0])) for one in value)
 
 
 def _words(options: Iterable[Any]) -> str:
@@ -195,7 +199,7 @@ def _named(option: Any) -> list[str]:
         "builtins",
         "collections.abc",
     ):
-        held = _words(_options(inner[0])) if inner else ""
+        held = _words(alternatives(inner[0])) if inner else ""
         return [f"a list, each {held}" if held else "a list"]
     return [
         _example(origin) if origin.__module__.startswith("tailrace") else f"a {origin.__name__}"

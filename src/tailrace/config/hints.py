@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import collections.abc
 import functools
 import inspect
 import operator
 import os
-import types
 import typing
-from collections.abc import Callable
+from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from tailrace.calls import alternatives
 from tailrace.config.problem import quoted
 
 _WORDS = {bool: "true or false", int: "a whole number", float: "a number", str: "a text in quotes"}
@@ -22,39 +21,9 @@ _WORDS[Path] = _WORDS[str]
 _MANY = {bool: "truth values", int: "whole numbers", float: "numbers", str: "texts in quotes"}
 
 
-def hints_of(make: Callable[..., Any]) -> dict[str, Any]:
-    """The type of everything that a class takes, by name."""
-    found: dict[str, Any] = {}
-    for source in (
-        make,
-        getattr(make, "__init__", None),
-    ):  # fields first: an __init__ of its own says what it takes
-        try:
-            found |= typing.get_type_hints(source)
-        except (
-            NameError,
-            TypeError,
-        ):  # the generated __init__ of a derived class, whose fields are known already
-            continue
-    return found
-
-
-def union(hint: Any) -> tuple[Any, ...]:
-    """The alternatives of a hint, in order.
-
-    >>> union(int | None)
-    (<class 'int'>, <class 'NoneType'>)
-    """
-    if isinstance(hint, types.UnionType) or typing.get_origin(hint) is typing.Union:
-        return tuple(option for part in typing.get_args(hint) for option in union(part))
-    return (hint,)
-
-
 def without_none(hint: Any) -> Any:
     """The hint of a key that is left out where it is None, since TOML cannot write that."""
-    return functools.reduce(
-        operator.or_, [option for option in union(hint) if option is not type(None)]
-    )
+    return _joined(option for option in alternatives(hint) if option is not type(None))
 
 
 def is_path(hint: Any) -> bool:
@@ -63,7 +32,8 @@ def is_path(hint: Any) -> bool:
     >>> is_path(Path), is_path(str)
     (True, False)
     """
-    return any(option is Path or typing.get_origin(option) is os.PathLike for option in union(hint))
+    paths = (Path, os.PathLike)
+    return any((typing.get_origin(one) or one) in paths for one in alternatives(hint))
 
 
 def element(hint: Any) -> Any:
@@ -73,30 +43,25 @@ def element(hint: Any) -> Any:
     >>> element(Sequence[float] | None)
     <class 'float'>
     """
-    held = [
-        arg
-        for option in union(hint)
-        if _is_list(option)
-        for arg in typing.get_args(option)
-        if arg is not ...
-    ]
-    return functools.reduce(operator.or_, held) if held else Any
+    lists = filter(_is_list, alternatives(hint))
+    held = [one for option in lists for one in typing.get_args(option) if one is not ...]
+    return _joined(held) if held else Any
+
+
+def _joined(options: Iterable[Any]) -> Any:
+    return functools.reduce(operator.or_, options)
 
 
 def fits(value: Any, hint: Any) -> bool:
-    """Whether a plain value may stand where the hint is; the items of a list are asked about one by
-    one.
-    """
-    return any(_fits(value, option) for option in union(hint))
+    """Whether a plain value fits a hint, apart from the items of a list."""
+    return any(_fits(value, option) for option in alternatives(hint))
 
 
 def _fits(value: Any, option: Any) -> bool:
     if option is Any:
         return True
     if typing.get_origin(option) is typing.Literal:
-        return any(
-            value == choice and type(value) is type(choice) for choice in typing.get_args(option)
-        )
+        return any(value == one and type(value) is type(one) for one in typing.get_args(option))
     if isinstance(value, list):
         return _is_list(option)
     if isinstance(value, Path):
@@ -112,15 +77,16 @@ def plain_words(hint: Any) -> str:
     >>> plain_words(int | None)
     'a whole number or "none"'
     """
-    options = union(hint)
+    options = alternatives(hint)
+    # A fraction may be written as a text too, which need not be told.
     if Decimal in options or Fraction in options:
-        options = (float,)  # a fraction may be written as a text too, which need not be told
+        options = (float,)
     words = [_WORDS[option] for option in options if option in _WORDS]
     for option in options:
         if typing.get_origin(option) is typing.Literal:
             words.append(f"one of {quoted(map(str, typing.get_args(option)))}")
     if any(map(_is_list, options)):
-        held = [_MANY[option] for option in union(element(hint)) if option in _MANY]
+        held = [_MANY[option] for option in alternatives(element(hint)) if option in _MANY]
         words.append(f"a list of {' or '.join(held)}" if held else "a list")
     if type(None) in options and str not in options:
         words.append('"none"')
@@ -129,8 +95,4 @@ def plain_words(hint: Any) -> str:
 
 def _is_list(option: Any) -> bool:
     origin = typing.get_origin(option) or option
-    return (
-        inspect.isclass(origin)
-        and issubclass(origin, collections.abc.Sequence)
-        and origin is not str
-    )
+    return inspect.isclass(origin) and issubclass(origin, Sequence) and origin is not str

@@ -97,17 +97,18 @@ class _Scan:
             self.lines[*path, number] = self._line()
             self._value((*path, number))
             number += 1
-            self._skip(_BETWEEN)
-            self._take(",")
-            self._skip(_BETWEEN)
+            self._comma()
 
     def _inline(self, path: Path) -> None:
         self._skip(_BETWEEN)
         while not self._take("}"):
             self._pair(path)
-            self._skip(_BETWEEN)
-            self._take(",")
-            self._skip(_BETWEEN)
+            self._comma()
+
+    def _comma(self) -> None:
+        self._skip(_BETWEEN)
+        self._take(",")
+        self._skip(_BETWEEN)
 
     def _keys(self) -> list[str]:
         """A dotted key, its parts without their quotes."""
@@ -120,17 +121,13 @@ class _Scan:
         return keys
 
     def _note(self, path: Path, keys: list[str], line: int) -> Path:
-        """The path of a dotted key below `path`, with every part of it that is new standing on
-        `line`.
-        """
+        """The path of a dotted key below `path`, whose new parts stand on `line`."""
         for key in keys:
             path = (*path, key)
             self.lines.setdefault(path, line)
+            # A table below [[tables]] belongs to the last of them.
             if path in self.repeated:
-                path = (
-                    *path,
-                    self.repeated[path] - 1,
-                )  # a table below [[tables]] belongs to the last of them
+                path = (*path, self.repeated[path] - 1)
         return path
 
     def _line(self) -> int:

@@ -37,17 +37,14 @@ def open_stream(config: Config) -> Stream:
             stream.close()
             raise Mismatch(
                 f"{config.file.name} asks for another {part} than the one that {config.path.name} "
-                f"was made with: a stream keeps "
-                "its promise by never changing. Undo the change, or name a new path, which is a "
-                "new charge."
+                "was made with: a stream keeps its promise by never changing. Undo the change, or "
+                "name a new path, which is a new charge."
             )
     return stream
 
 
 def _rehearse(config: Config) -> None:
-    """Read step 1 and forget it, so that a stream whose rows cannot be read is neither made nor
-    charged.
-    """
+    """Read step 1 and forget it: a stream that cannot be read is neither made nor charged."""
     if not config.source.lasting:
         return
     with tempfile.TemporaryDirectory(prefix="tailrace-") as folder:

@@ -16,15 +16,15 @@ import inspect
 import os
 import re
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path as Folder
-from typing import Any
+from typing import Any, Literal
 
 from tailrace import counters, domain, sinks, sources
-from tailrace.config.hints import element, fits, hints_of, is_path, plain_words, union, without_none
+from tailrace.calls import alternatives, hints_of
+from tailrace.config.hints import element, fits, is_path, plain_words, without_none
 from tailrace.config.lines import Path
 from tailrace.config.problem import Problem, label, missing_key, quoted, unknown_key, unknown_kind
-from tailrace.config.spaces import FILES
 from tailrace.counting.memory import Missing
 from tailrace.domain import geometry
 from tailrace.errors import ConfigError, Error
@@ -32,14 +32,11 @@ from tailrace.privacy.guarantee import KINDS
 from tailrace.registry import parts, with_plugged
 from tailrace.sources.settings import Unfit
 
-# TOML has no null: this stands for it under a key that must be there and may stay open (the horizon
-# of an endless stream)
+# TOML has no null: this stands for it where a key must be there, as an endless horizon.
 _NONE = "none"
 _SQLITE = "sqlite:///"
-_CHOICES = {
-    policy.name for policy in Missing
-}  # members of enumerations, which a table names by their kind
-_SPACES = (domain, geometry)  # the modules of domains
+# Members of an enumeration, which a table names by their kind.
+_CHOICES = {policy.name for policy in Missing}
 _EXAMPLES = {
     "horizon": "365",
     "low": "0",
@@ -57,27 +54,37 @@ class Key:
     hint: Any
     required: bool
     # None unless it is set: by the mechanism, where that takes the same.
-    filled: bool = False
-    example: str | None = None
+    filled: bool
+    example: str | None
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Region:
+    """`[region]`: polygons in a file of GeoJSON or GeoParquet."""
+
+    path: Folder
+    columns: Sequence[str] = ("lon", "lat")
+    cells: int = 1024
+    outside: Literal["drop", "nearest"] = "drop"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Roads(_Region):
+    """`[roads]`: lines in such a file, or a table of edges beside one of `nodes`."""
+
+    nodes: Folder | None = None
+    reach: float | None = None
+
+
+_FILES: dict[Any, Any] = {geometry.Region: _Region, geometry.Roads: _Roads}
 
 
 def classes() -> Mapping[str, Callable[..., Any]]:
     """Everything that a `kind` may name."""
-    known = {
-        **parts(),
-        **_declared(),
-    }  # a domain is made by its class, and not from what its to_dict wrote
-    return {
-        name: make
-        for name, make in known.items()
-        if name in {*KINDS, *_CHOICES}
-        or (
-            inspect.isclass(make)
-            and not getattr(make, "_is_protocol", False)
-            and not _is_source(make)
-            and not _is_sink(make)
-        )
-    }
+    # A domain is made by its class, and not from what its to_dict wrote.
+    known = {**parts(), **_declared()}
+    named = {*KINDS, *_CHOICES}
+    return {name: make for name, make in known.items() if name in named or _is_part(make)}
 
 
 @functools.cache
@@ -90,6 +97,11 @@ def source_kinds() -> dict[str, type[sources.Settings]]:
 def sink_kinds() -> dict[str, type[sinks.Sink]]:
     """The class of every sink by its kind, ours and plugged in."""
     return with_plugged(sinks.KINDS, _is_sink)
+
+
+def _is_part(make: Any) -> bool:
+    other = _is_source(make) or _is_sink(make) or getattr(make, "_is_protocol", False)
+    return inspect.isclass(make) and not other
 
 
 def _is_source(make: Any) -> bool:
@@ -107,19 +119,18 @@ def domains() -> dict[str, Callable[..., Any]]:
 
 def _declared() -> dict[str, Any]:
     """Domains and what they are made of."""
-    return {name: getattr(module, name) for module in _SPACES for name in module.__all__}
+    spaces = (domain, geometry)
+    return {name: getattr(module, name) for module in spaces for name in module.__all__}
 
 
 def space(name: str, table: Mapping[str, Any], folder: Folder) -> Any:
-    """The domain that the table `[name]` describes; a geometry lies in a file beside the
-    configuration.
-    """
+    """The domain that the table `[name]` describes; a geometry is read from a file."""
     make: Any = domains()[name]
-    if make not in FILES:
+    if make not in _FILES:
         return build(make, table, (name,))
-    described = build(FILES[make], table, (name,))
+    described = settings(_FILES[make], table, (name,), folder)
     try:
-        return described.opened(folder)
+        return make.read(**vars(described))
     except Error as error:
         raise Problem((name, "path"), f"[{name}]: {error}") from None
 
@@ -129,13 +140,11 @@ def mechanism(table: Mapping[str, Any], space: Any, place: Path) -> Any:
     where: Path = ("mechanism",)
     make, rest = _chosen(table, where, _mechanisms())
     wanted = keys(make)["domain"].hint
-    fitting = [name for name, kind in domains().items() if kind in union(wanted)]
-    if fitting and type(space) not in union(wanted):
+    fitting = [name for name, kind in domains().items() if kind in alternatives(wanted)]
+    if fitting and type(space) not in alternatives(wanted):
+        why = f"does not fit {table['kind']}; describe the columns in"
         instead = " or ".join(f"[{name}]" for name in fitting)
-        raise Problem(
-            place,
-            f"{label(place)} does not fit {table['kind']}; describe the columns in {instead}.",
-        )
+        raise Problem(place, f"{label(place)} {why} {instead}.")
     return build(make, rest, where, given={"domain": (space, place)})
 
 
@@ -182,9 +191,7 @@ def build(
     where: Path,
     given: Mapping[str, tuple[Any, Path]] | None = None,
 ) -> Any:
-    """What a class makes of the table at `where`; `given` are arguments that stand elsewhere, with
-    their places.
-    """
+    """What a class makes of a table; `given` are arguments from elsewhere, with their places."""
     return _build(make, table, where, given or {}, frozenset())
 
 
@@ -201,10 +208,8 @@ def _build(
     others = _others(make)
     for name in table:
         if name in known and name not in own:
-            raise Problem(
-                (*where, name),
-                f"{label(where)} takes its {name} from [{where[0]}]; remove it here.",
-            )
+            above_it = f"takes its {name} from [{where[0]}]; remove it here."
+            raise Problem((*where, name), f"{label(where)} {above_it}")
         if name not in own and others is None:
             raise unknown_key(where, name, own)
     for name, key in own.items():
@@ -231,28 +236,21 @@ def _build(
 
 
 def keys(make: Callable[..., Any]) -> dict[str, Key]:
-    """What a class takes by name, apart from what only other code sets (fields that are not
-    compared).
-    """
+    """What a class takes by name, apart from fields that are not compared: code sets these."""
     if not inspect.isclass(make):
         return {}
     hints = hints_of(make)
     fields = dataclasses.fields(make) if dataclasses.is_dataclass(make) else ()
     hidden = {field.name for field in fields if not field.compare}
     examples = {field.name: field.metadata.get("example") for field in fields}
-    taken = {
-        name: parameter
-        for name, parameter in inspect.signature(make).parameters.items()
-        if parameter.kind is not inspect.Parameter.VAR_KEYWORD and name not in hidden
-    }
-    return {
-        name: Key(hints.get(name, Any), required=True, example=examples.get(name))
-        if parameter.default is inspect.Parameter.empty
-        else Key(
-            without_none(hints.get(name, Any)), required=False, filled=parameter.default is None
-        )
-        for name, parameter in taken.items()
-    }
+    found = {}
+    for name, taken in inspect.signature(make).parameters.items():
+        if taken.kind is taken.VAR_KEYWORD or name in hidden:
+            continue
+        hint, required = hints.get(name, Any), taken.default is taken.empty
+        hint = hint if required else without_none(hint)
+        found[name] = Key(hint, required, taken.default is None, examples.get(name))
+    return found
 
 
 def example(hint: Any, name: str = "") -> str:
@@ -260,37 +258,26 @@ def example(hint: Any, name: str = "") -> str:
     names = _fitting(hint)
     if names is None or names:
         kind = (names or _unclaimed())[0]
-        needed = [
-            (key, taken.hint) for key, taken in keys(classes()[kind]).items() if taken.required
-        ]
-        return (
-            "{ "
-            + ", ".join(
-                [f'kind = "{kind}"', *(f"{key} = {example(inner, key)}" for key, inner in needed)]
-            )
-            + " }"
-        )
-    for option in union(hint):
+        needed = [(key, one) for key, one in keys(classes()[kind]).items() if one.required]
+        pairs = [f"{key} = {one.example or example(one.hint, key)}" for key, one in needed]
+        return f"{{ {', '.join([f'kind = {quoted([kind])}', *pairs])} }}"
+    for option in alternatives(hint):
         if typing.get_origin(option) is typing.Literal:
             return quoted([str(typing.get_args(option)[0])])
     if fits([], hint):
-        item = union(element(hint))[0]
+        item = alternatives(element(hint))[0]
         return '["a", "b"]' if item is str else "[1, 2]"
-    plain = ((bool, "true"), (float, "1.0"), (int, "10"))
-    return _EXAMPLES.get(name) or next(
-        (text for kind, text in plain if kind in union(hint)), f'"{name}"'
-    )
+    plain = {bool: "true", float: "1.0", int: "10"}
+    found = [text for kind, text in plain.items() if kind in alternatives(hint)]
+    return _EXAMPLES.get(name) or next(iter(found), f'"{name}"')
 
 
 def _others(make: Callable[..., Any]) -> Any:
     """The hint of arguments of any name, where a class takes such; None where it does not."""
     if not inspect.isclass(make):
         return None
-    found = [
-        p.name
-        for p in inspect.signature(make).parameters.values()
-        if p.kind is inspect.Parameter.VAR_KEYWORD
-    ]
+    taken = inspect.signature(make).parameters.values()
+    found = [one.name for one in taken if one.kind is one.VAR_KEYWORD]
     return hints_of(make).get(found[0], Any) if found else None
 
 
@@ -301,7 +288,7 @@ def _value(value: Any, hint: Any, where: Path, above: frozenset[str]) -> Any:
             raise Problem(where, f"{label(where)} must be {plain_words(hint)}, not a table.")
         make, rest = _chosen(value, where, names)
         return _build(make, rest, where, {}, above)
-    if value == _NONE and type(None) in union(hint) and str not in union(hint):
+    if value == _NONE and type(None) in alternatives(hint) and str not in alternatives(hint):
         return None
     if not fits(value, hint):
         plain = _fitting(hint) == []
@@ -309,9 +296,8 @@ def _value(value: Any, hint: Any, where: Path, above: frozenset[str]) -> Any:
         raise Problem(where, f"{label(where)} must be {wanted}.")
     if isinstance(value, list):
         inner = element(hint)
-        return tuple(
-            _value(item, inner, (*where, number), above) for number, item in enumerate(value)
-        )
+        items = enumerate(value)
+        return tuple(_value(item, inner, (*where, number), above) for number, item in items)
     return value
 
 
@@ -325,9 +311,8 @@ def _chosen(
     among = classes() if among is None else among
     told = _unclaimed() if names is None else names
     if "kind" not in table:
-        raise Problem(
-            where, f"{label(where)} needs the key 'kind', which is one of {quoted(told)}."
-        )
+        sentence = f"{label(where)} needs the key 'kind', which is one of {quoted(told)}."
+        raise Problem(where, sentence)
     kind = table["kind"]
     if not isinstance(kind, str) or kind not in (among if names is None else names):
         raise unknown_kind(where, kind, told)
@@ -337,7 +322,7 @@ def _chosen(
 def _fitting(hint: Any) -> list[str] | None:
     """The kinds that a hint allows; None where it allows any."""
     found: list[str] = []
-    for option in union(hint):
+    for option in alternatives(hint):
         if option is Any or getattr(option, "_is_protocol", False):
             return None
         if inspect.isclass(option) and issubclass(option, enum.Enum):
@@ -352,14 +337,9 @@ def _mechanisms() -> list[str]:
 
 
 def _unclaimed() -> list[str]:
-    """The kinds that are no loss, unit, domain or mechanism: what a hint of Any most likely wants,
-    counters first.
-    """
+    """What a hint of Any most likely wants: no loss, unit, domain or mechanism; counters first."""
     taken = {*KINDS, *_CHOICES, *_declared(), *_mechanisms()}
-    return sorted(
-        (name for name in classes() if name not in taken),
-        key=lambda name: (name not in counters.__all__, name),
-    )
+    return sorted(classes().keys() - taken, key=lambda name: (name not in counters.__all__, name))
 
 
 def _refused(
@@ -368,9 +348,7 @@ def _refused(
     written: Mapping[str, tuple[Any, Any]],
     given: Mapping[str, tuple[Any, Path]],
 ) -> Problem:
-    """A constructor's own sentence, at the first key that it names: itself, by a kind it takes, or
-    by a key inside it.
-    """
+    """A constructor's sentence, at the first key that it names: as it is, by a kind or inside."""
     for word in re.findall(r"\w+", message):
         if word in given:
             place = given[word][1]

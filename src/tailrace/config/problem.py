@@ -26,9 +26,8 @@ def label(where: Path) -> str:
     ('[mechanism] privacy.epsilon', '[[sink]] path')
     """
     table, *below = where
-    listed = bool(below) and isinstance(
-        below[0], int
-    )  # its line says which of the [[tables]] it is
+    # Its line says which of the [[tables]] it is.
+    listed = bool(below) and isinstance(below[0], int)
     keys = ".".join(shown(key) for key in (below[1:] if listed else below) if isinstance(key, str))
     head = f"[[{shown(table)}]]" if listed else f"[{shown(table)}]"
     return f"{head} {keys}".rstrip()
@@ -37,11 +36,8 @@ def label(where: Path) -> str:
 def shown(key: object) -> str:
     """A key as it is written, on one line."""
     text = without_password(str(key))
-    return (
-        text
-        if re.fullmatch(r"[A-Za-z0-9_-]+", text)
-        else json.dumps(text, ensure_ascii=not text.isprintable())
-    )
+    bare = re.fullmatch(r"[A-Za-z0-9_-]+", text)
+    return text if bare else json.dumps(text, ensure_ascii=not text.isprintable())
 
 
 def quoted(names: Iterable[str]) -> str:
@@ -60,13 +56,8 @@ def unknown_key(where: Path, key: str, known: Iterable[str]) -> Problem:
     """A table has a key that it should not have."""
     names = list(known)
     meant = nearest(key, names)
-    fix = (
-        f"did you mean '{meant}'?"
-        if meant
-        else f"it has {', '.join(names)}."
-        if names
-        else "remove it."
-    )
+    others = f"it has {', '.join(names)}." if names else "remove it."
+    fix = f"did you mean '{meant}'?" if meant else others
     return Problem((*where, key), f"{label(where)} has no key '{one_line(key)}'; {fix}")
 
 
@@ -79,14 +70,13 @@ def unknown_kind(where: Path, kind: object, known: Iterable[str]) -> Problem:
     """A table's `kind` is none that fits."""
     names = sorted(known)
     choice = f"use one of {quoted(names)}." if len(names) > 1 else f"use {quoted(names)}."
+    place = (*where, "kind")
     if not isinstance(kind, str):
-        return Problem(
-            (*where, "kind"), f"{label((*where, 'kind'))} must be a text in quotes; {choice}"
-        )
+        return Problem(place, f"{label(place)} must be a text in quotes; {choice}")
     meant = nearest(kind, names)
     among = f" (of {quoted(names)})" if len(names) > 1 else ""
     fix = f"did you mean {quoted([meant])}{among}?" if meant else choice
-    return Problem((*where, "kind"), f"{label(where)} has no kind '{one_line(kind)}'; {fix}")
+    return Problem(place, f"{label(where)} has no kind '{one_line(kind)}'; {fix}")
 
 
 def one_line(text: str) -> str:

@@ -12,32 +12,28 @@ from typing import Any
 
 from tailrace.calendar import Calendar
 from tailrace.config import Config, lines, parts
-from tailrace.config.checks import check
-from tailrace.config.problem import Problem, nearest, one_line, shown
+from tailrace.config.problem import Problem, label, nearest, one_line, shown
 from tailrace.errors import ConfigError
+from tailrace.sinks import Sink
 from tailrace.sources import Settings
+from tailrace.sources.settings import Unfit
 
 _NEEDED = {
     "stream": 'path = "ward.tail" and population = "patients of the ward"',
     "mechanism": 'kind = "HistogramStream", horizon, privacy and unit',
     "source": 'kind = "Folder", path and files',
 }
-_SYNTAX = (  # how tomllib begins what it says, and what to do about it
+# How tomllib begins what it says, and what to do about it.
+_SYNTAX = (
     ("Expected '='", "write key = value"),
     ("Expected newline", "write one key to a line, and text in quotes"),
     ("Expected ']", "close the brackets around the name of the table"),
     (
         "Invalid value",
-        'write a value after the equals sign, and text in quotes, for example "ward.tail"',
+        'write a value after the equals sign, and text in quotes, for example "a"',
     ),
-    (
-        "Invalid initial",
-        "a key is missing here, or it needs quotes, or a comma at the end of { } is one too many",
-    ),
-    (
-        "Invalid date",
-        "there is no such date or time; write it as 2026-01-31 or 2026-01-31T06:00:00",
-    ),
+    ("Invalid initial", "a key is missing, needs quotes, or { } ends with a comma too many"),
+    ("Invalid date", "there is no such date; write it as 2026-01-31 or 2026-01-31T06:00:00"),
     ("Cannot declare", "this table is here twice; keep one of them"),
     ("Cannot overwrite", "this key is here twice; keep one of them"),
     ("Duplicate inline", "this key is here twice; keep one of them"),
@@ -106,10 +102,9 @@ def _parsed(raw: bytes, name: str) -> tuple[dict[str, Any], dict[lines.Path, int
             "write tables as [name] and keys as key = value",
         )
         raise ConfigError(f"{name}, line {line}: not valid TOML: {fix}.") from None
-    except (ValueError, RecursionError):  # a number of thousands of digits, brackets hundreds deep
-        raise ConfigError(
-            f"{name}: a number is too long, or lists are too deep, for TOML to be read; shorten it."
-        ) from None
+    # A number of thousands of digits, or brackets hundreds deep.
+    except (ValueError, RecursionError):
+        raise ConfigError(f"{name}: {_TOO_LONG}") from None
 
 
 def _config(values: dict[str, Any], file: Path) -> Config:
@@ -131,7 +126,7 @@ def _config(values: dict[str, Any], file: Path) -> Config:
         source=source,
         sinks=tuple(sinks),
     )
-    check(config)
+    _check(config)
     return config
 
 
@@ -141,18 +136,13 @@ def _tables(values: dict[str, Any]) -> None:
     for name, value in values.items():
         if name not in known:
             meant = nearest(name, known)
-            fix = (
-                f"did you mean [{meant}]?"
-                if meant
-                else f"there are {', '.join(f'[{table}]' for table in known)}."
-            )
+            there = ", ".join(f"[{table}]" for table in known)
+            fix = f"did you mean [{meant}]?" if meant else f"there are {there}."
             raise Problem((name,), f"there is no table [{shown(name)}]; {fix}")
-        if name == "sink" and not (
-            isinstance(value, list) and all(isinstance(table, dict) for table in value)
-        ):
-            raise Problem(
-                (name,), "a sink is a table in two brackets, [[sink]], and its keys below it."
-            )
+        listed = isinstance(value, list) and all(isinstance(table, dict) for table in value)
+        if name == "sink" and not listed:
+            why = "a sink is a table in two brackets, [[sink]], and its keys below it."
+            raise Problem((name,), why)
         if name != "sink" and not isinstance(value, dict):
             raise Problem((name,), f"{name} must be one table, [{name}], with its keys below it.")
     for name, needed in _NEEDED.items():
@@ -161,22 +151,82 @@ def _tables(values: dict[str, Any]) -> None:
     described = [name for name in values if name in parts.domains()]
     either = " or ".join(f"[{name}]" for name in parts.domains())
     if not described:
-        raise Problem(
-            (), f"the table {either} is missing; add one to say what the columns may hold."
-        )
+        why = f"the table {either} is missing; add one to say what the columns may hold."
+        raise Problem((), why)
     if len(described) > 1:
-        raise Problem(
-            (described[1],),
-            f"[{described[1]}] is one description too many; keep only one of {either}.",
-        )
+        why = f"[{described[1]}] is one description too many; keep only one of {either}."
+        raise Problem((described[1],), why)
 
 
 def _calendar(table: dict[str, Any], source: Settings) -> Calendar:
-    """Times of TOML go in as the text they stand for; rows that cannot be told from old ones are
-    dropped when late.
-    """
+    """Read `[calendar]`; rows that cannot be told from old ones are dropped when late."""
     start = table.get("start")
     text = {"start": start.isoformat()} if isinstance(start, date | time) else {}
     calendar = parts.build(Calendar, {**table, **text}, ("calendar",))
     drops = calendar.late is None and source.only_drops is not None
     return replace(calendar, late="drop") if drops else calendar
+
+
+def _check(config: Config) -> None:
+    """Refuse what does not go together."""
+    _check_source(config)
+    _check_deletes(config)
+    _check_sinks(config)
+    why = config.source.only_drops
+    if config.calendar is not None and config.calendar.late == "next" and why is not None:
+        raise Problem(("calendar", "late"), f"[calendar] late {why}")
+    if config.ledger is not None and config.ledger.is_relative_to(config.path):
+        raise Problem(
+            ("stream", "ledger"),
+            "[stream] ledger must lie outside path: a stream cannot vouch for itself.",
+        )
+
+
+def _check_source(config: Config) -> None:
+    """Every row needs a step, and no release may come back as data."""
+    try:
+        config.source.check(config.calendar)
+        if config.source.reads(config.path.resolve()):
+            raise Unfit(
+                "path",
+                "and its patterns must not reach into the stream's own folder: releases would come "
+                "back as data.",
+            )
+    except Unfit as unfit:
+        where = ("source",) if unfit.key is None else ("source", unfit.key)
+        raise Problem(where, f"{label(where)} {unfit.why}") from None
+
+
+def _check_deletes(config: Config) -> None:
+    ways = [key for key in ("deletes", "op") if getattr(config.source, key, None) is not None]
+    if ways and not config.mechanism.deletes:
+        can = "deletes" in parts.keys(type(config.mechanism))
+        fix = "write deletes = true in [mechanism], or remove" if can else "remove"
+        why = f"brings deletes, which this mechanism does not take; {fix} {ways[0]}."
+        raise Problem(("source", ways[0]), f"[source] {ways[0]} {why}")
+
+
+def _check_sinks(config: Config) -> None:
+    before: set[Sink] = set()
+    for number, sink in enumerate(config.sinks):
+        where, path = ("sink", number), getattr(sink, "path", None)
+        if sink in before:
+            twice = "[[sink]] is there twice, with the same settings; remove one of them."
+            raise Problem(where, twice)
+        before.add(sink)
+        if _table(sink) is not None and _table(sink) == _table(config.source):
+            raise Problem((*where, "table"), "[[sink]] table must not be the table of [source].")
+        if not isinstance(path, Path):
+            continue
+        if path.resolve().is_relative_to(config.path.resolve()):
+            why = "must lie outside the stream's own folder, which keeps every release anyway."
+            raise Problem((*where, "path"), f"[[sink]] path {why}")
+        if config.source.reads(path.resolve()):
+            why = "must not be read by [source]: releases would come back as data."
+            raise Problem((*where, "path"), f"[[sink]] path {why}")
+
+
+def _table(edge: object) -> tuple[str, str] | None:
+    """The table of a database that a source or sink names."""
+    url, table = getattr(edge, "url", None), getattr(edge, "table", None)
+    return (url, table) if url is not None and table is not None else None

@@ -8,10 +8,12 @@ import shlex
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import date
 from fractions import Fraction
 from typing import Any, Literal
 
 from tailrace.calendar import Calendar
+from tailrace.config import parts
 from tailrace.config.problem import nearest, one_line
 from tailrace.domain import Attribute, Categorical, Integer, Real
 from tailrace.errors import ConfigError
@@ -19,107 +21,50 @@ from tailrace.privacy.loss import ApproxDP, Number, PureDP, number_text
 from tailrace.privacy.unit import Event, User
 from tailrace.storage.codec import to_plain
 
-Entries = tuple[tuple[str, str, str], ...]  # key, explanation, and an example where it is optional
-
 _HEAD = """\
 # A stream: what comes in, what is promised, what is published. \
 Lines that begin with # are notes and offers.
 # All of this is public: never choose a value by looking at the data.
 """
-_STREAM: Entries = (
-    ("path", "where the stream is kept, relative to this file", ""),
-    ("population", "whose data these are: their budget is charged", ""),
-    (
-        "ledger",
-        "where budgets are written down; left out: tailrace.ledger beside the stream",
-        '"tailrace.ledger"',
-    ),
-)
-_MECHANISM: Entries = (
-    ("kind", "what is published", ""),
-    (
-        "horizon",
-        'how many steps there will be at most; "none": a stream without end, at a higher error',
-        "",
-    ),
-    (
-        "privacy",
-        "the loss of one unit over all steps; a smaller epsilon protects more and blurs more",
-        "",
-    ),
-    (
-        "",
-        "or this, which allows Gaussian noise",
-        'privacy = { kind = "ApproxDP", epsilon = 1.0, delta = 1e-6 }',
-    ),
-    ("unit", "who is protected", ""),
-    ("", "or one event, that is one row", 'unit = { kind = "Event" }'),
-    (
-        "",
-        "or a person with at most so many rows",
-        'unit = { kind = "User", column = "id", events = 3 }',
-    ),
-    (
-        "deletes",
-        "whether rows may be deleted later; true costs accuracy where a person is protected",
-        "",
-    ),
-    (
-        "counter",
-        "how sums are kept; left out: with the lowest error",
-        '{ kind = "Block", size = 8 }',
-    ),
-)
-_CALENDAR: Entries = (
-    ("start", "when step 1 begins, by the clock of the time zone", "2026-01-01"),
-    ("period", 'how long a step is: "1 day", "2 weeks", "1 month", "6 hours"', '"1 day"'),
-    ("timezone", "whose clock; an IANA name", '"Europe/Berlin"'),
-    ("grace", "how long to wait for rows after a step has ended", '"6 hours"'),
-    ("late", 'rows that come later still: "next" (counted in the open step) or "drop"', '"drop"'),
-)
-_TIME: Entries = (
-    ("time", "the column that says which step a row belongs to (with [calendar])", '"day"'),
-    (
-        "format",
-        "how its times are written, if not like 2026-01-31 or 2026-01-31T06:00",
-        '"%d.%m.%Y"',
-    ),
-)
-_OP: Entries = (("op", "a column that says insert or delete (with deletes = true)", '"op"'),)
-_SOURCES: dict[str, Entries] = {
-    "Folder": (
-        ("path", "the folder of the files, relative to this file", ""),
-        ("files", "which files: .csv or .parquet", '"*.csv"'),
-        (
-            "name",
-            "instead of files and time: one file for each period, which its name says",
-            '"cases-%Y-%m-%d.csv"',
-        ),
-        *_TIME,
-        ("deletes", "files of deleted rows (with deletes = true)", '"gone/*.csv"'),
-        *_OP,
-    ),
-    "Lines": (*_TIME, *_OP),
-    "SqlTable": (
-        ("url", "the database; keep passwords out of it", ""),
-        ("table", "its table", ""),
-        *_TIME,
-        ("arrived", 'the column that says when a row came; needed for late = "next"', '"entered"'),
-        *_OP,
-    ),
-}
-_FOLDER: Entries = (("path", "the folder to write to, relative to this file", ""),)
-_SINKS: dict[str, Entries] = {
-    "CsvFolder": (
-        *_FOLDER,
-        ("formulas", "leave texts that a spreadsheet would run; left out: marked with a '", "true"),
-    ),
-    "ParquetFolder": _FOLDER,
-    "SqlTable": (
-        ("url", "the database; keep passwords out of it", ""),
-        ("table", "its table, made where there is none", ""),
-    ),
-}
+# A line of a table: a key, perhaps an example, and its explanation. A key without a value is
+# offered in a comment; a line that begins with # is another way to write the key above it.
+_STREAM = """\
+path  # where the stream is kept, relative to this file
+population  # whose data these are: their budget is charged
+ledger = "tailrace.ledger"  # where budgets are written down; left out: this, beside the stream
+"""
+_MECHANISM = """\
+kind  # what is published
+horizon  # how many steps there will be at most; "none": a stream without end, at a higher error
+privacy  # the loss of one unit over all steps; a smaller epsilon protects more and blurs more
+# privacy = { kind = "ApproxDP", epsilon = 1.0, delta = 1e-6 }  # or this: allows Gaussian noise
+unit  # who is protected
+# unit = { kind = "Event" }  # or one event, that is one row
+# unit = { kind = "User", column = "id", events = 3 }  # or a person with at most so many rows
+deletes  # whether rows may be deleted later; true costs accuracy where a person is protected
+counter = { kind = "Block", size = 8 }  # how sums are kept; left out: with the lowest error
+"""
+_CALENDAR = """\
+start = 2026-01-01  # when step 1 begins, by the clock of the time zone
+period = "1 day"  # how long a step is: "1 day", "2 weeks", "1 month", "6 hours"
+timezone = "Europe/Berlin"  # whose clock; an IANA name
+grace = "6 hours"  # how long to wait for rows after a step has ended
+late = "drop"  # rows that come later still: "next" (counted in the open step) or "drop"
+"""
+# The keys of sources and sinks: a table has the lines of those that its class takes.
+_EDGES = """\
+path  # the folder, relative to this file
+url  # the database; keep passwords out of it
+table  # its table
+files = "*.csv"  # which files: .csv or .parquet
+name = "cases-%Y-%m-%d.csv"  # instead of files and time: one file a period, which its name says
+time = "day"  # the column that says which step a row belongs to (with [calendar])
+format = "%d.%m.%Y"  # how its times are written, if not like 2026-01-31 or 2026-01-31T06:00
+arrived = "entered"  # the column that says when a row came; needed for late = "next"
+deletes = "gone/*.csv"  # files of deleted rows (with deletes = true)
+op = "op"  # a column that says insert or delete (with deletes = true)
+formulas = true  # leave texts that a spreadsheet would run; left out: marked with a '
+"""
 _SCHEMA = """\
 # What each column may hold: Integer (low, high), Categorical (values) or Real (edges of its bins)\
 . A value outside
@@ -159,33 +104,30 @@ class Answers:
 
 def write(answers: Answers) -> str:
     """The text of a `stream.toml`, which `tailrace.config.load` reads back to the same."""
-    stream = {"path": answers.path, "population": answers.population, "ledger": answers.ledger}
     privacy: dict[str, Any] = {"kind": "PureDP", "epsilon": PureDP(epsilon=answers.epsilon).epsilon}
     if answers.delta is not None:
         proved = ApproxDP(epsilon=answers.epsilon, delta=answers.delta)
         privacy = {"kind": "ApproxDP", "epsilon": proved.epsilon, "delta": proved.delta}
     mechanism = {
+        **vars(answers),
         "kind": answers.mechanism,
         "horizon": "none" if answers.horizon is None else answers.horizon,
         "privacy": privacy,
         "unit": to_plain(answers.unit),
-        "deletes": answers.deletes,
     }
-    columns = (
-        f"{_key(column)} = {_value(attribute.to_dict())}\n"
-        for column, attribute in answers.attributes
+    columns = (f"{_key(name)} = {_value(one.to_dict())}\n" for name, one in answers.attributes)
+    sinks = (
+        "[[sink]]\n" + _edge(sink, parts.sink_kinds(), "where releases are copied to")
+        for sink in answers.sinks
     )
-    sinks = [
-        "[[sink]]\n" + _kind(sink, _SINKS, "where releases are copied to") for sink in answers.sinks
-    ]
     tables = (
-        "[stream]\n" + _keys(_STREAM, stream),
+        "[stream]\n" + _keys(_STREAM, vars(answers)),
         "[mechanism]\n" + _keys(_MECHANISM, mechanism),
         _SCHEMA + "".join(columns),
         _calendar(answers.calendar),
-        "[source]\n" + _kind(answers.source, _SOURCES, "where rows come from"),
+        "[source]\n" + _edge(answers.source, parts.source_kinds(), "where rows come from"),
     )
-    return "\n".join((_HEAD, *tables, *(sinks or [_NO_SINK])))
+    return "\n".join((_HEAD, *tables, *(sinks if answers.sinks else [_NO_SINK])))
 
 
 def attribute(text: str) -> Attribute:
@@ -207,11 +149,9 @@ def attribute(text: str) -> Attribute:
         meant = nearest(kind, _MAKERS)
         fix = f"did you mean {meant}?" if meant else f"write it like {_OFFERED}."
         raise ConfigError(f"There is no attribute '{one_line(kind)}'; {fix}")
-    outside = (
-        {"outside": words.pop().removeprefix("outside=")}
-        if words and words[-1].startswith("outside=")
-        else {}
-    )
+    outside = {}
+    if words and words[-1].startswith("outside="):
+        outside["outside"] = words.pop().removeprefix("outside=")
     example, make = _MAKERS[kind]
     try:
         return make(words, outside)
@@ -248,36 +188,36 @@ def _calendar(calendar: Calendar | None) -> str:
     head = "# Steps by the clock; without this table every file is a step."
     if calendar is None:
         return f"{head}\n# [calendar]\n{_keys(_CALENDAR, {})}"
-    start = _line(f"start = {calendar.start}", _CALENDAR[0][1])  # a date of TOML, not a text
-    others = {name: getattr(calendar, name) for name, *_ in _CALENDAR[1:]}
-    return f"{head}\n[calendar]\n{start}{_keys(_CALENDAR[1:], others)}"
+    start = tomllib.loads(f"x = {calendar.start}")["x"]
+    return f"{head}\n[calendar]\n{_keys(_CALENDAR, {**vars(calendar), 'start': start})}"
 
 
-def _kind(table: Mapping[str, str], kinds: Mapping[str, Entries], words: str) -> str:
+def _edge(table: Mapping[str, str], kinds: Mapping[str, type[Any]], words: str) -> str:
+    """A source or sink, with every key that its class takes."""
     kind = table.get("kind", "")
     if kind not in kinds:
         raise ConfigError(f"kind must be one of {', '.join(kinds)}.")
+    known = parts.keys(kinds[kind])
     for name in table:
-        if name not in ("kind", *(known for known, *_ in kinds[kind])):
+        if name not in ("kind", *known):
             raise ConfigError(f"{kind} has no key '{one_line(name)}'; remove it.")
     others = " or ".join(_value(other) for other in kinds if other != kind)
-    return _line(f"kind = {_value(kind)}", f"{words}; or {others}") + _keys(kinds[kind], table)
+    lines = (line for line in _EDGES.splitlines() if line.split()[0] in known)
+    return _keys("\n".join((f"kind  # {words}; or {others}", *lines)), table)
 
 
-def _keys(entries: Entries, values: Mapping[str, Any]) -> str:
-    """Each key with its explanation; what has no value is offered in a comment."""
-    offers = {name: f"# {name} = {example}" for name, _, example in entries}
-    written = {
-        name: f"{name} = {_value(value)}" for name, value in values.items() if value is not None
-    }
-    codes = {**offers, **written}
-    return "".join(
-        _line(codes[name] if name else f"# {example}", words) for name, words, example in entries
-    )
-
-
-def _line(code: str, words: str) -> str:
-    return f"{code:<40}  # {words}\n"
+def _keys(lines: str, values: Mapping[str, Any]) -> str:
+    """Each line with its value; what has none is offered in a comment."""
+    found = ""
+    for line in lines.splitlines():
+        code, words = line.split("  # ")
+        value = values.get(code.split()[0])
+        if value is not None:
+            code = f"{code.split()[0]} = {_value(value)}"
+        elif not code.startswith("#"):
+            code = f"# {code}"
+        found += f"{code:<40}  # {words}\n"
+    return found
 
 
 def _key(name: str) -> str:
@@ -287,12 +227,12 @@ def _key(name: str) -> str:
 def _value(value: Any) -> str:
     """A plain value as TOML."""
     if isinstance(value, Mapping):
-        pairs = (
-            f"{_key(name)} = {_value(part)}" for name, part in value.items() if part is not None
-        )
-        return "{ " + ", ".join(pairs) + " }"
+        held = ((name, part) for name, part in value.items() if part is not None)
+        return "{ " + ", ".join(f"{_key(name)} = {_value(part)}" for name, part in held) + " }"
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(_value, value))}]"
+    if isinstance(value, date):
+        return value.isoformat()
     if isinstance(value, Fraction):
         text = number_text(value)
         exact = "/" not in text and Fraction(str(tomllib.loads(f"x = {text}")["x"])) == value
