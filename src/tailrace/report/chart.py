@@ -82,14 +82,10 @@ def line_chart(lines: Sequence[Line], *, title: str, x_label: str, y_label: str)
                 parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="2.2" fill="currentColor"/>')
         parts.append("</g>")
     ends = [plot.y(float(np.nan_to_num(line.y[-1]))) for line in lines]
-    for (line, colour), y in zip(
-        drawn, _apart(ends, gap=19, low=_TOP, high=plot.bottom), strict=False
-    ):
-        name = escape(_short(line.name))
-        parts.append(
-            f'{_group(colour)}<text x="{plot.right + 8:.0f}" y="{y + 4:.1f}" '
-            f'fill="currentColor">{name}</text></g>'
-        )
+    heights = _apart(ends, gap=19, low=_TOP, high=plot.bottom)
+    for (line, colour), y in zip(drawn, heights, strict=False):
+        name = _text(plot.right + 8, y + 4, _short(line.name), "start", fill="currentColor")
+        parts.append(f"{_group(colour)}{name}</g>")
     return "\n".join([*parts, "</svg>"])
 
 
@@ -101,10 +97,7 @@ def heat_map(rows: Sequence[str], steps: np.ndarray, values: np.ndarray, *, titl
     parts = _opened(title, round(bottom + _BOTTOM), left=8)
     for row, name in enumerate(rows):
         y = _TOP + height * row
-        parts.append(
-            f'<text x="{left - 8:.0f}" y="{y + 16}" '
-            f'text-anchor="end">{escape(_short(name))}</text>{_group(0)}'
-        )
+        parts.append(_text(left - 8, y + 16, _short(name), "end") + _group(0))
         # Equal neighbours are one rectangle: a histogram stands until it is measured again.
         for value, run in itertools.groupby(range(len(steps)), key=values[row].__getitem__):
             first, *rest = run
@@ -116,31 +109,20 @@ def heat_map(rows: Sequence[str], steps: np.ndarray, values: np.ndarray, *, titl
             )
         parts.append("</g>")
     for column in _some(np.arange(len(steps)), 6):
-        x = left + width * (column + 0.5)
-        parts.append(
-            f'<text x="{x:.1f}" y="{bottom + 18}" text-anchor="middle">{steps[column]:,}</text>'
-        )
-    middle = (left + WIDTH) / 2
-    parts.append(f'<text x="{middle:.0f}" y="{bottom + 38}" text-anchor="middle">step</text>')
+        parts.append(_text(left + width * (column + 0.5), bottom + 18, f"{steps[column]:,}"))
+    parts.append(_text((left + WIDTH) / 2, bottom + 38, "step"))
     return "\n".join([*parts, "</svg>"])
 
 
 def bar(value: float, error: float, high: float) -> str:
     """Draw a value up to `high`, and two standard errors."""
-    length, ends = (
-        [100 * min(max(part / high, 0.0), 1.0) if high > 0 else 0.0 for part in parts]
-        for parts in ([value], [value - 2 * error, value + 2 * error])
-    )
-    whisker = (
-        f'<path class="whisker" d="M{ends[0]:.1f} 5H{ends[1]:.1f}" stroke="#333" '
-        f'stroke-width="1.4"/>'
-        if math.isfinite(error)
-        else ""
-    )
+    ends = np.array([value, value - 2 * error, value + 2 * error]) / high if high > 0 else [0.0] * 3
+    length, first, last = (100 * min(max(float(end), 0.0), 1.0) for end in ends)
+    whisker = _path("whisker", f"M{first:.1f} 5H{last:.1f}", "#333", 'stroke-width="1.4"')
     return (
         '<svg class="bar" viewBox="0 0 100 10" preserveAspectRatio="none">'
-        f'{_group(0)}<rect y="1" width="{length[0]:.1f}" height="8" fill="currentColor"/></g>'
-        f"{whisker}</svg>"
+        f'{_group(0)}<rect y="1" width="{length:.1f}" height="8" fill="currentColor"/></g>'
+        f"{whisker if math.isfinite(error) else ''}</svg>"
     )
 
 
@@ -155,10 +137,7 @@ def density_chart(spreads: Sequence[Spread], *, title: str, y_label: str) -> str
     for place, spread in enumerate(spreads):
         start, end = plot.x(place), plot.x(place + 1)
         middle, y = (start + end) / 2, plot.y(spread.truth)
-        parts.append(
-            f'<text x="{middle:.1f}" y="{plot.bottom + 20}" '
-            f'text-anchor="middle">{escape(spread.name)}</text>'
-        )
+        parts.append(_text(middle, plot.bottom + 20, spread.name))
         lane = (end - start) * 0.9 / len(methods)
         peak = max(float(dense.max()) for _, dense in shapes[place].values())
         for number, method in enumerate(methods[: len(COLOURS)]):
@@ -173,10 +152,8 @@ def density_chart(spreads: Sequence[Spread], *, title: str, y_label: str) -> str
                 f'{_group(number)}<polygon points="{closed}" fill="currentColor" '
                 'fill-opacity="0.35" stroke="currentColor"/></g>'
             )
-        parts.append(
-            f'<path class="axis" d="M{start + 3:.1f} {y:.1f}H{end - 3:.1f}" stroke="#333" '
-            f'stroke-dasharray="2 3"/>{_cross(middle, y)}'
-        )
+        truth = f"M{start + 3:.1f} {y:.1f}H{end - 3:.1f}"
+        parts += [_path("axis", truth, "#333", 'stroke-dasharray="2 3"'), _cross(middle, y)]
     return "\n".join([*parts, "</svg>"])
 
 
@@ -213,14 +190,12 @@ class _Plot:
         return 28 + _LETTER * max(len(_number(tick)) for tick in _ticks(self.y_low, self.y_high))
 
     def x(self, value: float) -> float:
-        return self.left + (self.right - self.left) * (value - self.x_low) / (
-            self.x_high - self.x_low
-        )
+        share = (value - self.x_low) / (self.x_high - self.x_low)
+        return self.left + (self.right - self.left) * share
 
     def y(self, value: float) -> float:
-        return self.bottom - (self.bottom - self.top) * (value - self.y_low) / (
-            self.y_high - self.y_low
-        )
+        share = (value - self.y_low) / (self.y_high - self.y_low)
+        return self.bottom - (self.bottom - self.top) * share
 
     def path(self, x: np.ndarray, y: np.ndarray) -> str:
         """Write the points of a polyline, without missing values."""
@@ -244,40 +219,23 @@ class _Plot:
         parts = _opened(title, HEIGHT, left=self.left)
         for tick in _ticks(self.y_low, self.y_high):
             y = self.y(tick)
-            parts.append(
-                f'<path class="grid" d="M{self.left:.1f} {y:.1f}H{self.right:.1f}" '
-                f'stroke="#e5e5e5"/><text x="{self.left - 8:.1f}" y="{y + 4:.1f}" '
-                f'text-anchor="end">{_number(tick)}</text>'
-            )
+            parts.append(_path("grid", f"M{self.left:.1f} {y:.1f}H{self.right:.1f}", "#e5e5e5"))
+            parts.append(_text(self.left - 8, y + 4, _number(tick), "end"))
         middle = (self.top + self.bottom) / 2
-        parts.append(
-            f'<text x="14" y="{middle}" text-anchor="middle" transform="rotate(-90 14 {middle})">'
-            f"{escape(y_label)}</text>"
-        )
-        return parts
+        return [*parts, _text(14, middle, y_label, transform=f"rotate(-90 14 {middle})")]
 
     def x_axis(self, label: str) -> list[str]:
         """Draw the axis below, with round numbers."""
-        parts = [
-            f'<path class="axis" d="M{self.left:.1f} {self.bottom}H{self.right:.1f}" '
-            f'stroke="#999"/>'
-        ]
+        parts = [_path("axis", f"M{self.left:.1f} {self.bottom}H{self.right:.1f}", "#999")]
         # The first value is told even where it is no round number: a stream begins with step 1.
         round_ones = _ticks(self.x_low, self.x_high)
         near = (self.x_high - self.x_low) / 12
         ticks = [self.x_low, *(tick for tick in round_ones if tick > self.x_low + near)]
         for tick in ticks:
             if tick == int(tick):
-                parts.append(
-                    f'<path class="axis" d="M{self.x(tick):.1f} {self.bottom}v5" stroke="#999"/>'
-                    f'<text x="{self.x(tick):.1f}" y="{self.bottom + 20}" text-anchor="middle">'
-                    f"{_number(tick)}</text>"
-                )
-        middle = (self.left + self.right) / 2
-        parts.append(
-            f'<text x="{middle:.0f}" y="{HEIGHT - 6}" text-anchor="middle">{escape(label)}</text>'
-        )
-        return parts
+                parts.append(_path("axis", f"M{self.x(tick):.1f} {self.bottom}v5", "#999"))
+                parts.append(_text(self.x(tick), self.bottom + 20, _number(tick)))
+        return [*parts, _text((self.left + self.right) / 2, HEIGHT - 6, label)]
 
 
 def _opened(title: str, height: int, *, left: float) -> list[str]:
@@ -296,7 +254,16 @@ def _group(colour: int) -> str:
 
 def _cross(x: float, y: float) -> str:
     path = f"M{x - 4:.1f} {y - 4:.1f}l8 8m0 -8l-8 8"
-    return f'<path class="whisker" d="{path}" stroke="#333" stroke-width="1.8"/>'
+    return _path("whisker", path, "#333", 'stroke-width="1.8"')
+
+
+def _path(kind: str, path: str, stroke: str, more: str = "") -> str:
+    return f'<path class="{kind}" d="{path}" stroke="{stroke}" {more}/>'
+
+
+def _text(x: float, y: float, words: str, anchor: str = "middle", **more: str) -> str:
+    others = "".join(f' {name}="{value}"' for name, value in more.items())
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"{others}>{escape(words)}</text>'
 
 
 def _legend(methods: Sequence[str], left: float) -> list[str]:
@@ -304,11 +271,10 @@ def _legend(methods: Sequence[str], left: float) -> list[str]:
     for number, method in enumerate(methods[: len(COLOURS)]):
         parts.append(
             f'{_group(number)}<rect x="{x:.0f}" y="36" width="12" height="12" fill="currentColor" '
-            f'fill-opacity="0.35" stroke="currentColor"/></g>'
-            f'<text x="{x + 17:.0f}" y="46">{escape(method)}</text>'
+            f'fill-opacity="0.35" stroke="currentColor"/></g>{_text(x + 17, 46, method, "start")}'
         )
         x += 30 + 6.6 * len(method)
-    return [*parts, _cross(x + 4, 42), f'<text x="{x + 14:.0f}" y="46">truth</text>']
+    return [*parts, _cross(x + 4, 42), _text(x + 14, 46, "truth", "start")]
 
 
 def _ticks(low: float, high: float) -> list[float]:

@@ -15,7 +15,7 @@ from tailrace.domain.geometry import Region, Roads, shapes
 from tailrace.errors import ConfigError
 from tailrace.mechanisms.trajectories.view import TrajectoriesView
 from tailrace.metrics.tracks import Tracks
-from tailrace.metrics.trajectories import TrajectoryError, small_rectangles, trajectory_error
+from tailrace.metrics.trajectories import small_rectangles, trajectory_error
 from tailrace.papers.privtree_trajectories.view import PrivTreeTrajectoriesView
 from tailrace.report.maps import WIDTH, is_flat, maps, on_map, packed
 from tailrace.report.page import Page, note, page_of, table
@@ -45,15 +45,9 @@ _SCALES = (
 
 @page_of.register(TrajectoriesView)
 @page_of.register(PrivTreeTrajectoriesView)
-def _(
-    _view: TrajectoriesView | PrivTreeTrajectoriesView,
-    stream: Stream,
-    truth: Tracks | None = None,
-) -> Page:
-    mechanism = stream.mechanism
-    return journeys_page(
-        mechanism.domain, tracks_in(stream.release(stream.step).table, mechanism), truth
-    )
+def _(_view: object, stream: Stream, truth: Tracks | None = None) -> Page:
+    synthetic = tracks_in(stream.release(stream.step).table, stream.mechanism)
+    return journeys_page(stream.mechanism.domain, synthetic, truth)
 
 
 def journeys_page(domain: Any, synthetic: Tracks, truth: Tracks | None = None) -> Page:
@@ -103,8 +97,7 @@ def drawn(tracks: Tracks, low: Sequence[float], high: Sequence[float]) -> dict[s
     # Another number after every point outside, and for every owner.
     line = owner + np.cumsum(~inside)
     placed, owner, line = on_map(points[inside], low, high), owner[inside], line[inside]
-    begins = np.ones(len(line), bool)
-    begins[1:] = line[1:] != line[:-1]
+    begins = _begins(line)
     same = np.zeros(len(line), bool)
     same[1:] = (placed[1:] == placed[:-1]).all(axis=1) & ~begins[1:]
     return _lines(placed[~same], begins[~same], owner[~same])
@@ -127,24 +120,21 @@ def _ground(domain: Any) -> dict[str, Any]:
     shapely = shapes.library()
     (left, bottom), (right, top) = domain.low, domain.high
     shape = shapes.within(shape, (left, bottom, right, top))
-    shape = shapely.simplify(
-        shape, max(np.subtract(domain.high, domain.low)) / _FINEST, preserve_topology=False
-    )
+    finest = max(np.subtract(domain.high, domain.low)) / _FINEST
+    shape = shapely.simplify(shape, finest, preserve_topology=False)
     points, owner = shapely.get_coordinates(shapely.get_parts(shape), return_index=True)
-    begins = np.ones(len(owner), bool)
-    begins[1:] = owner[1:] != owner[:-1]
-    return _lines(on_map(points, domain.low, domain.high), begins, owner)
+    return _lines(on_map(points, domain.low, domain.high), _begins(owner), owner)
+
+
+def _begins(numbers: np.ndarray) -> np.ndarray:
+    """Where another number begins."""
+    return np.diff(numbers, prepend=-1) != 0
 
 
 def _lines(placed: np.ndarray, begins: np.ndarray, owner: np.ndarray) -> dict[str, Any]:
-    starts = np.flatnonzero(begins)
-    sizes = np.diff(np.concatenate([starts, [len(placed)]]))
-    return {
-        "x": packed(placed[:, 0]),
-        "y": packed(placed[:, 1]),
-        "sizes": sizes.tolist(),
-        "owners": owner[starts].tolist(),
-    }
+    starts, (x, y) = np.flatnonzero(begins), placed.T
+    sizes, owners = np.diff(starts, append=len(placed)).tolist(), owner[starts].tolist()
+    return {"x": packed(x), "y": packed(y), "sizes": sizes, "owners": owners}
 
 
 def _maps(layers: list[dict[str, Any]], domain: Any) -> str:
@@ -170,15 +160,10 @@ def _errors(truth: Tracks, synthetic: Tracks, domain: Any) -> str:
     rectangles = small_rectangles(rng, low=domain.low, high=domain.high)
     order, half = rng.permutation(len(truth)), len(truth) // 2
 
-    def scored(true: Tracks, other: Tracks) -> TrajectoryError:
-        return trajectory_error(
-            true, other, low=domain.low, high=domain.high, rectangles=rectangles
-        )
-
-    found, halves = (
-        scored(truth, synthetic),
-        scored(truth.pick(order[:half]), truth.pick(order[half : 2 * half])),
-    )
+    area = {"low": domain.low, "high": domain.high, "rectangles": rectangles}
+    found = trajectory_error(truth, synthetic, **area)
+    first, second = truth.pick(order[:half]), truth.pick(order[half : 2 * half])
+    halves = trajectory_error(first, second, **area)
     rows = [
         (words, f"{getattr(found, name):.3f}", f"{getattr(halves, name):.3f}")
         for name, words in _MEASURES.items()

@@ -36,24 +36,9 @@ _PUBLIC = "Public: made of noisy counts only."
 _PRIVATE = "PRIVATE: it shows the true data. For the curator only; never publish it."
 # Steps of a line over time: reading a release takes its whole table from the disk.
 _STEPS = 60
-_LIGHT = {
-    "paper": "#fff",
-    "back": "#fafafa",
-    "ink": "#222",
-    "quiet": "#565b63",
-    "line": "#e0e0e0",
-    "soft": "#eef4f9",
-    "head": "#f0f0f0",
-}
-_DARK = {
-    "paper": "#1c1f24",
-    "back": "#14161a",
-    "ink": "#e8e8e8",
-    "quiet": "#a9b0ba",
-    "line": "#3a3f48",
-    "soft": "#1b2936",
-    "head": "#262a31",
-}
+_TONES = ("paper", "back", "ink", "quiet", "line", "soft", "head")
+_LIGHT = ("#fff", "#fafafa", "#222", "#565b63", "#e0e0e0", "#eef4f9", "#f0f0f0")
+_DARK = ("#1c1f24", "#14161a", "#e8e8e8", "#a9b0ba", "#3a3f48", "#1b2936", "#262a31")
 _DARK_COLOURS = ("#6db3e8", "#f0808f", "#edae49", "#4cc4d6", "#b79ae0", "#a9b4c4", "#a3cf95")
 _STYLE = """
 body { font: 16px/1.55 system-ui, sans-serif; color: var(--ink); background: var(--back);
@@ -176,17 +161,15 @@ def html(title: str, lead: str, sections: Sequence[tuple[str, str]]) -> str:
         f"<section>\n<h2>{escape(heading)}</h2>\n{content}\n</section>"
         for heading, content in sections
     )
+    series = [f"c{number}" for number in range(len(COLOURS))]
     light, dark = (
-        "".join(f"--{name}: {value}; " for name, value in tones.items())
-        + "".join(f"--c{number}: {colour}; " for number, colour in enumerate(colours))
-        for tones, colours in ((_LIGHT, COLOURS), (_DARK, _DARK_COLOURS))
+        "".join(f"--{name}: {tone}; " for name, tone in zip((*_TONES, *series), tones, strict=True))
+        for tones in ((*_LIGHT, *COLOURS), (*_DARK, *_DARK_COLOURS))
     )
-    series = "\n".join(
-        f".c{number} {{ color: var(--c{number}); }}" for number in range(len(COLOURS))
-    )
+    classes = "\n".join(f".{name} {{ color: var(--{name}); }}" for name in series)
     style = (
         f":root {{ color-scheme: light dark; {light}}}\n"
-        f"@media (prefers-color-scheme: dark) {{ :root {{ {dark}}} }}\n{series}{_STYLE}"
+        f"@media (prefers-color-scheme: dark) {{ :root {{ {dark}}} }}\n{classes}{_STYLE}"
     )
     head = (
         f'<meta charset="utf-8">\n{OURS}\n'
@@ -229,10 +212,8 @@ def bars(
     header: tuple[str, str], rows: Sequence[tuple[str, Estimate]], *, percent: bool = False
 ) -> str:
     """Write estimates with standard errors, and a bar each."""
-    high = max(
-        (found.value + 2 * found.error for _, found in rows if np.isfinite(found.error)),
-        default=0.0,
-    )
+    tops = (found.value + 2 * found.error for _, found in rows if np.isfinite(found.error))
+    high = max(tops, default=0.0)
     cells = (
         (escape(name), told(found, percent=percent), bar(found.value, found.error, high))
         for name, found in rows
@@ -265,20 +246,16 @@ def rows_chart(stream: Stream) -> str:
     """Draw how many synthetic rows each step released."""
     steps = steps_of(stream)
     rows = np.array([len(stream.release(int(step)).rows.cells) for step in steps])
-    chart = line_chart(
-        [Line("synthetic rows", steps, rows)], title="Rows released", x_label="step", y_label="rows"
-    )
-    return figure(
-        chart, f"The number of synthetic rows at each step, itself a noisy count.{span(stream)}"
-    )
+    line = Line("synthetic rows", steps, rows)
+    chart = line_chart([line], title="Rows released", x_label="step", y_label="rows")
+    told = "The number of synthetic rows at each step, itself a noisy count."
+    return figure(chart, f"{told}{span(stream)}")
 
 
 def _table(header: Sequence[str], rows: Any) -> str:
     head = "".join(f"<th>{escape(cell)}</th>" for cell in header)
-    lines = (
-        "<tr>" + "".join(f"<td{_bar(cell)}>{cell}</td>" for cell in row) + "</tr>" for row in rows
-    )
-    body = "\n".join(lines)
+    cells = ("".join(f"<td{_bar(cell)}>{cell}</td>" for cell in row) for row in rows)
+    body = "\n".join(f"<tr>{row}</tr>" for row in cells)
     table = f"<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody>"
     return f'<div class="wide"><table>\n{table}\n</table></div>'
 

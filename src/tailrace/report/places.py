@@ -21,6 +21,8 @@ from tailrace.report.page import Page, figure, page_of, rows_chart
 from tailrace.stream.stream import Stream
 
 _RECTANGLES = 60
+_STATED = ": no true count was read for this."
+_MEASURED = ", and as measured on the true points."
 _MEAN_OF_ABSOLUTE = 0.8  # of a normal variable, in standard deviations
 
 
@@ -94,22 +96,19 @@ def spatial_page(
     lines = [Line("stated", steps, followed.predicted, dashed=truth is not None)]
     if followed.measured is not None:
         lines.insert(0, Line("measured", steps, followed.measured))
-    error = line_chart(
-        lines, title="Error of a count in a rectangle", x_label="step", y_label="points"
+    title = "Error of a count in a rectangle"
+    error = line_chart(lines, title=title, x_label="step", y_label="points")
+    flat = is_flat(domain)
+    shown = _maps(followed, truth, domain, _labels(stream)) if flat else rows_chart(stream)
+    private = truth is not None
+    caption = (
+        f"Mean absolute error over {_RECTANGLES} rectangles of 1 to 10 % of the area, as the "
+        f"releases state it{_MEASURED if private else _STATED}"
     )
-    shown = (
-        _maps(followed, truth, domain, _labels(stream)) if is_flat(domain) else rows_chart(stream)
-    )
-    return Page(
-        title="Synthetic points, released step by step"
-        if truth is None
-        else "synthetic points beside the true ones",
-        sections=[
-            ("Step by step", shown),
-            ("How far off a count is", figure(error, _caption(truth is not None))),
-        ],
-        private=truth is not None,
-    )
+    sections = [("Step by step", shown), ("How far off a count is", figure(error, caption))]
+    public = "Synthetic points, released step by step"
+    title = "synthetic points beside the true ones" if private else public
+    return Page(title=title, sections=sections, private=private)
 
 
 def follow(stream: Stream, truth: Lives | None) -> Followed:
@@ -120,11 +119,8 @@ def follow(stream: Stream, truth: Lives | None) -> Followed:
     last = None
     for step in range(1, stream.step + 1):
         release = stream.release(step)
-        changes.append(
-            tuple(
-                _points(table.columns, domain.columns) for table in (release.added, release.removed)
-            )
-        )
+        tables = (release.added.columns, release.removed.columns)
+        changes.append(tuple(_points(columns, domain.columns) for columns in tables))
         if release.view is None:
             stated.append(np.nan)
             measured.append(np.nan)
@@ -132,25 +128,21 @@ def follow(stream: Stream, truth: Lives | None) -> Followed:
         leaves = release.view.leaves
         boxes = np.concatenate([leaves.low, leaves.high], axis=1)
         if last is None or boxes.shape != last.shape or (boxes != last).any():
-            corners = (on_map(part, domain.low, domain.high) for part in (leaves.low, leaves.high))
-            partitions.append(
-                {"since": step, "boxes": packed(np.concatenate(list(corners), axis=1).ravel())}
-            )
+            corners = [on_map(part, domain.low, domain.high) for part in (leaves.low, leaves.high)]
+            packing = packed(np.concatenate(corners, axis=1).ravel())
+            partitions.append({"since": step, "boxes": packing})
             last = boxes
         answers = [release.view.count(low=low, high=high) for low, high in rectangles]
         stated.append(_MEAN_OF_ABSOLUTE * float(np.mean([answer.error for answer in answers])))
         if truth is not None:
             there = truth.at(step)
-            true = [
-                ((there >= low) & (there <= high)).all(axis=1).sum() for low, high in rectangles
-            ]
-            measured.append(
-                float(np.mean([abs(a.value - t) for a, t in zip(answers, true, strict=True)]))
-            )
+            inside = ((there >= low) & (there <= high) for low, high in rectangles)
+            true = [found.all(axis=1).sum() for found in inside]
+            off = [abs(one.value - truly) for one, truly in zip(answers, true, strict=True)]
+            measured.append(float(np.mean(off)))
     found = lives(changes if is_flat(domain) else ())
-    return Followed(
-        found, partitions, np.array(stated), None if truth is None else np.array(measured)
-    )
+    errors = None if truth is None else np.array(measured)
+    return Followed(found, partitions, np.array(stated), errors)
 
 
 def _points(columns: dict[str, np.ndarray], names: Sequence[str]) -> np.ndarray:
@@ -196,14 +188,3 @@ def _labels(stream: Stream) -> list[str]:
         f"step {step}" + (f", {stream.calendar.label(step)}" if stream.calendar else "")
         for step in steps
     ]
-
-
-def _caption(private: bool) -> str:
-    stated = (
-        f"Mean absolute error over {_RECTANGLES} rectangles of 1 to 10 % of the area, as the "
-        "releases state it"
-    )
-    end = (
-        ", and as measured on the true points." if private else ": no true count was read for this."
-    )
-    return stated + end

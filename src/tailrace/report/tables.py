@@ -43,9 +43,7 @@ def histogram_page(view: HistogramView, stream: Stream, _truth: None = None) -> 
     """Show total over time, largest cells and each column."""
     error = math.sqrt(view.variance)
     largest = np.argsort(-view.estimates, kind="stable")[:_CELLS]
-    rows = [
-        (_cell(view, int(cell)), Estimate(float(view.estimates[cell]), error)) for cell in largest
-    ]
+    rows = [(_cell(view, cell), Estimate(float(view.estimates[cell]), error)) for cell in largest]
     sections = [
         ("Over time", _total(stream)),
         ("The largest cells", page.bars((", ".join(view.domain.columns), "records"), rows)),
@@ -91,14 +89,9 @@ def snapshot_page(view: SnapshotView, stream: Stream, _truth: None = None) -> Pa
 @page_of.register(TabularView)
 def table_page(view: TabularView, stream: Stream, _truth: None = None) -> Page:
     """Show total over time, each column and strongest pairs."""
-    return Page(
-        title="A synthetic table, released step by step",
-        sections=[
-            ("Over time", _total(stream)),
-            ("Column by column", _columns(view)),
-            ("The strongest pairs of columns", _pairs(view)),
-        ],
-    )
+    sections = [("Over time", _total(stream)), ("Column by column", _columns(view))]
+    sections.append(("The strongest pairs of columns", _pairs(view)))
+    return Page(title="A synthetic table, released step by step", sections=sections)
 
 
 def _total(stream: Stream) -> str:
@@ -117,10 +110,9 @@ def _columns(view: View) -> str:
     domain, tables = view.domain, []
     for axis, name in enumerate(domain.columns[:_COLUMNS]):
         attribute = domain.attributes[axis]
-        groups = _groups(attribute, _along(view, axis), _VALUES)
         rows = [
             (_label(attribute, codes), view.count(**{name: _asked(attribute, codes)}))
-            for codes in groups
+            for codes in _groups(attribute, _along(view, axis), _VALUES)
         ]
         tables.append(f"<div>{page.bars((name, 'records'), rows)}<br></div>")
     notes = []
@@ -232,9 +224,7 @@ def _groups(attribute: Attribute, counts: np.ndarray, most: int) -> list[list[in
     return [list(range(first, min(first + width, known))) for first in range(0, known, width)]
 
 
-def _asked(
-    attribute: Attribute, codes: Sequence[int]
-) -> list[str | int | bool] | tuple[float, float]:
+def _asked(attribute: Attribute, codes: Sequence[int]) -> Sequence[str | float | bool]:
     """Return the condition that asks for the codes."""
     if isinstance(attribute, Categorical):
         return [attribute.values[code] for code in codes]
@@ -255,8 +245,6 @@ def _label(attribute: Attribute, codes: Sequence[int]) -> str:
 
 def _cell(view: HistogramView, cell: int) -> str:
     """Name a cell by its values."""
-    codes = np.unravel_index(cell, view.domain.shape)
-    return ", ".join(
-        _label(attribute, [int(code)])
-        for attribute, code in zip(view.domain.attributes, codes, strict=True)
-    )
+    codes = map(int, np.unravel_index(cell, view.domain.shape))
+    pairs = zip(view.domain.attributes, codes, strict=True)
+    return ", ".join(_label(attribute, [code]) for attribute, code in pairs)
