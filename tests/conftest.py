@@ -1,6 +1,7 @@
 """What tests share: every counter (every shape, both kinds of noise, horizons with every kind of
-end), a Spark session and a PostgreSQL server."""
+end), a Spark session, a PostgreSQL server, and the command line with something to configure."""
 
+import contextlib
 import os
 import shutil
 import socket
@@ -10,8 +11,10 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from typer.testing import CliRunner
 
 from tailrace import ZCDP, ApproxDP, PureDP
+from tailrace.cli import app
 from tailrace.counters import (
     BinaryTree,
     Block,
@@ -147,3 +150,44 @@ def postgres():
             yield f"postgresql://tailrace:open-sesame@127.0.0.1:{port}/postgres"
         finally:
             call("pg_ctl", "-m", "immediate", "stop")
+
+
+@pytest.fixture(scope="session")
+def tailrace():
+    """Call a command in this process; it must end with `code`."""
+
+    def call(*arguments, cwd=".", code=0, stdin=None):
+        variables = {"COLUMNS": "120", "LANG": "C.UTF-8"}
+        with contextlib.chdir(cwd):
+            done = CliRunner().invoke(app, [*map(str, arguments)], stdin, env=variables)
+        assert done.exit_code == code, f"{done.exit_code}: {done.output}"
+        return done
+
+    return call
+
+
+TABLES = {
+    "stream": 'path = "ward.tail"\npopulation = "ward"',
+    "mechanism": 'kind = "HistogramStream"\nhorizon = 5\n'
+    'privacy = { kind = "PureDP", epsilon = 500 }\nunit = { kind = "Event" }',
+    "schema": 'sex = { kind = "Categorical", values = ["f", "m"] }',
+    "calendar": 'start = 2026-01-01\nperiod = "1 day"',
+    "source": 'kind = "Folder"\npath = "incoming"\nfiles = "*.csv"\ntime = "day"',
+}
+
+
+@pytest.fixture(scope="session")
+def configure():
+    """Write a stream.toml; tables by name, None for none of it, sinks as a list. At this epsilon
+    noise is nearly always 0.
+    """
+
+    def write(folder, *, name="stream.toml", sinks=(), **tables):
+        texts = {table: text for table, text in {**TABLES, **tables}.items() if text is not None}
+        parts = [f"[{table}]\n{text}\n" for table, text in texts.items()] + [
+            f"[[sink]]\n{sink}\n" for sink in sinks
+        ]
+        (folder / name).write_text("\n".join(parts))
+        (folder / "incoming").mkdir(exist_ok=True)
+
+    return write

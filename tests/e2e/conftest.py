@@ -1,62 +1,24 @@
-"""The command line as a process, and configurations to give it."""
+"""The command line as a process, scripts that kill processes, and a browser."""
 
-import os
-import subprocess
-import sys
+import json
+import re
+import shutil
 from pathlib import Path
 
 import pytest
 
-collect_ignore = [
-    "killing_runs.py",
-    "killing_once.py",
-    "killing_tabular.py",
-]  # scripts, not modules
+from processes import CALL, python, run
 
-CALL = "from tailrace.cli import app; app()"
-TABLES = {
-    "stream": 'path = "ward.tail"\npopulation = "ward"',
-    "mechanism": 'kind = "HistogramStream"\nhorizon = 5\n'
-    'privacy = { kind = "PureDP", epsilon = 500 }\nunit = { kind = "Event" }',
-    "schema": 'sex = { kind = "Categorical", values = ["f", "m"] }',
-    "calendar": 'start = 2026-01-01\nperiod = "1 day"',
-    "source": 'kind = "Folder"\npath = "incoming"\nfiles = "*.csv"\ntime = "day"',
-}
-
-
-def variables(**more):
-    """No colours, wide lines; `tailrace` is on the path."""
-    here = str(Path(sys.executable).parent)
-    return {
-        **os.environ,
-        "PATH": f"{here}:{os.environ['PATH']}",
-        "COLUMNS": "120",
-        "LANG": "C.UTF-8",
-        **more,
-    }
+# scripts, not modules
+collect_ignore = ["killing_runs.py", "killing_once.py", "killing_tabular.py"]
 
 
 @pytest.fixture(scope="session")
-def environment():
-    """The variables of a process that calls `tailrace`, and more of them."""
-    return variables
-
-
-@pytest.fixture(scope="session")
-def tailrace():
-    """Run a command; what it ends with must be `code`, and never a trace."""
+def process():
+    """Run a command in a process of its own; it must end with `code`, and never with a trace."""
 
     def call(*arguments, cwd, code=0, stdin="", script=CALL):
-        command = [sys.executable, "-c", script, *map(str, arguments)]
-        done = subprocess.run(
-            command,
-            cwd=cwd,
-            input=stdin,
-            capture_output=True,
-            text=True,
-            timeout=120,
-            env=variables(),
-        )
+        done = python("-c", script, *arguments, cwd=cwd, input=stdin)
         assert "Traceback" not in done.stderr, done.stderr
         assert done.returncode == code, f"{done.returncode}: {done.stderr}"
         return done
@@ -65,17 +27,30 @@ def tailrace():
 
 
 @pytest.fixture(scope="session")
-def configure():
-    """Write a stream.toml; tables by name, None for none of it, sinks as a list. At this epsilon
-    noise is nearly always 0.
-    """
+def killing():
+    """Run a script of this folder, which prints JSON."""
 
-    def write(folder, *, name="stream.toml", sinks=(), **tables):
-        texts = {table: text for table, text in {**TABLES, **tables}.items() if text is not None}
-        parts = [f"[{table}]\n{text}\n" for table, text in texts.items()] + [
-            f"[[sink]]\n{sink}\n" for sink in sinks
-        ]
-        (folder / name).write_text("\n".join(parts))
-        (folder / "incoming").mkdir(exist_ok=True)
+    def run(script, *arguments):
+        done = python(Path(__file__).with_name(script), *arguments)
+        assert done.returncode == 0, done.stderr[-3000:]
+        return json.loads(done.stdout)
 
-    return write
+    return run
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """Open a page with a script added, in Chromium; what the script left in `data-told`."""
+    names = ("chromium", "chromium-browser", "google-chrome")
+    program = next(filter(None, map(shutil.which, names)), None)
+    if program is None:
+        pytest.skip("Chromium is not installed")
+
+    def told(page, script, folder):
+        moved = folder / "moved.html"
+        moved.write_text(page.replace("</body>", f"{script}</body>"))
+        options = ["--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=6000"]
+        shown = run(program, *options, "--dump-dom", f"file://{moved}").stdout
+        return json.loads(re.search(r'data-told="([^"]*)"', shown)[1].replace("&quot;", '"'))
+
+    return told

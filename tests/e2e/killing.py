@@ -150,6 +150,27 @@ def killed_at(count, job):
     return run
 
 
+def logged(job, log):
+    """Run `job` to its end in a child; the points it passed."""
+
+    def run():
+        with log.open("w") as file:
+            durable.hook = lambda name: (file.write(f"{name}\n"), file.flush())
+            job()
+
+    assert ended(begin(run)) == 0
+    return log.read_text().splitlines()
+
+
+def killed_until_done(most, job):
+    """Kill `job` at one of its first points, drawn anew, until it ends; how often that was."""
+    rng, kills = random.Random(1), 0
+    while (outcome := ended(begin(killed_at(rng.randint(1, most), job)))) != 0:
+        assert outcome == -signal.SIGKILL, outcome
+        kills += 1
+    return {"kills": kills}
+
+
 def held(folder):
     """What a sink holds: a digest per step."""
     found = {}
@@ -161,30 +182,15 @@ def held(folder):
 
 def unbroken(folder, unit):
     """One run without a kill; the points it passed."""
-    log = folder / "points"
-
-    def run():
-        with log.open("w") as file:
-            durable.hook = lambda name: (file.write(f"{name}\n"), file.flush())
-            work(folder, unit, "seeded")
-
-    assert ended(begin(run)) == 0
-    return {"points": log.read_text().splitlines()}
+    return {"points": logged(lambda: work(folder, unit, "seeded"), folder / "points")}
 
 
 def at_writes(folder, unit):
     """Killed at a random durable write of each life, at most one step's worth of them on, until the
     work is done.
     """
-    rng, kills, most = random.Random(1), 0, {"event": 4, "user": 14, "panel": 14}[unit]
-    while (
-        outcome := ended(
-            begin(killed_at(rng.randint(1, most), lambda: work(folder, unit, "seeded")))
-        )
-    ) != 0:
-        assert outcome == -signal.SIGKILL, outcome
-        kills += 1
-    return {"kills": kills}
+    most = 4 if unit == "event" else 14
+    return killed_until_done(most, lambda: work(folder, unit, "seeded"))
 
 
 def at_moments(folder, unit):
@@ -216,15 +222,7 @@ def at_each(folder, unit):
     """
     first = folder / "0"
     first.mkdir()
-    log = first / "points"
-
-    def run():
-        with log.open("w") as file:
-            durable.hook = lambda name: (file.write(f"{name}\n"), file.flush())
-            work(first, unit, "fresh", until=2)
-
-    assert ended(begin(run)) == 0
-    points = log.read_text().splitlines()
+    points = logged(lambda: work(first, unit, "fresh", until=2), first / "points")
     for number, name in enumerate(points, 1):
         own = folder / str(number)
         own.mkdir()
@@ -296,4 +294,5 @@ def race(folder, unit):
 if __name__ == "__main__":
     mode, where, whose = sys.argv[1:]
     warm()
+    Path(where).mkdir()
     print(json.dumps(globals()[mode](Path(where), whose)))

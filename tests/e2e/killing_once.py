@@ -9,10 +9,9 @@ import sys
 from pathlib import Path
 
 import numpy as np
-from killing import begin, ended, held, killed_at
+from killing import begin, ended, held, killed_at, logged
 
 from tailrace import Box, Event, Noise, PureDP, Stream, Trajectories, User, papers
-from tailrace.storage import durable
 
 SQUARE = Box(low=(0, 0), high=(1, 1), columns=("x", "y"), cells=16)
 UNITS = {"event": Event(), "user": User(column="id")}
@@ -108,16 +107,9 @@ def at_each(folder, unit, make):
     """Killed once at every durable point of create and push, and once in every round; each in a
     directory of its own, then resumed.
     """
-    first, log = folder / "0", folder / "points"
+    first = folder / "0"
     first.mkdir()
-
-    def run():
-        with log.open("w") as file:
-            durable.hook = lambda name: (file.write(f"{name}\n"), file.flush())
-            work(first, unit, make)
-
-    assert ended(begin(run)) == 0
-    points = log.read_text().splitlines()
+    points = logged(lambda: work(first, unit, make), folder / "points")
     kind, rounds = type(mechanism(unit, make)), mechanism(unit, make).rounds
     ways = [lambda job, n=n: killed_at(n, job) for n in range(1, len(points) + 1)]
     ways += [lambda job, n=n: killed_in_round(n, job, kind) for n in (*range(rounds), None)]

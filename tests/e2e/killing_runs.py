@@ -16,10 +16,9 @@ import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from killing import begin, ended, held, killed_at, warm
+from killing import begin, ended, held, killed_at, logged, warm
 
 from tailrace.cli import app
-from tailrace.storage import durable
 
 SECONDS = 45  # steps of a second each
 TOML = """
@@ -176,18 +175,9 @@ def at_each(folder):
         return own
 
     first = prepared("first")
-    log = first / "points"
-
-    def logged():
-        with log.open("w") as file:
-            durable.hook = lambda name: (file.write(f"{name}\n"), file.flush())
-            work(first)()
-
-    assert ended(begin(logged)) == 0
-    points = log.read_text().splitlines()
-    last = [number for number, name in enumerate(points) if name == "intent, before"][
-        2
-    ]  # of step 3
+    points = logged(work(first), first / "points")
+    # of step 3
+    last = [number for number, name in enumerate(points) if name == "intent, before"][2]
     for number in range(1, last + 1):
         own = prepared(str(number))
         assert ended(begin(killed_at(number, work(own)))) == -signal.SIGKILL, points[number - 1]
@@ -202,4 +192,5 @@ def at_each(folder):
 if __name__ == "__main__":
     mode, where = sys.argv[1:]
     warm()
+    Path(where).mkdir()
     print(json.dumps(globals()[mode](Path(where))))

@@ -3,13 +3,11 @@ MODE FOLDER UNIT`.
 """
 
 import json
-import random
-import signal
 import sys
 from pathlib import Path
 
 import numpy as np
-from killing import begin, ended, killed_at
+from killing import begin, ended, killed_until_done
 
 from tailrace import (
     Categorical,
@@ -89,13 +87,7 @@ def unbroken(folder, unit):
 
 def at_writes(folder, unit):
     """Killed at a random durable write of each life until the work is done."""
-    rng, kills, most = random.Random(1), 0, {"event": 12, "user": 24}[unit]
-    while (
-        outcome := ended(begin(killed_at(rng.randint(1, most), lambda: work(folder, unit))))
-    ) != 0:
-        assert outcome == -signal.SIGKILL, outcome
-        kills += 1
-    return {"kills": kills}
+    return killed_until_done({"event": 12, "user": 24}[unit], lambda: work(folder, unit))
 
 
 if __name__ == "__main__":
@@ -103,4 +95,5 @@ if __name__ == "__main__":
 
     mode, where, whose = sys.argv[1:]
     warm(whose)
+    Path(where).mkdir()
     print(json.dumps(globals()[mode](Path(where), whose)))

@@ -6,12 +6,12 @@ import re
 import resource
 import signal
 import subprocess
-import sys
 import time
 
 import pytest
 import typer
 
+from processes import PATIENCE, python, run, variables
 from tailrace.cli import app, say
 
 
@@ -44,23 +44,18 @@ def test_help_lists_every_command(tailrace, tmp_path):
     assert tailrace(cwd=tmp_path, code=2).stdout.split() == shown.split(), "nothing said: the same"
 
 
-def test_the_version(tailrace, tmp_path):
-    assert re.fullmatch(r"tailrace \d+\.\d+\.\d+\n", tailrace("--version", cwd=tmp_path).stdout)
+def test_the_version(process, tmp_path):
+    assert re.fullmatch(r"tailrace \d+\.\d+\.\d+\n", process("--version", cwd=tmp_path).stdout)
 
 
-def test_completion_prints_a_script_and_knows_the_commands(tailrace, tmp_path, environment):
-    asked = ["bash", "-c", "tailrace --show-completion; exit $?"]
-    done = subprocess.run(asked, cwd=tmp_path, capture_output=True, text=True, env=environment())
+def test_completion_prints_a_script_and_knows_the_commands(tmp_path):
+    done = run("bash", "-c", "tailrace --show-completion; exit $?", cwd=tmp_path)
     assert (
         done.returncode == 0
         and "complete -o default -F _tailrace_completion tailrace" in done.stdout
     )
-    variables = environment(
-        _TAILRACE_COMPLETE="complete_bash", COMP_WORDS="tailrace st", COMP_CWORD="1"
-    )
-    offered = subprocess.run(
-        ["tailrace"], cwd=tmp_path, capture_output=True, text=True, env=variables
-    )
+    words = {"COMP_WORDS": "tailrace st", "COMP_CWORD": "1"}
+    offered = run("tailrace", env=variables(_TAILRACE_COMPLETE="complete_bash", **words))
     assert offered.stdout.split() == ["status"]
 
 
@@ -70,17 +65,15 @@ SLOW = ("polars", "numba", "pydantic", "scipy", "narwhals", "numpy", "psycopg", 
 def test_help_does_not_import_the_slow_parts(tmp_path):
     code = "import atexit, sys; atexit.register(lambda: print('\\n', [name for name in SLOW if name in sys.modules]))\n"
     code = f"SLOW = {SLOW}\n{code}from tailrace.cli import app; app()"
-    done = subprocess.run(
-        [sys.executable, "-c", code, "--help"], cwd=tmp_path, capture_output=True, text=True
-    )
+    done = python("-c", code, "--help", cwd=tmp_path)
     assert "init" in done.stdout and done.stdout.splitlines()[-1].strip() == "[]"
 
 
-def test_help_answers_in_well_under_a_second(tailrace, tmp_path):
+def test_help_answers_in_well_under_a_second(process, tmp_path):
     """By the processor's clock, so that a busy machine does not matter."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     for _ in range(4):
-        tailrace("--help", cwd=tmp_path)
+        process("--help", cwd=tmp_path)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     assert (after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime) / 4 < 0.5
 
@@ -89,69 +82,69 @@ def test_help_answers_in_well_under_a_second(tailrace, tmp_path):
 # folder.
 
 
-def done(tailrace, configure, folder):
+def done(process, configure, folder):
     configure(folder)
-    tailrace("run", "stream.toml", cwd=folder, code=0)
+    process("run", "stream.toml", cwd=folder, code=0)
 
 
-def not_written(tailrace, configure, folder):
-    done(tailrace, configure, folder)
-    said = tailrace("export", "ward.tail", "--to", "nowhere/out.csv", cwd=folder, code=1).stderr
+def not_written(process, configure, folder):
+    done(process, configure, folder)
+    said = process("export", "ward.tail", "--to", "nowhere/out.csv", cwd=folder, code=1).stderr
     assert (
         said
         == "nowhere/out.csv cannot be written: see whether its folder is there and may be written to.\n"
     )
 
 
-def not_understood(tailrace, configure, folder):
-    tailrace("nonsense", cwd=folder, code=2)
-    tailrace("run", cwd=folder, code=2)
-    tailrace("run", "stream.toml", "--every", "0", cwd=folder, code=2)
+def not_understood(process, configure, folder):
+    process("nonsense", cwd=folder, code=2)
+    process("run", cwd=folder, code=2)
+    process("run", "stream.toml", "--every", "0", cwd=folder, code=2)
 
 
-def not_configured(tailrace, configure, folder):
-    assert "cannot be read" in tailrace("run", "stream.toml", cwd=folder, code=3).stderr
+def not_configured(process, configure, folder):
+    assert "cannot be read" in process("run", "stream.toml", cwd=folder, code=3).stderr
     configure(folder, schema="sex = 3")
-    said = tailrace("check", "stream.toml", "incoming/a.csv", cwd=folder, code=3).stderr
+    said = process("check", "stream.toml", "incoming/a.csv", cwd=folder, code=3).stderr
     assert re.fullmatch(r"stream\.toml, line \d+: \[schema\] sex .*\n", said)
 
 
-def wrong_shape(tailrace, configure, folder):
+def wrong_shape(process, configure, folder):
     configure(folder)
     (folder / "incoming" / "a.csv").write_text("SEX,day\nsecret,2026-01-01\n")
     for command in (["run", "stream.toml"], ["check", "stream.toml", "incoming/a.csv"]):
-        said = tailrace(*command, cwd=folder, code=4).stderr
+        said = process(*command, cwd=folder, code=4).stderr
         assert said == "a.csv has no column 'sex', which the configuration names.\n"
 
 
-def not_usable(tailrace, configure, folder):
-    said = tailrace("ledger", "show", cwd=folder, code=5).stderr
+def not_usable(process, configure, folder):
+    said = process("ledger", "show", cwd=folder, code=5).stderr
     assert said == "There is no ledger tailrace.ledger: say where it is with --ledger.\n"
     configure(folder)
-    assert "is not there yet" in tailrace("status", "stream.toml", cwd=folder, code=5).stderr
+    assert "is not there yet" in process("status", "stream.toml", cwd=folder, code=5).stderr
 
 
-def beyond_the_cap(tailrace, configure, folder):
+def beyond_the_cap(process, configure, folder):
     configure(folder)
-    tailrace("ledger", "cap", "ward", "--epsilon", "2", cwd=folder)
-    assert "has a cap of epsilon = 2" in tailrace("run", "stream.toml", cwd=folder, code=6).stderr
+    process("ledger", "cap", "ward", "--epsilon", "2", cwd=folder)
+    assert "has a cap of epsilon = 2" in process("run", "stream.toml", cwd=folder, code=6).stderr
 
 
-def fault(tailrace, configure, folder):
+def fault(process, configure, folder):
     script = "import tailrace.cli.ledger as standing\ndef show_ledger(*_, **__): raise RuntimeError('a secret')\n"
     script += "standing.show_ledger = show_ledger\nfrom tailrace.cli import app; app()"
-    said = tailrace("ledger", "show", cwd=folder, code=70, script=script).stderr
+    said = process("ledger", "show", cwd=folder, code=70, script=script).stderr
     assert "A fault of Tailrace itself (RuntimeError at" in said and "secret" not in said
 
 
-def stopped(tailrace, configure, folder, environment):
+def stopped(process, configure, folder):
     configure(folder, calendar='start = 2126-01-01\nperiod = "1 day"')
     child = subprocess.Popen(
         ["tailrace", "run", "stream.toml", "--watch", "--every", "5"],
         cwd=folder,
         stderr=subprocess.PIPE,
         text=True,
-        env=environment(),
+        env=variables(),
         preexec_fn=lambda: signal.signal(
             signal.SIGINT, signal.default_int_handler
         ),  # whatever started the tests
@@ -160,7 +153,7 @@ def stopped(tailrace, configure, folder, environment):
         time.sleep(0.05)
     time.sleep(1)
     child.send_signal(signal.SIGINT)
-    said = child.communicate(timeout=60)[1]
+    said = child.communicate(timeout=PATIENCE)[1]
     assert (child.returncode, said) == (130, "Stopped. Nothing is lost: run again to go on.\n")
 
 
@@ -178,9 +171,8 @@ WAYS = {
 
 
 @pytest.mark.parametrize("code", WAYS)
-def test_each_exit_code(tailrace, configure, environment, tmp_path, code):
-    more = [environment] if code == 130 else []
-    WAYS[code](tailrace, configure, tmp_path, *more)
+def test_each_exit_code(process, configure, tmp_path, code):
+    WAYS[code](process, configure, tmp_path)
 
 
 def test_no_other_exit_code_is_documented():

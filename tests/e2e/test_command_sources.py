@@ -12,6 +12,8 @@ import time
 import polars as pl
 import pytest
 
+from processes import CALL, PATIENCE, run, variables
+
 PEOPLE = 'kind = "HistogramStream"\nhorizon = 5\nprivacy = { kind = "PureDP", epsilon = 500 }\nunit = { kind = "Event" }\n'
 LINES = [
     {"sex": "f", "day": "2026-01-01"},
@@ -34,13 +36,11 @@ def piped(lines):
 
 
 def test_json_lines_are_cut_by_the_calendar_and_piping_them_again_changes_nothing(
-    tailrace, configure, tmp_path
+    process, configure, tmp_path
 ):
     configure(tmp_path, source='kind = "Lines"\ntime = "day"')
     text = piped(LINES) + '{"sex": "f", "day": \nno json at all\n'
-    assert (
-        "Released steps 1 to 5" in tailrace("run", "stream.toml", cwd=tmp_path, stdin=text).stdout
-    )
+    assert "Released steps 1 to 5" in process("run", "stream.toml", cwd=tmp_path, stdin=text).stdout
     totals = [counts(tmp_path, step) for step in range(1, 6)]
     assert totals == [
         {"f": 1},
@@ -49,20 +49,20 @@ def test_json_lines_are_cut_by_the_calendar_and_piping_them_again_changes_nothin
         {"f": 2, "m": 1},
         {"f": 2, "m": 1},
     ]
-    assert "Nothing to release" in tailrace("run", "stream.toml", cwd=tmp_path, stdin=text).stdout
+    assert "Nothing to release" in process("run", "stream.toml", cwd=tmp_path, stdin=text).stdout
     assert counts(tmp_path, 5) == totals[-1]
 
 
-def test_json_lines_without_a_calendar_are_one_step_a_run(tailrace, configure, tmp_path):
+def test_json_lines_without_a_calendar_are_one_step_a_run(process, configure, tmp_path):
     configure(tmp_path, calendar=None, source='kind = "Lines"')
     for step in (1, 2):
-        done = tailrace("run", "stream.toml", "--json", cwd=tmp_path, stdin=piped(LINES[:3]))
+        done = process("run", "stream.toml", "--json", cwd=tmp_path, stdin=piped(LINES[:3]))
         assert [json.loads(line)["step"] for line in done.stdout.splitlines()] == [step]
         assert counts(tmp_path, step) == {"f": 2 * step, "m": step}
 
 
 @pytest.mark.slow
-def test_lines_that_keep_coming_are_released_by_the_clock(configure, environment, tmp_path):
+def test_lines_that_keep_coming_are_released_by_the_clock(configure, tmp_path):
     """A producer that never closes the pipe; the process ends at the horizon."""
     start = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(time.time() - 4))
     configure(
@@ -73,27 +73,25 @@ def test_lines_that_keep_coming_are_released_by_the_clock(configure, environment
     )
     command = ["tailrace", "run", "stream.toml", "--watch", "--every", "0.2", "--json"]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    with subprocess.Popen(command, cwd=tmp_path, text=True, env=environment(), **pipes) as child:
+    with subprocess.Popen(command, cwd=tmp_path, text=True, env=variables(), **pipes) as child:
         later = time.strftime(
             "%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + 8)
         )  # in the last step
         child.stdin.write(piped([{"sex": "f", "day": later}, {"sex": "m", "day": "1999-01-01"}]))
         child.stdin.flush()
-        assert child.wait(timeout=100) == 0, "although standard input is still open"
+        assert child.wait(timeout=PATIENCE) == 0, "although standard input is still open"
         assert [json.loads(line)["step"] for line in child.stdout] == [1, 2, 3]
         assert child.stderr.read() == ""
     assert counts(tmp_path, 3) == {"f": 1}
 
 
-def test_standard_input_that_is_closed_is_one_sentence(tailrace, configure, environment, tmp_path):
+def test_standard_input_that_is_closed_is_one_sentence(configure, tmp_path):
     configure(tmp_path, source='kind = "Lines"\ntime = "day"')
     for command, code, said in (
         ("tailrace run stream.toml <&-", 4, "Standard input is closed"),
         ("tailrace init --to other.toml <&-", 3, "Whose data are these? Say it with --population"),
     ):
-        done = subprocess.run(
-            ["bash", "-c", command], cwd=tmp_path, capture_output=True, text=True, env=environment()
-        )
+        done = run("bash", "-c", command, cwd=tmp_path)
         assert done.returncode == code and done.stderr.startswith(said), done.stderr
 
 
@@ -204,22 +202,13 @@ def test_deletes_come_in_a_second_file(tailrace, configure, tmp_path):
 
 
 def test_watching_tells_once_of_a_file_that_cannot_be_read_and_goes_on_when_it_is_mended(
-    configure, environment, tmp_path
+    configure, tmp_path
 ):
     configure(tmp_path)
     (tmp_path / "incoming" / "a.csv").write_text("SEX,day\nf,2026-01-01\n")
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    command = [
-        sys.executable,
-        "-c",
-        "from tailrace.cli import app; app()",
-        "run",
-        "stream.toml",
-        "--watch",
-        "--every",
-        "0.2",
-    ]
-    with subprocess.Popen(command, cwd=tmp_path, text=True, env=environment(), **pipes) as child:
+    command = [sys.executable, "-c", CALL, "run", "stream.toml", "--watch", "--every", "0.2"]
+    with subprocess.Popen(command, cwd=tmp_path, text=True, env=variables(), **pipes) as child:
         said = child.stderr.readline()
         assert (
             said
@@ -228,7 +217,7 @@ def test_watching_tells_once_of_a_file_that_cannot_be_read_and_goes_on_when_it_i
         time.sleep(1)
         (tmp_path / "incoming" / "b.csv").write_text("sex,day\nf,2026-01-01\n")
         (tmp_path / "incoming" / "a.csv").unlink()
-        assert child.wait(timeout=60) == 0, "all steps of the horizon are released"
+        assert child.wait(timeout=PATIENCE) == 0, "all steps of the horizon are released"
         assert child.stderr.read() == "", "once"
         assert child.stdout.read().splitlines() == [
             f"Released step {day} (2026-01-0{day})." for day in range(1, 6)
@@ -236,7 +225,9 @@ def test_watching_tells_once_of_a_file_that_cannot_be_read_and_goes_on_when_it_i
     assert counts(tmp_path, 5) == {"f": 1}
 
 
-def test_rows_piped_again_after_a_cut_off_run_do_not_count_twice(tailrace, configure, tmp_path):
+def test_rows_piped_again_after_a_cut_off_run_do_not_count_twice(
+    tailrace, process, configure, tmp_path
+):
     """Without a calendar nothing tells the rows apart, so the run that finishes the step takes no
     new ones.
     """
@@ -247,10 +238,10 @@ def test_rows_piped_again_after_a_cut_off_run_do_not_count_twice(tailrace, confi
         "def stop(name):\n    if name == 'intent, after': os._exit(9)\n"
         "durable.hook = stop; app()"
     )
-    tailrace("run", "stream.toml", cwd=tmp_path, stdin=rows, script=killed, code=9)
-    again = tailrace("run", "stream.toml", cwd=tmp_path, stdin=rows, code=5)
+    process("run", "stream.toml", cwd=tmp_path, stdin=rows, script=killed, code=9)
+    again = process("run", "stream.toml", cwd=tmp_path, stdin=rows, code=5)
     assert "pipe in new rows only" in again.stderr
-    tailrace("run", "stream.toml", cwd=tmp_path, stdin='{"sex": "m"}\n')
+    process("run", "stream.toml", cwd=tmp_path, stdin='{"sex": "m"}\n')
     tailrace("export", "stream.toml", "--to", "out.csv", cwd=tmp_path)
     lines = (tmp_path / "out.csv").read_text().split()
     assert (lines.count('"f"'), lines.count('"m"')) == (40, 1)

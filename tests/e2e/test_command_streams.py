@@ -251,7 +251,7 @@ def test_a_later_run_goes_on_with_the_next_file(tailrace, configure, ward):
     assert counts(ward / "ward.tail" / "releases" / "000003" / "table.parquet") == {"f": 5, "m": 2}
 
 
-def test_a_run_that_waited_for_another_does_not_use_its_files_again(tailrace, configure, ward):
+def test_a_run_that_waited_for_another_does_not_use_its_files_again(process, configure, ward):
     """Between reading the configuration and opening the stream, another process releases a step."""
     configure(ward, calendar=None, source='kind = "Folder"\npath = "incoming"\nfiles = "*.csv"')
     script = """
@@ -264,7 +264,7 @@ def open_stream(config):
 running.open_stream = open_stream
 from tailrace.cli import app; app()
 """
-    tailrace("run", "stream.toml", cwd=ward, script=script)
+    process("run", "stream.toml", cwd=ward, script=script)
     assert counts(ward / "ward.tail" / "releases" / "000001" / "table.parquet") == {"f": 3, "m": 2}
     assert counts(ward / "ward.tail" / "releases" / "000002" / "table.parquet") == {"f": 4, "m": 2}
 

@@ -3,14 +3,13 @@ is lost.
 """
 
 import os
-import subprocess
-import sys
 import textwrap
 
 import numpy as np
 import polars as pl
 import pytest
 
+from processes import python
 from tailrace import (
     Categorical,
     Corrupt,
@@ -50,9 +49,7 @@ def in_process(code, path):
         "from tailrace import *\nimport polars as pl, os, resource, sys\npath = sys.argv[1]\n"
         + textwrap.dedent(code)
     )
-    done = subprocess.run(
-        [sys.executable, "-c", script, path], capture_output=True, text=True, timeout=120
-    )
+    done = python("-c", script, path)
     return done.stdout.strip() or done.stderr.strip()[-2000:]
 
 

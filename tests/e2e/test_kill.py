@@ -2,9 +2,6 @@
 per step.
 """
 
-import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -14,17 +11,7 @@ from tailrace.ledger import Ledger
 from tailrace.storage import durable
 from tailrace.storage.codec import pack
 
-KILLING = Path(__file__).with_name("killing.py")
 STEPS = 60
-
-
-def killing(mode, folder, unit):
-    folder.mkdir(exist_ok=True)
-    done = subprocess.run(
-        [sys.executable, KILLING, mode, folder, unit], capture_output=True, text=True, timeout=500
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    return json.loads(done.stdout)
 
 
 def everything(folder):
@@ -55,10 +42,10 @@ def everything(folder):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("unit", ["event", "user", "panel"])
-def test_killed_at_durable_writes_and_resumed_nothing_differs(tmp_path, unit):
-    points = killing("unbroken", tmp_path / "unbroken", unit)["points"]
+def test_killed_at_durable_writes_and_resumed_nothing_differs(killing, tmp_path, unit):
+    points = killing("killing.py", "unbroken", tmp_path / "unbroken", unit)["points"]
     assert len(points) >= 8 * STEPS
-    kills = killing("at_writes", tmp_path / "broken", unit)["kills"]
+    kills = killing("killing.py", "at_writes", tmp_path / "broken", unit)["kills"]
     assert kills >= (300 if unit == "event" else 120)
     whole, broken = everything(tmp_path / "unbroken"), everything(tmp_path / "broken")
     assert whole["ledger"] == broken["ledger"] and len(whole["ledger"]) == 1
@@ -67,8 +54,8 @@ def test_killed_at_durable_writes_and_resumed_nothing_differs(tmp_path, unit):
 
 
 @pytest.mark.slow
-def test_killed_at_random_moments_no_release_that_was_held_changes(tmp_path):
-    done = killing("at_moments", tmp_path / "moments", "event")
+def test_killed_at_random_moments_no_release_that_was_held_changes(killing, tmp_path):
+    done = killing("killing.py", "at_moments", tmp_path / "moments", "event")
     assert done["steps"] == [f"{step:06d}" for step in range(1, STEPS + 1)], (
         "none lost, none doubled"
     )
@@ -76,16 +63,16 @@ def test_killed_at_random_moments_no_release_that_was_held_changes(tmp_path):
 
 
 @pytest.mark.parametrize("unit", ["user", pytest.param("panel", marks=pytest.mark.slow)])
-def test_killed_at_each_point_of_a_step_it_is_charged_and_released_once(tmp_path, unit):
-    kills = killing("at_each", tmp_path / "each", unit)["kills"]
+def test_killed_at_each_point_of_a_step_it_is_charged_and_released_once(killing, tmp_path, unit):
+    kills = killing("killing.py", "at_each", tmp_path / "each", unit)["kills"]
     for number in range(1, kills + 1):
         entries = Ledger(tmp_path / "each" / str(number) / "tailrace.ledger").entries()
         assert [entry.mark.step for entry in entries] == [2]
 
 
 @pytest.mark.slow
-def test_a_fork_killed_at_each_of_its_points_is_charged_once(tmp_path):
-    folders = killing("at_each_of_a_fork", tmp_path / "forks", "user")["folders"]
+def test_a_fork_killed_at_each_of_its_points_is_charged_once(killing, tmp_path):
+    folders = killing("killing.py", "at_each_of_a_fork", tmp_path / "forks", "user")["folders"]
     assert folders > 10
     for number in range(1, folders + 1):
         entries = Ledger(tmp_path / "forks" / str(number) / "tailrace.ledger").entries()
@@ -93,8 +80,8 @@ def test_a_fork_killed_at_each_of_its_points_is_charged_once(tmp_path):
 
 
 @pytest.mark.slow
-def test_two_copies_that_race_for_a_step_one_gets_it_and_the_other_draws_nothing(tmp_path):
-    assert killing("race", tmp_path / "race", "event")["won"] == [[0, 3]] * 20
+def test_two_copies_that_race_for_a_step_one_gets_it_and_the_other_draws_nothing(killing, tmp_path):
+    assert killing("killing.py", "race", tmp_path / "race", "event")["won"] == [[0, 3]] * 20
 
 
 def test_every_durable_write_has_a_point():

@@ -2,18 +2,11 @@
 same release, charged once.
 """
 
-import json
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 
 from tailrace import Stream
 from tailrace.ledger import Ledger
 from tailrace.storage.codec import pack
-
-KILLING = Path(__file__).with_name("killing_once.py")
 
 
 def everything(folder):
@@ -34,13 +27,9 @@ def everything(folder):
 
 @pytest.mark.parametrize(("unit", "make"), [("user", "default"), ("event", "paper")])
 def test_killed_at_each_point_and_in_each_round_it_is_released_and_charged_once(
-    tmp_path, unit, make
+    killing, tmp_path, unit, make
 ):
-    done = subprocess.run(
-        [sys.executable, KILLING, tmp_path, unit, make], capture_output=True, text=True, timeout=500
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    found = json.loads(done.stdout)
+    found = killing("killing_once.py", tmp_path, unit, make)
     assert len(found["points"]) > 8 and found["kills"] == len(found["points"]) + found["rounds"] + 1
     wanted = everything(tmp_path / "0")
     assert wanted["left"] == [] and len(wanted["ledger"]) == 1 and wanted["ledger"][0][2].step == 1

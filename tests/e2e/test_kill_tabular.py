@@ -2,27 +2,11 @@
 models and counts to the last bit.
 """
 
-import json
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 
 from tailrace import Stream
 from tailrace.ledger import Ledger
 from tailrace.storage.codec import pack
-
-KILLING = Path(__file__).with_name("killing_tabular.py")
-
-
-def killing(mode, folder, unit):
-    folder.mkdir()
-    done = subprocess.run(
-        [sys.executable, KILLING, mode, folder, unit], capture_output=True, text=True, timeout=500
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    return json.loads(done.stdout)
 
 
 def everything(folder):
@@ -45,9 +29,9 @@ def everything(folder):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("unit", ["event", "user"])
-def test_killed_and_resumed_nothing_differs(tmp_path, unit):
-    killing("unbroken", tmp_path / "unbroken", unit)
-    kills = killing("at_writes", tmp_path / "broken", unit)["kills"]
+def test_killed_and_resumed_nothing_differs(killing, tmp_path, unit):
+    killing("killing_tabular.py", "unbroken", tmp_path / "unbroken", unit)
+    kills = killing("killing_tabular.py", "at_writes", tmp_path / "broken", unit)["kills"]
     whole, broken = everything(tmp_path / "unbroken"), everything(tmp_path / "broken")
     assert kills >= 10
     assert whole["epochs"] >= 4 and whole["views"] >= 5

@@ -2,11 +2,11 @@
 
 import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from processes import python, variables
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "write-a-mechanism.md"
 # all but the mechanism, which is the page's own
@@ -150,16 +150,9 @@ def installed(tmp_path_factory):
     return folder
 
 
-def python(code, cwd, *arguments, path="", fails=False):
+def said_by(code, cwd, *arguments, path="", fails=False):
     """What a process prints, or what it says when it fails."""
-    done = subprocess.run(
-        [sys.executable, "-c", code, *arguments],
-        cwd=cwd,
-        capture_output=True,
-        text=True,
-        timeout=600,
-        env={**os.environ, "PYTHONPATH": str(path)},
-    )
+    done = python("-c", code, *arguments, cwd=cwd, env=variables(PYTHONPATH=str(path)))
     assert bool(done.returncode) == fails, done.stderr
     return done.stderr if fails else done.stdout
 
@@ -167,22 +160,22 @@ def python(code, cwd, *arguments, path="", fails=False):
 @pytest.fixture(scope="module")
 def kept(installed, tmp_path_factory):
     folder = tmp_path_factory.mktemp("kept")
-    python(KEEP, folder, path=installed)
+    said_by(KEEP, folder, path=installed)
     return folder
 
 
 def test_a_kept_plug_in_is_opened_by_another_process(installed, kept):
-    said = python(OPEN, kept, path=installed)
+    said = said_by(OPEN, kept, path=installed)
     assert said.split() == ["mechanism", "2", "counter", "2", "policy", "2"]
 
 
 def test_without_the_plug_in_its_stream_says_what_is_missing(kept):
     code = "import tailrace as tr; tr.Stream.open('mechanism.tail')"
-    assert "a plug-in of its parts is not installed" in python(code, kept, fails=True)
+    assert "a plug-in of its parts is not installed" in said_by(code, kept, fails=True)
 
 
 def test_a_plug_in_passes_the_conformance_suite(installed, tmp_path):
-    python(CHECK, tmp_path, path=installed)
+    said_by(CHECK, tmp_path, path=installed)
 
 
 @pytest.mark.parametrize(
@@ -195,7 +188,7 @@ def test_a_plug_in_is_configured(installed, tmp_path, kind, more):
     (tmp_path / "stream.toml").write_text(text)
     (tmp_path / "incoming").mkdir()
     (tmp_path / "incoming" / "a.csv").write_text("sex\nf\nm\nf\n")
-    said = python(CALL, tmp_path, "run", "stream.toml", path=installed)
+    said = said_by(CALL, tmp_path, "run", "stream.toml", path=installed)
     assert "Released step 1 of 4" in said
 
 
@@ -204,11 +197,11 @@ def test_a_source_and_a_sink_of_a_plug_in_are_configured(installed, tmp_path):
     text = CONFIGURE.format(kind="Daily", more="", unit=EVENT, source=same)
     text += '\n[[sink]]\nkind = "Log"\npath = "log"\n'
     (tmp_path / "stream.toml").write_text(text)
-    said = python(CALL, tmp_path, "run", "stream.toml", path=installed)
+    said = said_by(CALL, tmp_path, "run", "stream.toml", path=installed)
     assert "Released steps 1 to 3 of 4" in said
     assert (tmp_path / "log").read_text().split() == ["1", "2", "3"]
     (tmp_path / "stream.toml").write_text(text.replace("steps = 3\n", ""))
-    said = python(CALL, tmp_path, "run", "stream.toml", path=installed, fails=True)
+    said = said_by(CALL, tmp_path, "run", "stream.toml", path=installed, fails=True)
     assert "[source] needs the key 'steps'" in said
 
 
@@ -222,7 +215,7 @@ def test_a_policy_of_a_plug_in_is_configured(installed, tmp_path):
     )
     (tmp_path / "stream.toml").write_text(text)
     code = "from tailrace.config import load; print(load('stream.toml').mechanism.policy)"
-    assert python(code, tmp_path, path=installed) == "Alternate()\n"
+    assert said_by(code, tmp_path, path=installed) == "Alternate()\n"
 
 
 def test_a_plug_in_cannot_take_the_name_of_a_part_of_ours(installed, tmp_path):
@@ -231,5 +224,5 @@ def test_a_plug_in_cannot_take_the_name_of_a_part_of_ours(installed, tmp_path):
     (about / "METADATA").write_text("Metadata-Version: 2.1\nName: other\nVersion: 1.0\n")
     (about / "entry_points.txt").write_text("[tailrace.parts]\nBlock = daily:Weekly\n")
     code = "from tailrace.registry import parts; parts()"
-    said = python(code, tmp_path, path=f"{tmp_path}{os.pathsep}{installed}", fails=True)
+    said = said_by(code, tmp_path, path=f"{tmp_path}{os.pathsep}{installed}", fails=True)
     assert "The part Block of daily:Weekly has the name of another" in said

@@ -1,17 +1,15 @@
 """The example runs as its page says, and its answers are near the truth."""
 
 import re
-import subprocess
-import sys
 from pathlib import Path
+
+from processes import python
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "quarterly_poverty.py"
 
 
 def test_the_four_questions_of_four_quarters(tmp_path):
-    done = subprocess.run(
-        [sys.executable, EXAMPLE], capture_output=True, text=True, cwd=tmp_path, timeout=300
-    )
+    done = python(EXAMPLE, cwd=tmp_path)
     assert done.returncode == 0, done.stderr[-2000:]
     answers = re.findall(r"([\d.]+) \+- ([\d.]+) +\(true: ([\d.]+)\)", done.stdout)
     assert len(answers) == 16

@@ -5,8 +5,6 @@ draws it.
 import base64
 import json
 import re
-import shutil
-import subprocess
 
 import numpy as np
 import pytest
@@ -18,10 +16,6 @@ from tailrace.metrics import Tracks
 from tailrace.report import journeys
 from tailrace.report.page import rendered
 
-BROWSER = (
-    shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-)
-needs_browser = pytest.mark.skipif(BROWSER is None, reason="Chromium is not installed")
 SQUARE = Box(low=(0, 0), high=(10, 5), columns=("x", "y"), cells=64)
 STREETS = Roads(
     shapely.MultiLineString(
@@ -165,22 +159,8 @@ def test_a_table_is_no_map():
         report(Schema(age=Integer(0, 9)), walks(1, 8))
 
 
-@needs_browser
-def test_a_browser_draws_fewer_hides_the_roads_and_shows_ends(tmp_path):
-    html = report(STREETS, walks(20, 9), walks(10, 10))
-    (tmp_path / "moved.html").write_text(html.replace("</body>", MOVES + "</body>"))
-    command = [
-        BROWSER,
-        "--headless",
-        "--no-sandbox",
-        "--disable-gpu",
-        "--virtual-time-budget=6000",
-        "--dump-dom",
-    ]
-    shown = subprocess.run(
-        [*command, f"file://{tmp_path / 'moved.html'}"], capture_output=True, text=True, timeout=120
-    )
-    told = json.loads(re.search(r'data-told="([^"]*)"', shown.stdout)[1].replace("&quot;", '"'))
+def test_a_browser_draws_fewer_hides_the_roads_and_shows_ends(browser, tmp_path):
+    told = browser(report(STREETS, walks(20, 9), walks(10, 10)), MOVES, tmp_path)
     assert told["all"]["label"] == "20 journeys" and told["few"]["label"] == "3 journeys"
     assert told["few"]["journeys"] == "3" and told["all"]["truth"] > 0
     assert told["all"]["ink"] > told["bare"]["ink"] > 2 * told["few"]["ink"] > 0

@@ -2,28 +2,12 @@
 step is released once.
 """
 
-import json
-import subprocess
-import sys
-from pathlib import Path
-
 import polars as pl
 import pytest
 
 from tailrace.ledger import Ledger
 
 pytestmark = pytest.mark.slow  # kills through the command line take minutes
-
-KILLING = Path(__file__).with_name("killing_runs.py")
-
-
-def killing(mode, folder):
-    folder.mkdir()
-    done = subprocess.run(
-        [sys.executable, KILLING, mode, folder], capture_output=True, text=True, timeout=500
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    return json.loads(done.stdout)
 
 
 def counts(table):
@@ -47,10 +31,10 @@ def assert_one_release_a_step(folder, steps):
 
 
 def test_watching_a_growing_folder_and_killed_again_and_again_no_row_is_lost_or_counted_twice(
-    tmp_path,
+    killing, tmp_path
 ):
     folder = tmp_path / "watched"
-    done = killing("watch", folder)
+    done = killing("killing_runs.py", "watch", folder)
     assert sum(done["kills"].values()) >= 15 and all(done["kills"].values()), (
         "how many depends on the machine"
     )
@@ -62,8 +46,8 @@ def test_watching_a_growing_folder_and_killed_again_and_again_no_row_is_lost_or_
     assert counts(last) == done["written"]
 
 
-def test_killed_at_each_point_of_a_run_every_row_counts_once_late_ones_too(tmp_path):
-    points = killing("at_each", tmp_path / "each")["points"]
+def test_killed_at_each_point_of_a_run_every_row_counts_once_late_ones_too(killing, tmp_path):
+    points = killing("killing_runs.py", "at_each", tmp_path / "each")["points"]
     for part in ("create", "cut", "files used", "intent", "commit", "sink", "sink's README.md"):
         assert f"{part}, before" in points and f"{part}, after" in points
     for number in range(1, len(points) + 1):

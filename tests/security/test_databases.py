@@ -11,6 +11,7 @@ import time
 
 import pytest
 
+from processes import PATIENCE
 from tailrace import Categorical, Schema, StateError
 from tailrace.calendar import Calendar
 from tailrace.sources import Reader, SqlTable
@@ -103,7 +104,7 @@ def interrupted(url):
     assert process.stdout.readline() == "waiting\n"
     time.sleep(0.3)
     process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=120)
+    _, said = process.communicate(timeout=PATIENCE)
     assert "KeyboardInterrupt" in said, said
 
 

@@ -7,13 +7,12 @@ import os
 import random
 import shutil
 import sqlite3
-import subprocess
-import sys
 
 import polars as pl
 import pytest
 from typer.testing import CliRunner
 
+from processes import python
 from tailrace import (
     Categorical,
     ConfigError,
@@ -421,9 +420,7 @@ def test_damaged_parquet_files_are_told_and_end_nothing(tmp_path):
         table.write_parquet(path, **forms[number % 4])
         path.write_bytes(damaged(bytearray(path.read_bytes()), number, generator))
         paths.append(path)
-    done = subprocess.run(
-        [sys.executable, "-c", READ, *paths], capture_output=True, text=True, timeout=300
-    )
+    done = python("-c", READ, *paths)
     assert done.stdout.splitlines() == [*map(str, range(PARQUETS)), "done"], done.stderr
     assert "Traceback" not in done.stderr
 

@@ -7,15 +7,13 @@ import contextlib
 import csv
 import io
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import polars as pl
 import pytest
 from typer.testing import CliRunner
 
+from processes import CALL, python, variables
 from tailrace import (
     Categorical,
     ConfigError,
@@ -144,12 +142,8 @@ def test_only_one_file_of_the_command_line_prints():
 def test_a_terminal_that_cannot_show_a_letter_gets_its_number(ward, encoding):
     (ward / "stream.toml").write_text(TOML.replace('population = "ward"', 'population = "東京 𝄞"'))
     call("run", "stream.toml")
-    done = subprocess.run(
-        [sys.executable, "-c", "from tailrace.cli import app; app()", "status", "stream.toml"],
-        env={**os.environ, "PYTHONIOENCODING": encoding},
-        capture_output=True,
-        timeout=120,
-    )
+    given = {"env": variables(PYTHONIOENCODING=encoding), "text": False}
+    done = python("-c", CALL, "status", "stream.toml", **given)
     assert (done.returncode, done.stderr) == (0, b"") and rb"\u6771\u4eac" in done.stdout
 
 

@@ -4,13 +4,12 @@ see.
 
 import ast
 import importlib
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 import tailrace
+from processes import python
 
 
 def test_every_import_of_the_stub_is_a_public_name():
@@ -33,12 +32,6 @@ def test_importing_the_package_loads_nothing_slow():
         "import sys, tailrace\n"
         "print([name for name in ('numpy', 'narwhals', 'numba') if name in sys.modules])"
     )
-    loaded = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
-    ).stdout
-    assert loaded.strip() == "[]"
+    assert python("-c", code).stdout == "[]\n"
     code = "from tailrace import *; print(Stream.__name__, counters.best.__name__)"
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
-    ).stdout
-    assert done.split() == ["Stream", "best"]
+    assert python("-c", code).stdout == "Stream best\n"

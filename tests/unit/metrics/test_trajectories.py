@@ -3,10 +3,8 @@ point and pair.
 """
 
 import math
-import sys
 from collections import Counter
 from itertools import combinations, pairwise
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,13 +13,11 @@ from hypothesis import strategies as st
 from scipy.spatial.distance import jensenshannon
 from scipy.stats import kendalltau
 
+import trajectories_data
 from tailrace.errors import ConfigError, DataError
 from tailrace.metrics import Rectangles, Tracks, small_rectangles, trajectory_error
 from tailrace.metrics import trajectories as measures
 from tailrace.metrics.tracks import Visits, visits
-
-sys.path.insert(0, str(Path(__file__).parents[3] / "benchmarks"))
-import trajectories_data
 
 UNIT = {"low": (0, 0), "high": (1, 1)}
 # halves of Geolife against each other as the issue has them, and how far other halves may be

@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from processes import PATIENCE
 from tailrace import Categorical, DataError, Integer, Schema
 from tailrace.calendar import Calendar
 from tailrace.sources import Lines, Reader
@@ -133,7 +134,7 @@ class Pipe:
         for _ in lines:
             self.more.release()
         for _ in lines:
-            assert self.taken.acquire(timeout=10)
+            assert self.taken.acquire(timeout=PATIENCE)
 
     def __iter__(self):
         while True:

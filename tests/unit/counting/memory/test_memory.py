@@ -3,8 +3,6 @@ import errno
 import hashlib
 import json
 import os
-import subprocess
-import sys
 import uuid
 
 import numpy as np
@@ -12,6 +10,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
+from processes import python
 from tailrace import ConfigError, Corrupt, DataError, Mismatch, StateError, User, Window
 from tailrace.counting.memory import (
     POINTS,
@@ -457,7 +456,4 @@ def test_numba_and_pyarrow_wait_until_they_are_used():
         "import sys, tailrace.counting.memory\n"
         "print([m for m in ('numba', 'pyarrow', 'pandas') if m in sys.modules])"
     )
-    assert (
-        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip()
-        == "[]"
-    )
+    assert python("-c", code).stdout == "[]\n"

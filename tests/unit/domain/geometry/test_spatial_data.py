@@ -1,12 +1,8 @@
 """The streams that benchmarks run on are what they say, and the baselines follow the data."""
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[4] / "benchmarks"))
 import spatial_baselines
 import spatial_data
 
