@@ -1,7 +1,6 @@
 """What tests share: every counter (every shape, both kinds of noise, horizons with every kind of
 end), a Spark session, a PostgreSQL server, and the command line with something to configure."""
 
-import contextlib
 import os
 import shutil
 import socket
@@ -10,11 +9,10 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
-from typer.testing import CliRunner
+from hypothesis import is_hypothesis_test, settings
 
+from processes import call
 from tailrace import ZCDP, ApproxDP, PureDP
-from tailrace.cli import app
 from tailrace.counters import (
     BinaryTree,
     Block,
@@ -27,10 +25,24 @@ from tailrace.counters import (
     UnboundedBlock,
 )
 
-# no example is too slow on a busy machine; CI tries the same examples every time, so that it never
-# flickers
-settings.register_profile("suite", deadline=None, derandomize=bool(os.environ.get("CI")))
-settings.load_profile("suite")
+# No example is too slow on a busy machine; CI tries the same examples every time, so that it never
+# flickers. `make slow` tries every property again, four times as often.
+SAME = {"deadline": None, "derandomize": bool(os.environ.get("CI"))}
+settings.register_profile("quick", max_examples=25, **SAME)
+settings.register_profile("slow", max_examples=100, **SAME)
+settings.load_profile("quick")
+
+
+def pytest_configure(config):
+    if config.option.markexpr == "slow":
+        settings.load_profile("slow")
+
+
+def pytest_itemcollected(item):
+    """A property is also a slow test, with more examples."""
+    if item.config.option.markexpr == "slow" and is_hypothesis_test(getattr(item, "obj", None)):
+        item.add_marker("slow")
+
 
 collect_ignore = ["vectors"]  # its script runs in an environment of its own
 
@@ -155,14 +167,6 @@ def postgres():
 @pytest.fixture(scope="session")
 def tailrace():
     """Call a command in this process; it must end with `code`."""
-
-    def call(*arguments, cwd=".", code=0, stdin=None):
-        variables = {"COLUMNS": "120", "LANG": "C.UTF-8"}
-        with contextlib.chdir(cwd):
-            done = CliRunner().invoke(app, [*map(str, arguments)], stdin, env=variables)
-        assert done.exit_code == code, f"{done.exit_code}: {done.output}"
-        return done
-
     return call
 
 

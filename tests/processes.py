@@ -1,9 +1,14 @@
 """Processes that tests start, and how long they may take."""
 
+import contextlib
 import os
 import subprocess
 import sys
 from pathlib import Path
+
+from typer.testing import CliRunner
+
+from tailrace.cli import app
 
 # Seconds after which a process is taken to hang: a hundred times what the longest takes.
 PATIENCE = 3600
@@ -14,6 +19,15 @@ def variables(**more):
     """No colours, wide lines; `tailrace` is on the path."""
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     return {**os.environ, "PATH": path, "COLUMNS": "120", "LANG": "C.UTF-8", **more}
+
+
+def call(*arguments, cwd=".", code=0):
+    """Call a command of Tailrace in this process; it must end with `code`."""
+    variables = {"COLUMNS": "120", "LANG": "C.UTF-8"}
+    with contextlib.chdir(cwd):
+        done = CliRunner().invoke(app, [*map(str, arguments)], env=variables)
+    assert done.exit_code == code, f"{done.exit_code}: {done.output}"
+    return done
 
 
 def run(*command, **options):

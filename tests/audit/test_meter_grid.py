@@ -2,14 +2,11 @@
 of noise.
 """
 
-import numpy as np
-import polars as pl
 import pytest
 
+from samples import LOSSES, growing, rows
 from tailrace import (
-    ZCDP,
     AddRemove,
-    ApproxDP,
     Box,
     Categorical,
     Event,
@@ -18,7 +15,6 @@ from tailrace import (
     Null,
     PanelCumulative,
     PanelWindow,
-    PureDP,
     Replace,
     Schema,
     SnapshotHistogram,
@@ -49,24 +45,8 @@ from tailrace.papers.snapshot_policies.static import Hierarchy, LaplaceBins
 
 WARD = Schema(sex=Categorical(["f", "m"]), age=Integer(0, 3), ward=Integer(0, 5))
 SQUARE = Box(low=(0, 0), high=(1, 1), columns=("x", "y"), cells=8)
-PURE, ZERO, APPROX = PureDP(epsilon=1), ZCDP(rho=0.1), ApproxDP(epsilon=1, delta=1e-6)
+PURE, ZERO, APPROX = LOSSES
 EVENTS = (Event(), User(column="id", events=1), User(column="id", events=3))
-
-
-def rows(seed, many=30):
-    rng = np.random.default_rng(seed)
-    return pl.DataFrame(
-        {
-            "id": rng.integers(0, 12, many),
-            "sex": rng.choice(["f", "m"], many, p=[0.8, 0.2]),
-            "age": rng.integers(0, 4, many),
-            "ward": rng.integers(0, 6, many),
-            "x": rng.beta(2, 5, many),
-            "y": rng.random(many),
-            "trip": np.sort(rng.integers(0, 6, many)),
-            "time": np.arange(many),
-        }
-    )
 
 
 STREAM = [
@@ -76,7 +56,7 @@ STREAM = [
     (rows(2, 5), rows(1, 9)),
     (rows(3), None),
 ]
-GROWING = [(adds, None) for adds, _ in STREAM]
+GROWING = growing(STREAM)
 REPORTS = [(adds if adds is None else adds.select("id", "sex"), None) for adds, _ in STREAM]
 
 

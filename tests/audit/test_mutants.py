@@ -6,9 +6,9 @@ import contextlib
 import dataclasses
 
 import numpy as np
-import polars as pl
 import pytest
 
+from samples import growing, rows
 from tailrace import (
     ZCDP,
     AddRemove,
@@ -46,23 +46,8 @@ SQUARE = Box(low=(0, 0), high=(1, 1), columns=("x", "y"), cells=8)
 PURE = PureDP(epsilon=1)
 
 
-def rows(seed, many=30):
-    rng = np.random.default_rng(seed)
-    return pl.DataFrame(
-        {
-            "id": rng.integers(0, 12, many),
-            "sex": rng.choice(["f", "m"], many),
-            "age": rng.integers(0, 4, many),
-            "x": rng.beta(2, 5, many),
-            "y": rng.random(many),
-            "trip": np.sort(rng.integers(0, 6, many)),
-            "time": np.arange(many),
-        }
-    )
-
-
 BATCHES = [(rows(0), None), (rows(1), rows(0, 5)), (None, None), (rows(2), None)]
-ADDED = [(adds, None) for adds, _ in BATCHES]
+ADDED = growing(BATCHES)
 REPORTS = [(adds if adds is None else adds.select("id", "sex"), None) for adds, _ in BATCHES]
 
 

@@ -58,7 +58,7 @@ def drawn_scales(mechanism, steps=8):
     return *(each.pop() for each in scales), [d.path[0] for d in found["threshold"]]
 
 
-def loss_of_answers(threshold_scale, distance_scale, positives, negatives=10**6):
+def loss_of_answers(threshold_scale, distance_scale, positives, negatives=10**5):
     """Negatives at 0 and positives at 1 against negatives at 1 and positives at 0: one person moves
     every distance by one.
     """

@@ -7,6 +7,8 @@ import json
 import polars as pl
 import pytest
 
+from samples import FOLDER
+
 MECHANISM = """kind = "{kind}"
 trajectory = "trip"
 order = "time"
@@ -39,7 +41,7 @@ def test_a_file_is_released_once(tailrace, configure, tmp_path, kind):
         schema=None,
         box=BOX,
         calendar=None,
-        source='kind = "Folder"\npath = "incoming"\nfiles = "*.csv"',
+        source=FOLDER,
     )
     (tmp_path / "incoming" / "all.csv").write_text(rows())
     tailrace("check", "stream.toml", "incoming/all.csv", cwd=tmp_path)

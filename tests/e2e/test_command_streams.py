@@ -11,6 +11,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from samples import FOLDER
 from tailrace.storage.store import loses_commits
 
 COMMANDS = (Path(__file__).parents[2] / "docs" / "reference" / "command-line.md").read_text()
@@ -236,7 +237,7 @@ def test_nothing_is_ready_before_the_first_step_has_closed(tailrace, configure, 
 
 
 def test_a_later_run_goes_on_with_the_next_file(tailrace, configure, ward):
-    configure(ward, calendar=None, source='kind = "Folder"\npath = "incoming"\nfiles = "*.csv"')
+    configure(ward, calendar=None, source=FOLDER)
     assert tailrace("run", "stream.toml", "--json", cwd=ward).stdout.splitlines() == [
         '{"step": 1, "period": null, "folder": "ward.tail/releases/000001"}'
     ]
@@ -253,7 +254,7 @@ def test_a_later_run_goes_on_with_the_next_file(tailrace, configure, ward):
 
 def test_a_run_that_waited_for_another_does_not_use_its_files_again(process, configure, ward):
     """Between reading the configuration and opening the stream, another process releases a step."""
-    configure(ward, calendar=None, source='kind = "Folder"\npath = "incoming"\nfiles = "*.csv"')
+    configure(ward, calendar=None, source=FOLDER)
     script = """
 import pathlib, subprocess, sys, tailrace.cli.run as running
 opened = running.open_stream

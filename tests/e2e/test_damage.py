@@ -10,24 +10,14 @@ import polars as pl
 import pytest
 
 from processes import python
+from samples import ward
 from tailrace import (
-    Categorical,
     Corrupt,
     Error,
-    Event,
-    HistogramStream,
-    PureDP,
-    Schema,
     StateError,
     Stream,
     User,
 )
-
-WARD = Schema(sex=Categorical(["f", "m"]))
-
-
-def ward(unit=Event()):
-    return HistogramStream(domain=WARD, privacy=PureDP(epsilon=1), unit=unit, horizon=50)
 
 
 def day(count=20):
@@ -37,7 +27,9 @@ def day(count=20):
 @pytest.fixture
 def path(tmp_path):
     path = tmp_path / "ward.tail"
-    with Stream.create(path, ward(User(column="id", events=2)), population="ward") as stream:
+    with Stream.create(
+        path, ward(unit=User(column="id", events=2), horizon=50), population="ward"
+    ) as stream:
         for _ in range(3):
             stream.push(day())
     return path

@@ -103,9 +103,11 @@ def test_every_engine_releases_the_same(unit, engine):
     assert [content(release) for release in releases(unit, engine)] == reference(unit)
 
 
-@pytest.mark.parametrize("unit", UNITS.values(), ids=UNITS)
-def test_spark_releases_the_same(unit, spark):
+@pytest.mark.parametrize("whose", ["user", pytest.param("event", marks=pytest.mark.slow)])
+def test_spark_releases_the_same(whose, spark):
     import pandas as pd
+
+    unit = UNITS[whose]
 
     def of_spark(rows):
         frame = pd.DataFrame(

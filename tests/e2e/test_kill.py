@@ -62,10 +62,21 @@ def test_killed_at_random_moments_no_release_that_was_held_changes(killing, tmp_
     assert done["kills"] >= 3, "how many there are depends on the machine"
 
 
-@pytest.mark.parametrize("unit", ["user", pytest.param("panel", marks=pytest.mark.slow)])
-def test_killed_at_each_point_of_a_step_it_is_charged_and_released_once(killing, tmp_path, unit):
-    kills = killing("killing.py", "at_each", tmp_path / "each", unit)["kills"]
-    for number in range(1, kills + 1):
+SLOW = pytest.mark.slow
+
+
+@pytest.mark.parametrize(
+    ("mode", "unit"),
+    [
+        ("at_some", "user"),
+        pytest.param("at_each", "user", marks=SLOW),
+        pytest.param("at_each", "panel", marks=SLOW),
+    ],
+)
+def test_killed_at_points_of_a_step_it_is_charged_and_released_once(killing, tmp_path, mode, unit):
+    numbers = killing("killing.py", mode, tmp_path / "each", unit)["numbers"]
+    assert len(numbers) > (10 if mode == "at_each" else 5)
+    for number in numbers:
         entries = Ledger(tmp_path / "each" / str(number) / "tailrace.ledger").entries()
         assert [entry.mark.step for entry in entries] == [2]
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from processes import python, variables
+from samples import FOLDER
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "write-a-mechanism.md"
 # all but the mechanism, which is the page's own
@@ -116,7 +117,6 @@ checks.check_mechanism(alternate, [(day, None), (day[:2], None), (day, None)])
 checks.check_source(lambda: Same(steps=3, value="f").open(None), rows=[2, 2, 2])
 """
 EVENT = '{ kind = "Event" }'
-FOLDER = 'kind = "Folder"\npath = "incoming"\nfiles = "*.csv"'
 CONFIGURE = """
 [stream]
 path = "configured.tail"

@@ -5,9 +5,9 @@ from html.parser import HTMLParser
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
-from tailrace.cli import app
+from processes import call
+from samples import FOLDER
 from tailrace.config import parts
 
 EVENT = 'privacy = { kind = "PureDP", epsilon = 2 }\nunit = { kind = "Event" }'
@@ -67,15 +67,9 @@ def reported(configure, tmp_path, monkeypatch):
     """Run the stream of a mechanism and return its page."""
     monkeypatch.chdir(tmp_path)
 
-    def call(*arguments, code=0):
-        done = CliRunner().invoke(app, arguments)
-        assert done.exit_code == code, f"{done.output} {done.exception!r}"
-        return done
-
     def report(name, *options, code=0):
         mechanism, tables, kind, _ = STREAMS[name]
-        source = 'kind = "Folder"\npath = "incoming"\nfiles = "*.csv"'
-        source += "" if kind == "journeys" else '\ntime = "day"'
+        source = FOLDER + ("" if kind == "journeys" else '\ntime = "day"')
         tables = {"schema": None, "source": source, **tables}
         configure(tmp_path, mechanism=f'kind = "{name}"\n{mechanism}', **tables)
         (tmp_path / "incoming" / "all.csv").write_text("\n".join(rows(kind)) + "\n")

@@ -1,14 +1,10 @@
 """Releases under a known seed are the same, bit for bit, as when their digests were written."""
 
-import importlib.util
 import json
-from pathlib import Path
 
 import pytest
 
-_spec = importlib.util.spec_from_file_location("golden_cases", Path(__file__).with_name("cases.py"))
-cases = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(cases)
+from golden import cases
 
 GOLDEN = json.loads(cases.KEPT.read_text())
 MECHANISMS = cases.mechanisms()
@@ -22,18 +18,25 @@ def test_every_case_has_a_digest():
     assert set(MECHANISMS) == set(GOLDEN["releases"])
 
 
+def quick(names):
+    """The rest in the slow run, with all that fit walks of whole maps but one."""
+    return [
+        name if name in names else pytest.param(name, marks=pytest.mark.slow) for name in MECHANISMS
+    ]
+
+
+WALKS = {f"trajectories {kind} event" for kind in ("pure", "gaussian", "approx")}
+FROM_PANDAS = {name for name in MECHANISMS if name.endswith("pure event")} - WALKS
+
+
 @ELSEWHERE
-@pytest.mark.parametrize("name", MECHANISMS)
+@pytest.mark.parametrize("name", quick(set(MECHANISMS) - WALKS | {"trajectories pure event"}))
 def test_a_release_is_as_it_was(name):
     assert cases.digest(*MECHANISMS[name], engine=lambda frame: frame) == GOLDEN["releases"][name]
 
 
-QUICK = [name for name in MECHANISMS if name.endswith("pure event")]
-REST = [pytest.param(name, marks=pytest.mark.slow) for name in MECHANISMS if name not in QUICK]
-
-
 @ELSEWHERE
-@pytest.mark.parametrize("name", [*QUICK, *REST])
+@pytest.mark.parametrize("name", quick(FROM_PANDAS))
 def test_a_release_is_the_same_from_pandas(name):
     assert (
         cases.digest(*MECHANISMS[name], engine=lambda frame: frame.to_pandas())

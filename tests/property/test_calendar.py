@@ -9,9 +9,10 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 import polars as pl
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from samples import examples
 from tailrace import ConfigError
 from tailrace.calendar import Calendar
 from tailrace.domain.times import instants
@@ -121,7 +122,7 @@ def test_steps_divide_time(calendar, step):
     )
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(asked())
 def test_an_instant_lies_in_its_step(asked):
     calendar, moments = asked
@@ -133,7 +134,7 @@ def test_an_instant_lies_in_its_step(asked):
             assert calendar.begin(step) <= moment < calendar.end(step)
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(asked())
 def test_what_is_closed_and_what_is_open_agree(asked):
     calendar, moments = asked
@@ -192,7 +193,7 @@ def expected_instant(text, timezone):
     return (moment.replace(tzinfo=UTC) - EPOCH - offset) // timedelta(microseconds=1)
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(stamps())
 def test_texts_are_read_as_python_reads_them(stamps):
     timezone, texts = stamps
@@ -207,7 +208,7 @@ digits = st.from_regex(
 )
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(st.lists(digits, min_size=1, max_size=20), zones)
 def test_numbers_out_of_range_are_not_read_and_no_others(texts, timezone):
     found = instants(pl.Series(texts), timezone=timezone)
@@ -219,7 +220,7 @@ def test_numbers_out_of_range_are_not_read_and_no_others(texts, timezone):
         assert one.astype(np.int64) == expected
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(
     st.lists(st.text(st.characters(exclude_categories=["Cs"])) | digits | st.none(), max_size=20),
     zones,
@@ -243,7 +244,7 @@ FORMATS = [
 ]
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(
     zones,
     st.sampled_from(FORMATS),

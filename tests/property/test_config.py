@@ -8,9 +8,10 @@ import tempfile
 import tomllib
 from pathlib import Path
 
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
+from samples import examples
 from tailrace import (
     ApproxDP,
     Categorical,
@@ -156,13 +157,13 @@ def moved_lines(draw):
     return "\n".join(lines)
 
 
-@settings(max_examples=400)
+@examples(400)
 @given(st.one_of(cut_up(), moved_lines()))
 def test_any_text_loads_or_is_refused_in_one_sentence(text):
     attempt(text)
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(st.binary(max_size=40), st.integers(0, len(WARD)))
 @example(b"\x00", 0)
 @example(b"\r", 8)
@@ -174,7 +175,7 @@ def test_any_bytes_load_or_are_refused_in_one_sentence(piece, place):
 KEYS = sorted((path for path in locate(WARD) if isinstance(path[-1], str)), key=str)
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(
     st.sampled_from(
         [line for line, text in enumerate(LINES) if re.match(r'[\w"]+ = .*[^[]$', text)]
@@ -187,7 +188,7 @@ def test_a_value_that_does_not_fit_has_a_line(line, value):
     assert isinstance(found, Config) or ", line " in found
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(st.data())
 def test_a_value_inside_a_table_that_does_not_fit_has_a_line(data):
     line = data.draw(
@@ -200,7 +201,7 @@ def test_a_value_inside_a_table_that_does_not_fit_has_a_line(data):
     assert isinstance(found, Config) or ", line " in found
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(
     st.sampled_from([line for line, text in enumerate(LINES) if re.match(r"\w+ = .*[^[]$", text)]),
     names,
@@ -277,7 +278,7 @@ def paths(value, above=()):
         yield from paths(part, (*above, key))
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(documents())
 def test_every_path_of_a_document_has_its_line(text):
     try:
@@ -331,7 +332,7 @@ sources = st.one_of(
 ).map(lambda parts: {key: value for part in parts for key, value in part.items()})
 
 
-@settings(max_examples=80)
+@examples(80)
 @given(
     population=names,
     epsilon=epsilons,

@@ -3,9 +3,10 @@ the process.
 """
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from samples import examples
 from tailrace import ZCDP, Noise, PureDP
 from tailrace.checks import Spy
 from tailrace.counters import (
@@ -73,7 +74,7 @@ def play(counter, rows, steps, noise, order=lambda fed: fed, between=lambda stat
     return state, out
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(runs())
 def test_without_noise_estimates_are_running_sums(run):
     counter, rows, steps = run
@@ -84,7 +85,7 @@ def test_without_noise_estimates_are_running_sums(run):
         assert np.allclose(estimate, totals[fed], rtol=1e-9, atol=1e-6)
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(runs())
 def test_saving_and_loading_between_steps_changes_nothing(run):
     counter, rows, steps = run
@@ -99,7 +100,7 @@ def test_saving_and_loading_between_steps_changes_nothing(run):
     assert all(np.array_equal(a, b) for a, b in zip(straight, resumed, strict=True))
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(runs())
 def test_the_order_of_rows_does_not_matter_without_noise(run):
     counter, rows, steps = run
@@ -108,7 +109,7 @@ def test_the_order_of_rows_does_not_matter_without_noise(run):
     assert all(np.allclose(a, b) for a, b in zip(straight, reversed_, strict=True))
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(counters(), st.data())
 def test_variance_is_symmetric_zero_on_the_diagonal_and_obeys_the_triangle(counter, data):
     """Standard deviations of differences are a metric: the noise of t - s is that of t - r and r -

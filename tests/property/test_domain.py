@@ -7,9 +7,10 @@ import math
 import narwhals as nw
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from samples import examples
 from tailrace import ConfigError
 from tailrace.counting.plan import Plan
 from tailrace.domain import Box, Categorical, Integer, Real, Schema, from_dict
@@ -111,7 +112,7 @@ def frames(table):
     )
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(batches(schemas | boxes()))
 def test_expression_and_kernel_agree_on_every_engine(batch):
     codes, table = batch
@@ -128,7 +129,7 @@ def test_expression_and_kernel_agree_on_every_engine(batch):
             assert cells.to_numpy().tolist() == expected
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(batches(schemas), st.data())
 def test_counting_adds_up_over_any_partition(batch, data):
     codes, table = batch
@@ -141,7 +142,7 @@ def test_counting_adds_up_over_any_partition(batch, data):
     assert plan.count(table).sum() == (codes.cells(nw.from_native(table)) >= 0).sum()
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(schemas | boxes(), st.integers(0, 2**32))
 def test_what_is_decoded_lies_in_its_cell(codes, seed):
     rng = np.random.default_rng(seed)

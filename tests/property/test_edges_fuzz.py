@@ -23,10 +23,11 @@ from zoneinfo import ZoneInfo
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
+from samples import examples
 from tailrace import Categorical, DataError, Integer, Real, Schema
 from tailrace.calendar import Calendar
 from tailrace.cli import app
@@ -360,7 +361,7 @@ def check_counts(source, rows, policy):
 
 
 @pytest.mark.slow
-@settings(max_examples=700)
+@examples(700)
 @given(csv_files(), policies)
 def test_csv_content_follows_the_policy(place, file, policy):
     (fresh(place) / "a.csv").write_bytes(file[1])
@@ -371,7 +372,7 @@ def test_csv_content_follows_the_policy(place, file, policy):
     )
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(parquet_files(), policies)
 def test_parquet_content_follows_the_policy(place, file, policy):
     (fresh(place) / "a.parquet").write_bytes(file[1])
@@ -383,7 +384,7 @@ def test_parquet_content_follows_the_policy(place, file, policy):
 
 
 @pytest.mark.slow
-@settings(max_examples=400)
+@examples(400)
 @given(json_lines(), policies)
 def test_json_content_follows_the_policy(lines, policy):
     reader = Reader(domain=domain(policy), time="day", timezone="Europe/Berlin")
@@ -450,7 +451,7 @@ def check_sentence(said, *parts):
     assert not re.search(f"{MARK}|Traceback|Error|Exception|polars|rows?\\b", said)
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(misshapen(), policies)
 def test_a_wrong_shape_is_one_sentence_that_names_file_and_column(place, file, policy):
     name, data, named = file
@@ -477,7 +478,7 @@ scraps = st.lists(
 )
 
 
-@settings(max_examples=400)
+@examples(400)
 @given(heads, scraps.map(b"".join), st.sampled_from(["a.csv", "a.parquet", "lines"]), policies)
 def test_any_bytes_are_rows_or_one_sentence(place, head, scrap, name, policy):
     reader = Reader(domain=domain(policy), time="day", op="op")
@@ -567,7 +568,7 @@ def without_ops(rows):
 
 
 @pytest.mark.slow
-@settings(max_examples=140)
+@examples(140)
 @given(csv_files() | parquet_files(), policies)
 def test_files_through_the_command_line(place, file, policy):
     rows, data = without_ops(file[0]), file[1]
@@ -588,7 +589,7 @@ def test_files_through_the_command_line(place, file, policy):
 
 
 @pytest.mark.slow
-@settings(max_examples=60)
+@examples(60)
 @given(json_lines(), policies)
 def test_lines_through_the_command_line(place, lines, policy):
     fresh(place)
@@ -597,7 +598,7 @@ def test_lines_through_the_command_line(place, lines, policy):
 
 
 @pytest.mark.slow
-@settings(max_examples=100)
+@examples(100)
 @given(misshapen(), policies, st.data())
 def test_a_wrong_shape_through_the_command_line(place, bad, policy, data):
     """A sentence and a code, and no charge; when the file is mended everything is counted, once."""

@@ -8,9 +8,10 @@ import math
 import narwhals as nw
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from samples import examples
 from tailrace import ConfigError
 from tailrace.domain.geometry import Region, Roads, from_dict
 
@@ -84,7 +85,7 @@ def parts(domain):
     return shapely.intersection(shape, shapely.box(x[i], y[j], x[i + 1], y[j + 1]))
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(domains())
 def test_cells_hold_what_shapely_finds(domain):
     measure = domain.measure_of_cells().reshape(-1)
@@ -110,7 +111,7 @@ def test_cells_hold_what_shapely_finds(domain):
         assert shapely.distance(domain.lines, cells).max() <= 1e-6 * step
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(domains(), st.integers(0, 2**32))
 def test_what_is_decoded_lies_on_the_geometry_in_its_cell(domain, seed):
     rng = np.random.default_rng(seed)
@@ -124,7 +125,7 @@ def test_what_is_decoded_lies_on_the_geometry_in_its_cell(domain, seed):
         assert shapely.distance(shapely.points(*points.values()), domain.lines).max() <= 4 * last
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(domains(), st.lists(st.tuples(st.floats(), st.floats()), max_size=20), st.integers(0, 2**32))
 def test_a_row_counts_in_its_own_cell_or_not_at_all_and_nearest_moves_only_the_others(
     domain, wild, seed

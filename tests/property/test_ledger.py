@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, multiple, rule
 
+from samples import examples
 from tailrace import (
     ZCDP,
     AddRemove,
@@ -60,7 +61,7 @@ def limits_and_streams(draw):
     return cap(draw(limit), unit), draw(st.lists(promises(losses), min_size=1, max_size=6))
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(limits_and_streams(), st.randoms(use_true_random=False))
 def test_spending_does_not_depend_on_the_order_and_no_stream_is_free(case, order):
     limit, streams = case
@@ -74,7 +75,7 @@ def test_spending_does_not_depend_on_the_order_and_no_stream_is_free(case, order
         assert less.amount <= more.amount
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(st.lists(pure | concentrated | proved, min_size=1, max_size=5), loose)
 def test_an_admitted_sum_is_proved_by_the_losses_own_composition(losses, limit):
     """Against `loss & loss`: what a cap admits, composing the losses one by one also proves, and
@@ -92,7 +93,7 @@ def test_an_admitted_sum_is_proved_by_the_losses_own_composition(losses, limit):
     )
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(loose, st.lists(loose, min_size=1, max_size=4))
 def test_losses_without_a_rho_add_both_their_parts(limit, losses):
     epsilon, delta = sum(loss.epsilon for loss in losses), sum(loss.delta for loss in losses)
@@ -100,7 +101,7 @@ def test_losses_without_a_rho_add_both_their_parts(limit, losses):
     assert admits(cap(limit), [Guarantee(loss, Event(), AddRemove, 9) for loss in losses]) == fits
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(loose, st.lists(loose, min_size=1, max_size=2), concentrated)
 def test_a_mixed_sum_never_passes_the_delta_of_the_cap(limit, losses, rest):
     streams = [Guarantee(loss, Event(), AddRemove, 9) for loss in (*losses, rest)]
@@ -202,10 +203,10 @@ class Book(RuleBasedStateMachine):
 
 
 TestBook = Book.TestCase
-TestBook.settings = settings(max_examples=25, stateful_step_count=20, deadline=None)
+TestBook.settings = settings(examples(25), stateful_step_count=20)
 
 
-@settings(max_examples=50, deadline=None)
+@examples(50)
 @given(promises(pure | concentrated | proved | loose), st.integers(1, 4))
 def test_a_person_costs_at_least_an_event(promise, m):
     """Conversions round up: under a cap for persons an event stream is never cheaper than for one

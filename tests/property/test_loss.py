@@ -1,15 +1,16 @@
 from fractions import Fraction
 
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from samples import examples
 from tailrace import ZCDP, ApproxDP, PureDP
 
 amounts = st.fractions(min_value=Fraction(1, 10**6), max_value=1000)
 deltas = st.fractions(min_value=Fraction(1, 10**15), max_value=Fraction(1, 100))
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(amounts, deltas)
 def test_a_budget_holds_what_it_was_calibrated_to(epsilon, delta):
     assert (
@@ -18,7 +19,7 @@ def test_a_budget_holds_what_it_was_calibrated_to(epsilon, delta):
     )
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(amounts, amounts, deltas)
 def test_conversion_is_monotone_and_never_worse_than_the_textbook(rho, more, delta):
     import math

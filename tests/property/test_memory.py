@@ -12,10 +12,11 @@ from unittest import mock
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import tailrace.counting.memory.contributions
+from samples import examples
 from tailrace import User
 from tailrace.counting.memory import bound, check, hash_units
 
@@ -190,7 +191,7 @@ def test_the_hash_is_siphash_of_the_number_or_of_the_text(values, key):
 
 
 @whole
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(units, steps)
 def test_the_memory_does_what_the_rules_say(pieces, unit, batches):
     reference, memory = Reference(unit), Memory(unit, pieces=pieces)
@@ -205,7 +206,7 @@ def test_the_memory_does_what_the_rules_say(pieces, unit, batches):
 
 
 @whole
-@settings(max_examples=50, deadline=None)
+@examples(50)
 @given(units, steps, st.randoms(use_true_random=False))
 def test_the_order_of_rows_does_not_matter(pieces, unit, batches, shuffler: random.Random):
     one, other = Memory(unit), Memory(unit, pieces=pieces)
@@ -218,7 +219,7 @@ def test_the_order_of_rows_does_not_matter(pieces, unit, batches, shuffler: rand
         assert one.content() == other.content()
 
 
-@settings(max_examples=50, deadline=None)
+@examples(50)
 @given(units, steps, ids)
 def test_a_unit_that_comes_or_goes_changes_only_its_own_rows(unit, batches, who):
     """All together is everybody else plus the unit alone, step by step; and the unit alone keeps

@@ -1,9 +1,10 @@
 from fractions import Fraction
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from samples import examples
 from tailrace import Noise
 from tailrace.noise import tables
 from tailrace.noise.words import encode
@@ -27,7 +28,7 @@ def test_no_path_is_the_beginning_of_another_by_accident(a, b):
     assert not b or encode(a + b) != encode(a)
 
 
-@settings(max_examples=50, deadline=None)
+@examples(50)
 @given(st.fractions(min_value=Fraction(1, 1000), max_value=10**9), st.integers(0, 2**32))
 def test_any_rational_scale_can_be_drawn_and_stays_in_reach(scale, seed):
     noise = Noise.insecure(seed)
@@ -35,7 +36,7 @@ def test_any_rational_scale_can_be_drawn_and_stays_in_reach(scale, seed):
     assert np.abs(noise.at("g").gaussian(scale**2, 50)).max() <= 12 * scale + 1
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(
     st.fractions(min_value=Fraction(1, 50), max_value=20),
     st.lists(st.integers(0, 2**64 - 1), min_size=5, max_size=5),

@@ -17,9 +17,10 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.csv
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
+from samples import examples
 from tailrace import Box, Categorical, DataError, Integer, Real, Schema, User
 from tailrace.counting.journeys.reading import Reading
 from tailrace.counting.memory import counted, hash_units
@@ -132,7 +133,7 @@ def codes(schema, frame):
     return found["cell"].to_numpy().tolist()
 
 
-@settings(max_examples=25)
+@examples(25)
 @given(st.sampled_from(ATTRIBUTES), st.lists(CELLS, min_size=2, max_size=6), CELLS, st.data())
 def test_one_cell_changes_no_other_row_on_any_engine(attribute, cells, other, data):
     schema, at = Schema(x=attribute), data.draw(st.integers(0, len(cells) - 1))
@@ -155,7 +156,7 @@ def units(engine, cells):
     return hash_units(plan.rows(frame)[0], KEY).tolist()
 
 
-@settings(max_examples=25)
+@examples(25)
 @given(st.lists(IDS | st.just(""), min_size=2, max_size=6), IDS | st.just(""), st.data())
 @example(["7", "8"], "x", None)
 def test_one_id_changes_nobody_else_on_any_engine(cells, other, data):
@@ -255,7 +256,7 @@ def test_one_word_among_numbers_is_one_row_that_is_not_counted():
 TRIPS = Reading(Box(low=(0, 0), high=(4, 4), columns=("x", "y"), cells=4), "trip", "at", user="who")
 
 
-@settings(max_examples=15)
+@examples(15)
 @given(
     st.lists(
         st.tuples(
@@ -291,6 +292,7 @@ def test_one_cell_changes_no_other_trajectory(rows, column, word):
         ), engine.__name__
 
 
+@pytest.mark.slow
 def test_spark_reads_every_cell_by_itself(spark):
     cells = ["7", " 007 ", "7.0", "word", "", "true", "1e1", None, "-Infinity", "99"]
     rows = spark().createDataFrame(

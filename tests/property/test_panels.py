@@ -4,9 +4,10 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from samples import examples, released
 from tailrace import (
     ZCDP,
     AddRemove,
@@ -19,19 +20,14 @@ from tailrace import (
     Schema,
     User,
 )
-from tailrace.counting.plan import Counts
 
-THOUSAND = settings(max_examples=1000)
 RELATIONS = st.sampled_from([AddRemove, Replace, Null])
 BUDGETS = st.sampled_from(["0.0005", "0.05", "5"])
 
 
 def views(mechanism, counts, seed):
     """What is shown after each step."""
-    state, noise = mechanism.init(), Noise.insecure(seed)
-    for step, count in enumerate(counts):
-        state = mechanism.measure(state, Counts(count, 0 * count), noise.at(step)).state
-        yield mechanism.view(state.public)
+    return map(mechanism.view, released(mechanism, counts, Noise.insecure(seed)))
 
 
 def common(draw, horizon):
@@ -69,7 +65,7 @@ def weight_streams(draw):
     return mechanism, counts, draw(st.integers(0, 2**32))
 
 
-@THOUSAND
+@examples(1000)
 @given(window_streams())
 def test_the_columns_of_a_window_panel_never_change(stream):
     mechanism, counts, seed = stream
@@ -96,7 +92,7 @@ def test_the_columns_of_a_window_panel_never_change(stream):
 
 
 @pytest.mark.slow
-@THOUSAND
+@examples(1000)
 @given(weight_streams())
 def test_weights_rise_by_at_most_one_and_columns_never_change(stream):
     mechanism, counts, seed = stream

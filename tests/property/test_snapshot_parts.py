@@ -4,9 +4,10 @@ against plain references.
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from samples import examples
 from tailrace import Integer, Noise, PureDP, Schema, SnapshotHistogram, Window
 from tailrace.counting.memory.snapshot import snapshot_counted
 from tailrace.counting.plan import Counts, Plan
@@ -26,6 +27,11 @@ from tailrace.papers.snapshot_policies.static import Hierarchy, LaplaceBins
 from tailrace.privacy.loss import ZCDP
 
 SHAPES = st.lists(st.integers(1, 9), min_size=1, max_size=4).map(tuple)
+# of at most 81 cells, for references that solve dense systems
+FEW = st.one_of(
+    st.lists(st.integers(1, 9), min_size=1, max_size=2),
+    st.lists(st.integers(1, 3), min_size=3, max_size=4),
+).map(tuple)
 SEEDS = st.integers(0, 2**32 - 1)
 
 
@@ -61,9 +67,9 @@ def matrix(tree, depths):
     return found
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(
-    SHAPES,
+    FEW,
     SEEDS,
     st.sampled_from([Quadtree(), Hierarchy(fan_out=2), Hierarchy(fan_out=4), LaplaceBins()]),
 )

@@ -7,9 +7,10 @@ import shutil
 from datetime import UTC, date, datetime, timedelta
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from samples import examples
 from tailrace import Integer, Schema
 from tailrace.calendar import Calendar
 from tailrace.sources import Lines, NamedFiles, Reader, Shelf, TimedFiles, Used
@@ -58,7 +59,7 @@ def numbers(batch):
     return sorted(int(number) for number in batch.adds["number"]) if batch.adds is not None else []
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(histories, lateness, st.lists(st.booleans(), min_size=LAST, max_size=LAST), st.booleans())
 def test_rows_of_growing_files_go_by_their_own_cells(place, history, late, restarts, again):
     inbox = fresh(place)
@@ -98,7 +99,7 @@ def test_rows_of_growing_files_go_by_their_own_cells(place, history, late, resta
     assert not any(use.changed for use in reading.used.files.values())
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(
     st.lists(
         st.tuples(st.integers(-1, LAST + 1), st.integers(1, LAST)),
@@ -122,7 +123,7 @@ def test_named_files_go_by_their_names(place, files, late):
         assert numbers(source.batch(step)) == numbers(source.batch(step)) == expected
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(st.lists(owns, max_size=8), st.integers(0, LAST), st.randoms(use_true_random=False))
 def test_lines_piped_again_in_any_order_and_number_count_once(rows, released, random):
     """What is released is passed over; what is not comes, whole."""

@@ -3,9 +3,10 @@ scores and tracks hold for all inputs.
 """
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from samples import examples
 from tailrace import ZCDP, ApproxDP, Event, Integer, PureDP, Schema, Selection, TabularStream, User
 from tailrace.checks.spy import Spy
 from tailrace.counting.marginals import Marginals
@@ -54,7 +55,7 @@ def states_the_loss(mechanism):
     )
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(common, st.one_of(st.none(), st.integers(1, 12)), shares, shares)
 def test_a_stream_loses_what_was_declared(about, chosen, clock, choice):
     mechanism = TabularStream(
@@ -76,14 +77,14 @@ def test_a_stream_loses_what_was_declared(about, chosen, clock, choice):
     assert together == (stated.as_zcdp().rho if gaussian else stated.epsilon)
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(common, st.integers(1, 12), shares, shares, st.booleans())
 def test_steps_lose_what_was_declared(about, chosen, total, selection, apart):
     mechanism = TabularSteps(**about, chosen=chosen, total=total, selection=selection, apart=apart)
     assert states_the_loss(mechanism)
 
 
-@settings(max_examples=15)
+@examples(15)
 @given(st.integers(0, 2**32 - 1), st.integers(1, 7), st.sampled_from([1, 2]), st.booleans())
 def test_an_epoch_measures_each_workload_at_most_once_and_at_most_so_many(
     seed, chosen, ways, deletes

@@ -4,9 +4,10 @@ upwards only.
 
 import numpy as np
 import polars as pl
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from samples import examples
 from tailrace import Box, Event, Noise, PureDP, Trajectories, User, papers
 from tailrace.counting.journeys.masses import WHOLE
 from tailrace.counting.journeys.moves import Ends, Even
@@ -67,7 +68,7 @@ def every_level(mechanism, plan, data):
 
 
 @given(data=rows, who=st.integers(0, 3), key=st.sampled_from(list(UNITS)))
-@settings(max_examples=60)
+@examples(60)
 def test_one_unit_adds_one_whole_at_most(data, who, key):
     without = [row for row in data if row[0 if key == "id" else 1] != who]
     for mechanism in mechanisms(UNITS[key]):
@@ -88,7 +89,7 @@ def test_one_unit_adds_one_whole_at_most(data, who, key):
 
 
 @given(data=rows, key=st.sampled_from(list(UNITS)))
-@settings(max_examples=20)
+@examples(20)
 def test_whatever_comes_in_a_table_goes_out(data, key):
     """CONTENT never raises; synthetic trajectories lie in the domain, each from 1 on."""
     for mechanism in mechanisms(UNITS[key]):

@@ -20,13 +20,13 @@ import polars as pl
 import pytest
 from typer.testing import CliRunner
 
+from samples import DAY, FOLDER, WARD, ward
 from tailrace import (
     AddRemove,
     BehindLedger,
     Box,
     BudgetExceeded,
     Calendar,
-    Categorical,
     ConfigError,
     Corrupt,
     Event,
@@ -34,7 +34,6 @@ from tailrace import (
     HistogramStream,
     Ledger,
     PureDP,
-    Schema,
     StateError,
     Stream,
     Trajectories,
@@ -46,32 +45,6 @@ from tailrace.counting.journeys.masses import WHOLE
 from tailrace.ledger import Cap, Mark
 from tailrace.ledger.file import digest, transaction
 from tailrace.storage import durable
-
-WARD = Schema(sex=Categorical(["f", "m"]))
-DAY = pl.DataFrame({"sex": ["f", "m", "f"]})
-CONFIG = """
-[stream]
-path = "ward.tail"
-population = "ward"
-
-[mechanism]
-kind = "HistogramStream"
-horizon = 9
-privacy = { kind = "PureDP", epsilon = 1 }
-unit = { kind = "Event" }
-
-[schema]
-sex = { kind = "Categorical", values = ["f", "m"] }
-
-[source]
-kind = "Folder"
-path = "incoming"
-files = "*.csv"
-"""
-
-
-def ward(epsilon=1):
-    return HistogramStream(domain=WARD, privacy=PureDP(epsilon=epsilon), unit=Event(), horizon=9)
 
 
 def walks(unit=Event(), epsilon=1):
@@ -108,10 +81,9 @@ def test_a_lost_folder_is_not_made_again_in_silence(tmp_path):
         Stream.create(tmp_path / "third.tail", ward(), population="ward").close()
 
 
-def test_rm_and_run_says_so_at_the_command_line(tmp_path):
-    (tmp_path / "incoming").mkdir()
+def test_rm_and_run_says_so_at_the_command_line(configure, tmp_path):
+    configure(tmp_path, calendar=None, source=FOLDER)
     (tmp_path / "incoming" / "1.csv").write_text("sex\nf\nm\n")
-    (tmp_path / "stream.toml").write_text(CONFIG)
     command = ["run", str(tmp_path / "stream.toml")]
     first = CliRunner().invoke(app, command)
     assert first.exit_code == 0, first.output

@@ -5,25 +5,21 @@ with the fix.
 import os
 import shutil
 
-import polars as pl
 import pytest
 from typer.testing import CliRunner
 
-from tailrace import Categorical, HistogramStream, PureDP, Schema, StateError, Stream, User
+from samples import DAY, ward
+from tailrace import StateError, Stream, User
 from tailrace.cli import app
 from tailrace.sinks import CsvFolder
-
-WARD = Schema(sex=Categorical(["f", "m"]))
-DAY = pl.DataFrame({"id": [1, 2, 3], "sex": ["f", "m", "f"]})
 
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
     """A stream of one step and its ledger, made once."""
     folder = tmp_path_factory.mktemp("made")
-    person = User(column="id", events=2)
-    ward = HistogramStream(domain=WARD, privacy=PureDP(epsilon=1), unit=person, horizon=9)
-    with Stream.create(folder / "ward.tail", ward, population="ward") as stream:
+    people = ward(unit=User(column="id", events=2))
+    with Stream.create(folder / "ward.tail", people, population="ward") as stream:
         stream.push(DAY)
     return folder
 

@@ -9,17 +9,12 @@ import os
 import shutil
 import sqlite3
 
-import polars as pl
 import pytest
 from typer.testing import CliRunner
 
+from samples import DAY, ward
 from tailrace import (
-    Categorical,
     Corrupt,
-    Event,
-    HistogramStream,
-    PureDP,
-    Schema,
     StateError,
     Stream,
 )
@@ -27,16 +22,12 @@ from tailrace.cli import app
 from tailrace.storage import durable
 from tailrace.storage.store import loses_commits
 
-WARD = Schema(sex=Categorical(["f", "m"]))
-DAY = pl.DataFrame({"sex": ["f", "m", "f"]})
-
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
     """A stream of one step and its ledger, made once."""
     folder = tmp_path_factory.mktemp("made")
-    ward = HistogramStream(domain=WARD, privacy=PureDP(epsilon=1), unit=Event(), horizon=9)
-    with Stream.create(folder / "ward.tail", ward, population="ward") as stream:
+    with Stream.create(folder / "ward.tail", ward(), population="ward") as stream:
         stream.push(DAY)
     return folder
 

@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 from typer.testing import CliRunner
 
-from processes import CALL, python, variables
+from processes import CALL, call, python, variables
 from tailrace import (
     Categorical,
     ConfigError,
@@ -58,12 +58,6 @@ def ward(tmp_path, monkeypatch):
     (tmp_path / "stream.toml").write_text(TOML)
     (tmp_path / "incoming" / "a.csv").write_text("sex\nf\n=m\n")
     return tmp_path
-
-
-def call(*arguments, code=0):
-    done = CliRunner().invoke(app, [str(one) for one in arguments])
-    assert done.exit_code == code, done.output
-    return done
 
 
 def unseen(text):

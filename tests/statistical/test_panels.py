@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from samples import released
 from tailrace import (
     ZCDP,
     AddRemove,
@@ -17,7 +18,6 @@ from tailrace import (
     User,
     papers,
 )
-from tailrace.counting.plan import Counts
 
 UNIT = User(column="id")
 
@@ -36,11 +36,9 @@ def accepted_and_rejected(values, deviation):
 
 def run(mechanism, noise, steps):
     """Estimates of a panel in which nobody is: noise alone."""
-    state = mechanism.init()
-    zeros = np.zeros(mechanism.plan(state.public).size, np.int64)
-    for step in range(steps):
-        state = mechanism.measure(state, Counts(zeros, zeros), noise.at(step)).state
-    return state.public.estimates
+    zeros = np.zeros(mechanism.plan(mechanism.init().public).size, np.int64)
+    *_, last = released(mechanism, [zeros] * steps, noise)
+    return last.estimates
 
 
 @pytest.mark.parametrize("neighbours", [AddRemove, Replace, Null], ids=repr)

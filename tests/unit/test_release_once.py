@@ -192,6 +192,7 @@ def test_every_engine_releases_the_same(engine, unit):
     assert came.lstrip("_") == goes.lstrip("_")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", UNITS.values(), ids=UNITS)
 def test_spark_releases_the_same(unit, spark):
     pandas = pytest.importorskip("pandas")

@@ -7,6 +7,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from samples import LOSSES, UNITS
 from tailrace import (
     ZCDP,
     AddRemove,
@@ -69,8 +70,8 @@ BATCHES = [
 
 
 def histograms():
-    for privacy in (PureDP(epsilon=1), ZCDP(rho=0.1), ApproxDP(epsilon=1, delta=1e-6)):
-        for unit in (Event(), User(column="id", events=2)):
+    for privacy in LOSSES:
+        for unit in UNITS:
             yield HistogramStream(domain=WARD, privacy=privacy, unit=unit, horizon=12)
             yield HistogramStream(
                 domain=WARD, privacy=privacy, unit=unit, horizon=None, deletes=False

@@ -6,9 +6,8 @@ import re
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
-from tailrace.cli import app
+from processes import call
 
 STREAM = '[stream]\npath = "ward.tail"\npopulation = "ward"\n'
 POINTS = """
@@ -33,12 +32,6 @@ SHAPES = {
 INSIDE, BETWEEN, OUTSIDE = (0.5, 0.5), (2.5, 2.5), (9.0, 9.0)
 
 
-def call(*arguments, code=0):
-    done = CliRunner().invoke(app, [str(one) for one in arguments])
-    assert done.exit_code == code, done.output
-    return done.output
-
-
 @pytest.fixture
 def here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -59,12 +52,12 @@ def test_points_outside_the_domain_are_no_true_points(here, kind, outside):
     (here / "incoming" / "a.csv").write_text(
         "lon,lat\n" + "".join(f"{x},{y}\n" for x, y in rows) + ",1\n"
     )
-    found = json.loads(call("check", "stream.toml", "incoming/a.csv", "--json"))["files"][
+    found = json.loads(call("check", "stream.toml", "incoming/a.csv", "--json").output)["files"][
         "incoming/a.csv"
     ]
     assert (found["rows"], found["outside"], found["counted"]) == (8, outside, 7 - outside)
     assert re.search(
-        rf"outside the domain +{outside} \(", call("check", "stream.toml", "incoming/a.csv")
+        rf"outside the domain +{outside} \(", call("check", "stream.toml", "incoming/a.csv").output
     )
     call("run", "stream.toml")
     call("report", "stream.toml", "--private")
@@ -80,14 +73,16 @@ def test_a_ledger_is_found_by_its_stream(here):
     (here / "books").mkdir()
     text = STREAM + 'ledger = "books/all.ledger"\n' + POINTS + SPACES["box"] + SOURCE
     (here / "stream.toml").write_text(text)
-    assert "has no ledger at all.ledger" in call("ledger", "show", "stream.toml", code=5)
+    assert "has no ledger at all.ledger" in call("ledger", "show", "stream.toml", code=5).output
     (here / "incoming" / "a.csv").write_text("lon,lat\n1,1\n")
     call("run", "stream.toml")
-    shown = json.loads(call("ledger", "show", "stream.toml", "--json"))
+    shown = json.loads(call("ledger", "show", "stream.toml", "--json").output)
     assert [one["stream"] for one in shown["streams"]] == ["ward.tail"]
-    assert shown == json.loads(call("ledger", "show", "--ledger", "books/all.ledger", "--json"))
+    assert shown == json.loads(
+        call("ledger", "show", "--ledger", "books/all.ledger", "--json").output
+    )
     (here / "books" / "all.ledger").rename(here / "tailrace.ledger")
-    assert shown == json.loads(call("ledger", "show", "ward.tail", "--json"))
+    assert shown == json.loads(call("ledger", "show", "ward.tail", "--json").output)
 
 
 def test_none_is_an_answer_to_the_column_of_times(here):
@@ -119,4 +114,4 @@ def test_none_is_an_answer_to_the_column_of_times(here):
         "a=boolean",
         code=3,
     )
-    assert "--start needs to know when a row happened" in said
+    assert "--start needs to know when a row happened" in said.output

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from samples import FOLDER
 from tailrace import (
     ApproxDP,
     Box,
@@ -66,7 +67,6 @@ op = "op"
 kind = "CsvFolder"
 path = "public"
 """
-FOLDER = 'kind = "Folder"\npath = "incoming"\nfiles = "*.csv"'
 CALENDAR = WARD[WARD.index("[calendar]") : WARD.index("[source]")]
 SQL = 'kind = "SqlTable"\nurl = "sqlite:///ward.db"\ntable = "cases"'
 

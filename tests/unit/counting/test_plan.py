@@ -2,6 +2,7 @@ import narwhals as nw
 import numpy as np
 import pytest
 
+from samples import but_spark
 from tailrace import ConfigError, DataError
 from tailrace.counting.marginals import Marginals, all_ways, chosen
 from tailrace.counting.memory import counted
@@ -27,7 +28,7 @@ ENGINES = {
 }
 
 
-@pytest.fixture(params=ENGINES)
+@pytest.fixture(params=but_spark(ENGINES))
 def engine(request, spark):
     """Makes a frame of the engine from an Arrow table."""
     pytest.importorskip("pyarrow", reason="the frames are made from an Arrow table")

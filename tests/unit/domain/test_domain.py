@@ -8,6 +8,7 @@ import narwhals as nw
 import numpy as np
 import pytest
 
+from samples import but_spark
 from tailrace import ConfigError, DataError
 from tailrace.domain import Box, Categorical, Integer, Real, Schema, from_dict
 
@@ -54,7 +55,7 @@ def signed(table):
     )
 
 
-@pytest.fixture(params=ENGINES)
+@pytest.fixture(params=but_spark(ENGINES))
 def engine(request, spark):
     """Makes the same frame in every engine from columns given as (Arrow type, values)."""
     pa = pytest.importorskip("pyarrow", reason="the frames are made from an Arrow table")

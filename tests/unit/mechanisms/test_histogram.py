@@ -2,9 +2,9 @@ import numpy as np
 import polars as pl
 import pytest
 
+from samples import LOSSES
 from tailrace import (
     ZCDP,
-    ApproxDP,
     Categorical,
     ConfigError,
     Event,
@@ -83,9 +83,7 @@ def test_intervals_cover_the_truth():
     assert 0.93 < hits / total < 0.975
 
 
-@pytest.mark.parametrize(
-    "privacy", [PureDP(epsilon=1), ZCDP(rho=0.1), ApproxDP(epsilon=1, delta=1e-6)]
-)
+@pytest.mark.parametrize("privacy", LOSSES)
 @pytest.mark.parametrize(
     "unit", [Event(), User(column="id", events=1), User(column="id", events=5)]
 )

@@ -7,9 +7,9 @@ import numpy as np
 import polars as pl
 import pytest
 
+from samples import LOSSES, UNITS, changing, growing, states, truth
 from tailrace import (
     ZCDP,
-    ApproxDP,
     Categorical,
     Event,
     Integer,
@@ -53,30 +53,8 @@ def batch(seed, count=200):
     return pl.DataFrame({**columns, "id": rng.integers(0, 60, count)})
 
 
-BATCHES = [
-    (batch(0), None),
-    (batch(1), batch(0, 40)),
-    (batch(2), batch(1, 20)),
-    (None, None),
-    (batch(3, 900), None),
-    (batch(4), batch(3, 300)),
-]
-ADDS = [(adds, None) for adds, _ in BATCHES]
-LOSSES = (PureDP(epsilon=1), ZCDP(rho=0.1), ApproxDP(epsilon=1, delta=1e-6))
-UNITS = (Event(), User(column="id", events=2))
-
-
-def states(mechanism, batches, noise=None):
-    noise, found = Noise.insecure(1) if noise is None else noise, [mechanism.init()]
-    for step, (adds, deletes) in enumerate(batches, start=1):
-        counts = mechanism.plan(found[-1].public).counts(adds, deletes)
-        found.append(mechanism.measure(found[-1], counts, noise.at("step", step)).state)
-    return found
-
-
-def truth(mechanism, batches):
-    counts = [mechanism.plan(None).counts(*pair).net for pair in batches]
-    return sum(counts, np.zeros(mechanism.marginals.size, np.int64))
+BATCHES = changing(batch, 900)
+ADDS = growing(BATCHES)
 
 
 def steps(**changes):

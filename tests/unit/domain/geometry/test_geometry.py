@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from scipy import ndimage, stats
 
+from samples import but_spark
 from tailrace import ConfigError, DataError, StateError
 from tailrace.counting.plan import Plan
 from tailrace.domain import Box, Integer, Schema
@@ -230,17 +231,21 @@ PLACES = {
 }
 
 
-def engines(spark):
+def engines():
     pa, pl, duckdb = (pytest.importorskip(name) for name in ("pyarrow", "polars", "duckdb"))
     pd = pytest.importorskip("pandas")
     rows = {"row": list(range(len(PLACES["lon"]))), **PLACES}
     table = pa.table(rows)
     yield from (table, pl.DataFrame(rows), pl.DataFrame(rows).lazy(), duckdb.from_arrow(table))
     yield from (table.to_pandas(), table.to_pandas(types_mapper=pd.ArrowDtype))
-    yield spark().createDataFrame(table)  # last: where there is no Spark the others have been seen
 
 
-def test_every_engine_gives_the_cells_of_the_kernel(spark):
+def of_spark(spark):
+    yield spark().createDataFrame(next(engines()))
+
+
+@pytest.mark.parametrize("kind", but_spark(["others", "pyspark"]))
+def test_every_engine_gives_the_cells_of_the_kernel(spark, kind):
     triangle = shapely.Polygon([(0, 0), (8, 0), (0, 8)])
     domains = [
         *(Region(triangle, cells=4, outside=outside) for outside in ("drop", "nearest")),
@@ -249,7 +254,7 @@ def test_every_engine_gives_the_cells_of_the_kernel(spark):
     ]
     expected = [domain.cells(frame(PLACES)).tolist() for domain in domains]
     assert len({tuple(cells) for cells in expected}) == len(domains)
-    for native in engines(spark):
+    for native in of_spark(spark) if kind == "pyspark" else engines():
         rows = nw.from_native(native)
         for domain, cells in zip(domains, expected, strict=True):
             found = (

@@ -4,6 +4,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from samples import last_view
 from tailrace import (
     ZCDP,
     AddRemove,
@@ -21,7 +22,6 @@ from tailrace import (
     counters,
     papers,
 )
-from tailrace.counting.plan import Counts
 from tailrace.mechanisms.panel.queries import AtLeast, Pattern
 
 POOR = Schema(poor=Categorical(["no", "yes"]))
@@ -55,13 +55,6 @@ def counted(codes):
     weights = np.cumsum(codes, axis=0)
     reached = np.array([[(row >= b).sum() for b in range(len(codes) + 1)] for row in weights])
     return np.diff(reached, axis=0, prepend=0), reached
-
-
-def measured(mechanism, counts, noise):
-    state = mechanism.init()
-    for step, count in enumerate(counts):
-        state = mechanism.measure(state, Counts(count, 0 * count), noise.at(step)).state
-    return mechanism.view(state.public)
 
 
 def test_a_stream_of_people_whose_weights_rise(tmp_path):
@@ -137,7 +130,7 @@ def test_the_variance_of_an_answer_is_that_of_many_runs_and_answers_are_unbiased
         mechanism = made(
             horizon=4, neighbours=neighbours, people=300 if neighbours is Null else None
         )
-        views = [measured(mechanism, counts, Noise.insecure(seed)) for seed in range(400)]
+        views = [last_view(mechanism, counts, Noise.insecure(seed)) for seed in range(400)]
         for step in range(1, 5):
             for times in range(step + 1):
                 answers = [
@@ -153,11 +146,11 @@ def test_the_variance_of_an_answer_is_that_of_many_runs_and_answers_are_unbiased
 
 def test_a_public_number_of_people_is_kept_and_another_one_is_noisy():
     counts, _ = counted(truth())
-    assert measured(made(), counts, Noise.insecure(1)).codes.shape == (6, 2000)
+    assert last_view(made(), counts, Noise.insecure(1)).codes.shape == (6, 2000)
     noisy = {
-        measured(made(neighbours=AddRemove, people=None), counts, Noise.insecure(seed)).codes.shape[
-            1
-        ]
+        last_view(
+            made(neighbours=AddRemove, people=None), counts, Noise.insecure(seed)
+        ).codes.shape[1]
         for seed in range(5)
     }
     assert len(noisy) > 1 and all(abs(people - 2000) < 300 for people in noisy)
@@ -169,7 +162,7 @@ def test_shares_of_people_come_with_errors():
         mechanism = made(
             neighbours=neighbours, people=2000 if neighbours is Null else None, privacy=ZCDP(rho=1)
         )
-        views = [measured(mechanism, counts, Noise.insecure(seed)) for seed in range(200)]
+        views = [last_view(mechanism, counts, Noise.insecure(seed)) for seed in range(200)]
         shares = [view.proportion(AtLeast(times=2, of=6)) for view in views]
         values = np.array([share.value for share in shares])
         assert values.mean() == pytest.approx(reached[5, 2] / 2000, abs=0.003)
@@ -178,7 +171,7 @@ def test_shares_of_people_come_with_errors():
 
 
 def test_other_questions_are_refused_with_the_reason():
-    view = measured(made(), counted(truth())[0], Noise.insecure(1))
+    view = last_view(made(), counted(truth())[0], Noise.insecure(1))
     for query in (Pattern("yes"), AtLeast(times=1, of=3), AtLeast(times=1, of=6, value="no")):
         with pytest.raises(ConfigError, match="how often people had the second value"):
             view.estimate(query)

@@ -4,6 +4,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from samples import last_view
 from tailrace import (
     ZCDP,
     AddRemove,
@@ -24,7 +25,6 @@ from tailrace import (
     User,
     papers,
 )
-from tailrace.counting.plan import Counts
 from tailrace.mechanisms.panel.queries import AtLeast, Pattern, Spell, Weighted
 
 POOR = Schema(poor=Integer(0, 1))
@@ -69,13 +69,6 @@ def counted(codes, window, values=2):
     return counts
 
 
-def measured(mechanism, counts, noise):
-    state = mechanism.init()
-    for step, count in enumerate(counts):
-        state = mechanism.measure(state, Counts(count, 0 * count), noise.at(step)).state
-    return mechanism.view(state.public)
-
-
 def frame(codes, step):
     order = np.random.default_rng(step).permutation(codes.shape[1])
     return pl.DataFrame({"id": order, "poor": codes[step][order]})
@@ -116,7 +109,7 @@ def test_the_panel_has_the_counts_that_were_shared_out():
     for values, window in ((2, 3), (3, 2), (2, 1), (4, 2)):
         codes = truth(values=values)
         domain = Schema(status=Integer(0, values - 1))
-        view = measured(
+        view = last_view(
             made(domain=domain, window=window), counted(codes, window, values), Noise.insecure(1)
         )
         for release, histogram in enumerate(view.histograms):
@@ -164,7 +157,7 @@ def test_the_variance_of_an_answer_is_that_of_the_answers_of_many_runs():
     ):
         values = mechanism.domain.size
         counts = counted(np.minimum(codes, values - 1), 2, values)
-        views = [measured(mechanism, counts, Noise.insecure(seed)) for seed in range(400)]
+        views = [last_view(mechanism, counts, Noise.insecure(seed)) for seed in range(400)]
         weights = np.random.default_rng(1).normal(size=(values, values))
         for query, step in itertools.product((Pattern(0, 1), Weighted(weights)), (2, 3, 5)):
             answers = [view.estimate(query, step=step) for view in views]
@@ -178,7 +171,7 @@ def test_the_variance_of_an_answer_is_that_of_the_answers_of_many_runs():
 
 def test_answers_about_a_part_of_a_window_and_before_the_first_release():
     codes = truth()
-    view = measured(made(privacy=ZCDP(rho=1000)), counted(codes, 3), Noise.insecure(1))
+    view = last_view(made(privacy=ZCDP(rho=1000)), counted(codes, 3), Noise.insecure(1))
     for step in (1, 2, 3, 6):
         assert view.estimate(Pattern(1), step=step).value == pytest.approx(
             codes[step - 1].sum(), abs=3
@@ -189,7 +182,7 @@ def test_answers_about_a_part_of_a_window_and_before_the_first_release():
 
 
 def test_a_longer_window_is_refused_with_the_reason():
-    view = measured(made(), counted(truth(), 3), Noise.insecure(1))
+    view = last_view(made(), counted(truth(), 3), Noise.insecure(1))
     with pytest.raises(ConfigError, match=r"keeps windows of 3 steps.*made up"):
         view.estimate(AtLeast(times=4, of=4))
     for step in (2, 7):
@@ -199,13 +192,13 @@ def test_a_longer_window_is_refused_with_the_reason():
 
 def test_padding_is_taken_off_again():
     mechanism = papers.panel_window(**PLAIN)
-    view = measured(mechanism, counted(truth(), 3), Noise.insecure(1))
+    view = last_view(mechanism, counted(truth(), 3), Noise.insecure(1))
     assert view.histograms[0].sum() - 8 * mechanism.padding == pytest.approx(2000, abs=400)
     assert view.estimates[-1].sum() == pytest.approx(2000, abs=400)
 
 
 def test_a_public_number_of_people_is_kept():
-    view = measured(made(neighbours=Replace, people=2000), counted(truth(), 3), Noise.insecure(1))
+    view = last_view(made(neighbours=Replace, people=2000), counted(truth(), 3), Noise.insecure(1))
     assert (view.histograms.sum(axis=1) == 2000).all()
     assert view.estimates.sum(axis=1) == pytest.approx([2000] * 4)
     everybody = Weighted(np.ones((2, 2, 2)))
@@ -215,7 +208,7 @@ def test_a_public_number_of_people_is_kept():
 def test_nobody_at_all_is_a_panel_too():
     nothing = [np.zeros(8, np.int64)] * 6
     for seed in range(5):
-        view = measured(made(), nothing, Noise.insecure(seed))
+        view = last_view(made(), nothing, Noise.insecure(seed))
         assert (view.histograms >= 0).all() and view.codes.shape == (6, view.histograms[0].sum())
 
 

@@ -6,9 +6,9 @@ import numpy as np
 import polars as pl
 import pytest
 
+from samples import LOSSES
 from tailrace import (
     ZCDP,
-    ApproxDP,
     Categorical,
     ConfigError,
     Event,
@@ -51,7 +51,6 @@ POLICIES = (
 )
 STATICS = (LaplaceBins(), None, Quadtree(height=1), Hierarchy(fan_out=4))
 BINS = LaplaceBins()
-BUDGETS = (PureDP(epsilon=1), ZCDP(rho=0.1), ApproxDP(epsilon=1, delta=1e-6))
 
 
 def rows(seed, many=40):
@@ -75,7 +74,7 @@ BATCHES = [
 
 
 def made(
-    policy=None, histogram=BINS, privacy=BUDGETS[0], unit=PERSON, horizon=12, domain=WARD, **options
+    policy=None, histogram=BINS, privacy=LOSSES[0], unit=PERSON, horizon=12, domain=WARD, **options
 ):
     return SnapshotHistogram(
         domain=domain,
@@ -94,7 +93,7 @@ def cases():
         unit, horizon, changes = ((PERSON, 12, False), (WINDOW, None, False), (PERSON, 12, True))[
             turn // 3 % 3
         ]
-        yield made(policy, static, BUDGETS[turn % 3], unit, horizon, changes=changes)
+        yield made(policy, static, LOSSES[turn % 3], unit, horizon, changes=changes)
 
 
 @pytest.mark.parametrize(
@@ -118,7 +117,7 @@ def share(mechanism):
 @pytest.mark.parametrize("static", STATICS, ids=lambda s: type(s).__name__)
 @pytest.mark.parametrize("unit", [PERSON, WINDOW], ids=["user", "window"])
 def test_the_noise_proves_the_declared_loss_and_wastes_none_of_it(policy, static, unit):
-    for privacy in BUDGETS:
+    for privacy in LOSSES:
         assert 0.99 <= share(made(policy, static, privacy, unit)) <= 1
 
 

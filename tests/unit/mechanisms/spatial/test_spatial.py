@@ -7,6 +7,7 @@ import polars as pl
 import pytest
 import shapely
 
+from samples import LOSSES, UNITS, changing, growing, states
 from tailrace import ZCDP, ApproxDP, Box, Event, Noise, PureDP, User, Window
 from tailrace.checks import check_mechanism
 from tailrace.checks.spy import Spy
@@ -37,14 +38,6 @@ def stream(**changes):
     return SpatialStream(**{**about, **changes})
 
 
-def states(mechanism, batches, noise=None):
-    noise, found = Noise.insecure(1) if noise is None else noise, [mechanism.init()]
-    for step, (adds, deletes) in enumerate(batches, start=1):
-        counts = mechanism.plan(found[-1].public).counts(adds, deletes)
-        found.append(mechanism.measure(found[-1], counts, noise.at("step", step)).state)
-    return found
-
-
 def truth(domain, *frames):
     """How many rows of the first frames, less those of the last, lie in each cell."""
     import narwhals as nw
@@ -57,17 +50,8 @@ def truth(domain, *frames):
     return sums[0] - sums[1]
 
 
-BATCHES = [
-    (batch(0), None),
-    (batch(1), batch(0, 40)),
-    (batch(2), batch(1, 20)),
-    (None, None),
-    (batch(3, 2000), None),
-    (batch(4), batch(3, 300)),
-]
-ADDS = [(adds, None) for adds, _ in BATCHES]
-LOSSES = (PureDP(epsilon=1), ZCDP(rho=0.1), ApproxDP(epsilon=1, delta=1e-6))
-UNITS = (Event(), User(column="id", events=2))
+BATCHES = changing(batch, 2000)
+ADDS = growing(BATCHES)
 
 
 @pytest.mark.parametrize("unit", UNITS, ids=lambda unit: type(unit).__name__)
