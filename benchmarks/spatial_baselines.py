@@ -14,8 +14,7 @@ import spatial_data
 from tailrace import Box, Event, Noise, PureDP, papers
 from tailrace.counters import Simple
 from tailrace.counting.plan import Counts
-from tailrace.papers.privtree.stream import PrivTreeStream
-from tailrace.papers.privtree.view import PrivTreeView
+from tailrace.papers.privtree.stream import PrivTreeStream, PrivTreeView
 
 Points = Iterator[tuple[int, np.ndarray]]
 

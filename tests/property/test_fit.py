@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 
 from tailrace.errors import ConfigError
 from tailrace.models.tables import JunctionTree, Measured, MultiplicativeWeights, TreeModel
-from tailrace.models.tables.descent import absorbed, calibrated
+from tailrace.models.tables.junction_tree import absorbed, calibrated
 from tailrace.models.tables.kernel import moved
-from tailrace.models.tables.tree import tree_of
-from tailrace.models.tables.triangulation import in_tree_order, tree_cells, tree_cliques
+from tailrace.models.tables.tree import in_tree_order, tree_cells, tree_cliques, tree_of
 
 sides = st.lists(st.integers(1, 4), min_size=1, max_size=6).map(tuple)
 

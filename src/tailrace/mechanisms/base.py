@@ -7,20 +7,21 @@ alone. Only `measure` sees counts, and it is the only call in which noise meets 
 
 from __future__ import annotations
 
-import abc
 import enum
 import math
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+import narwhals as nw
 import numpy as np
 
 from tailrace.counting.plan import Counts, Plan
 from tailrace.domain import Codes
+from tailrace.domain.columns import Frame
 from tailrace.noise import Draws
-from tailrace.privacy.guarantee import Guarantee, promised
-from tailrace.privacy.loss import Loss, whole
-from tailrace.privacy.unit import AddRemove, Neighbours, Unit, User, check_events, events_of
+from tailrace.privacy.guarantee import Guarantee
+from tailrace.privacy.loss import Loss
+from tailrace.privacy.unit import Neighbours, Unit
 
 
 class Takes(enum.Enum):
@@ -96,22 +97,28 @@ class Sample:
     table: Table
     stayed: np.ndarray  # (rows of the table before,) bool
 
-    @classmethod
-    def of(
-        cls,
-        codes: Codes,
-        previous: Table,
-        stayed: np.ndarray,
-        new: np.ndarray,
-        rng: np.random.Generator,
-    ) -> Sample:
-        """The previous rows that stayed, then rows in the new cells."""
-        values, kept = codes.decode(new, rng), slice(None) if stayed.all() else stayed
-        columns = {
-            name: np.concatenate([previous.columns[name][kept], values[name]])
-            for name in codes.columns
-        }
-        return cls(Table(np.concatenate([previous.cells[kept], new]), columns), stayed)
+
+@dataclass(frozen=True)
+class Wider:
+    """Codes of a domain, for rows that have further columns."""
+
+    domain: Codes
+
+    @property
+    def size(self) -> int:
+        return self.domain.size
+
+    def check(self, frame: Frame) -> None:
+        self.domain.check(frame)
+
+    def cell(self, frame: Frame) -> nw.Expr:
+        return self.domain.cell(frame)
+
+    def cells(self, frame: nw.DataFrame[Any]) -> np.ndarray:
+        return self.domain.cells(frame)
+
+    def settle(self, cells: np.ndarray) -> np.ndarray:
+        return self.domain.settle(cells)
 
 
 class OncePlan(Protocol):
@@ -198,40 +205,3 @@ class Mechanism(Protocol):
     def sample(self, view: Any, previous: Table, rng: np.random.Generator) -> Sample:
         """Draw synthetic rows that change the previous ones least."""
         ...
-
-
-class OfEvents(abc.ABC):
-    """The shared part of mechanisms that are fed insertions and deletions."""
-
-    takes = Takes.Events
-    neighbours = AddRemove
-    rounds = 1
-
-    privacy: Loss
-    unit: Unit
-    horizon: int | None
-    deletes: bool
-
-    def _check(self) -> None:
-        """Refuse what no such mechanism can promise."""
-        check_events(self)
-        if self.horizon is not None:
-            object.__setattr__(self, "horizon", whole("horizon", self.horizon))
-
-    @property
-    def _events(self) -> tuple[int, int]:
-        """Insertions and deletions of one unit over the horizon."""
-        return events_of(self)
-
-    @property
-    def _key(self) -> str | None:
-        """The column that says whose rows they are."""
-        return self.unit.column if isinstance(self.unit, User) else None
-
-    @property
-    def guarantee(self) -> Guarantee:
-        return promised(self, self._loss)
-
-    @abc.abstractmethod
-    def _loss(self, inserted: int, deleted: int) -> Loss:
-        """The proved loss of all draws, in the declared form."""

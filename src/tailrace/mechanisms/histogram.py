@@ -30,8 +30,9 @@ from tailrace.counters.base import Counter
 from tailrace.counters.choice import allot, check_counter
 from tailrace.counting.plan import Counts, Plan
 from tailrace.domain import Schema
-from tailrace.mechanisms.base import Estimate, OfEvents, Sample, State, Step, Table
+from tailrace.mechanisms.base import Estimate, Sample, State, Step, Table
 from tailrace.mechanisms.shared.bins import axes_of, check_bins, frozen, resampled, weights
+from tailrace.mechanisms.shared.events import OfEvents
 from tailrace.noise import Draws
 from tailrace.privacy.budget import restate
 from tailrace.privacy.loss import Loss

@@ -23,9 +23,8 @@ from tailrace.models.tables import Fit
 from tailrace.papers.privtree.splits import PrivTree
 from tailrace.papers.privtree.stream import PrivTreeStream
 from tailrace.papers.privtree_trajectories.cells import PrivTreeCells
-from tailrace.papers.privtree_trajectories.lengths import ProbableLengths
 from tailrace.papers.privtree_trajectories.mechanism import PrivTreeTrajectories
-from tailrace.papers.privtree_trajectories.transitions import Transitions
+from tailrace.papers.privtree_trajectories.transitions import ProbableLengths, Transitions
 from tailrace.papers.privtree_trajectories.trips import PrivTreeTrips
 from tailrace.papers.snapshot_policies import (
     DSAT,
@@ -372,20 +371,19 @@ def streaming_mwem(
     >>> mwem.guarantee.short
     'epsilon = 1 for one event over 9 steps'
     """
-    return TabularSteps(
+    made = tabular_stream(
         domain=domain,
         privacy=privacy,
         unit=unit,
         horizon=horizon,
         workload=workload,
-        fit=default_fit() if fit is None else fit,
         chosen=chosen,
-        counter=Simple(),
+        fit=fit,
         total=total,
         selection=selection,
-        apart=True,
         deletes=False,
     )
+    return replace(made, apart=True)
 
 
 def _snapshots(

@@ -60,6 +60,7 @@ from tailrace.domain import Schema
 from tailrace.domain.digits import Digits
 from tailrace.errors import ConfigError
 from tailrace.mechanisms.base import Estimate, Sample, State, Step, Table
+from tailrace.mechanisms.shared.events import changed
 from tailrace.mechanisms.tabular.budget import Choice
 from tailrace.mechanisms.tabular.view import TabularView
 from tailrace.mechanisms.tabular.workloads import (
@@ -149,7 +150,7 @@ def appended(codes: Digits, model: Added, previous: Table, rng: np.random.Genera
     new = previous.cells[:0]
     if target > many:
         new = resampled(model.last, previous.cells[:0], target - many, rng)[1]
-    return Sample.of(codes, previous, stayed, new, rng)
+    return changed(codes, previous, stayed, new, rng)
 
 
 StepsView = TabularView[Model] | TabularView[Added]

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from tailrace.mechanisms.spatial.tree import SpatialView
-from tailrace.papers.privtree.view import PrivTreeView
+from tailrace.papers.privtree.stream import PrivTreeView
 from tailrace.report.chart import Line, line_chart
 from tailrace.report.maps import FULL, WIDTH, is_flat, maps, on_map, packed
 from tailrace.report.page import Page, figure, page_of, rows_chart

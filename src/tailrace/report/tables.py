@@ -17,7 +17,7 @@ import numpy as np
 from tailrace.domain import Attribute, Categorical, Integer, Real
 from tailrace.mechanisms.base import Estimate
 from tailrace.mechanisms.histogram import HistogramView
-from tailrace.mechanisms.snapshot.view import SnapshotView
+from tailrace.mechanisms.snapshot.histogram import SnapshotView
 from tailrace.mechanisms.tabular.view import TabularView
 from tailrace.report import page
 from tailrace.report.chart import Line, heat_map, line_chart

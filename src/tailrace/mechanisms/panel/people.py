@@ -10,16 +10,15 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import narwhals as nw
 import numpy as np
 
 from tailrace.counting.memory import Missing
 from tailrace.domain import Categorical, Integer, Schema
-from tailrace.domain.columns import Frame
 from tailrace.errors import ConfigError
-from tailrace.mechanisms.base import Sample, Table, Takes
+from tailrace.mechanisms.base import Sample, Table, Takes, Wider
 from tailrace.noise import Draws
 from tailrace.privacy.budget import restate
 from tailrace.privacy.guarantee import Guarantee
@@ -38,13 +37,12 @@ _SEEDS = 10**9
 
 
 @dataclass(frozen=True)
-class People:
+class People(Wider):
     """Rows of a panel: a synthetic id and a value.
 
     Ids count from 1; real ids are never seen here.
     """
 
-    domain: Schema
     id: str
 
     @property
@@ -52,24 +50,8 @@ class People:
         return (self.id, *self.domain.columns)
 
     @property
-    def size(self) -> int:
-        return self.domain.size
-
-    @property
     def types(self) -> dict[str, nw.dtypes.DType]:
         return {self.id: nw.Int64(), **self.domain.types}
-
-    def check(self, frame: Frame) -> None:
-        self.domain.check(frame)
-
-    def cell(self, frame: Frame) -> nw.Expr:
-        return self.domain.cell(frame)
-
-    def cells(self, frame: nw.DataFrame[Any]) -> np.ndarray:
-        return self.domain.cells(frame)
-
-    def settle(self, cells: np.ndarray) -> np.ndarray:
-        return self.domain.settle(cells)
 
     def decode(self, cells: np.ndarray, rng: np.random.Generator) -> dict[str, np.ndarray]:
         return {self.id: np.arange(1, len(cells) + 1), **self.domain.decode(cells, rng)}

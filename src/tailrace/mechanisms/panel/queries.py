@@ -6,10 +6,11 @@ linear in the counts of windows: each window of `length` values has a weight, mo
 
 from __future__ import annotations
 
+import abc
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -26,7 +27,7 @@ class Query(Protocol):
 
     @property
     def length(self) -> int: ...
-    def weights(self, values: Sequence[Any]) -> np.ndarray:
+    def weights(self, values: Sequence[object]) -> np.ndarray:
         """The weight of each window, with an axis per step.
 
         `values` are those of the domain, in the order of their codes.
@@ -34,9 +35,38 @@ class Query(Protocol):
         ...
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Times(abc.ABC):
+    """A question about `times` of `of` steps with one value."""
+
+    times: int
+    of: int
+    value: object = None
+
+    def __post_init__(self) -> None:
+        whole("of", self.of)
+        if not 0 <= whole("times", self.times, least=0) <= self.of:
+            raise ConfigError(
+                "times must not be above of=: at least 2 of 3 steps is times=2, of=3."
+            )
+
+    @property
+    def length(self) -> int:
+        return self.of
+
+    def weights(self, values: Sequence[object]) -> np.ndarray:
+        code = _code(values, self.value)
+        return _where(len(values), self.of, lambda codes: self._most(codes, code) >= self.times)
+
+    @staticmethod
+    @abc.abstractmethod
+    def _most(codes: tuple[int, ...], code: int) -> int:
+        """How many steps of a window with the value count."""
+
+
 @told
 @dataclass(frozen=True, kw_only=True)
-class AtLeast:
+class AtLeast(_Times):
     """At least `times` of `of` steps with a value.
 
     Parameters
@@ -49,25 +79,14 @@ class AtLeast:
            [1., 1.]])
     """
 
-    times: int
-    of: int
-    value: Any = None
-
-    def __post_init__(self) -> None:
-        _times(self.times, self.of)
-
-    @property
-    def length(self) -> int:
-        return self.of
-
-    def weights(self, values: Sequence[Any]) -> np.ndarray:
-        code = _code(values, self.value)
-        return _where(len(values), self.of, lambda codes: codes.count(code) >= self.times)
+    @staticmethod
+    def _most(codes: tuple[int, ...], code: int) -> int:
+        return codes.count(code)
 
 
 @told
 @dataclass(frozen=True, kw_only=True)
-class Spell:
+class Spell(_Times):
     """At least `times` steps in a row with a value.
 
     Parameters
@@ -79,25 +98,10 @@ class Spell:
     [[0.0, 0.0], [1.0, 1.0]]
     """
 
-    times: int
-    of: int
-    value: Any = None
-
-    def __post_init__(self) -> None:
-        _times(self.times, self.of)
-
-    @property
-    def length(self) -> int:
-        return self.of
-
-    def weights(self, values: Sequence[Any]) -> np.ndarray:
-        code = _code(values, self.value)
-
-        def holds(codes: tuple[int, ...]) -> bool:
-            runs = itertools.groupby(codes)
-            return max(len(list(run)) if same == code else 0 for same, run in runs) >= self.times
-
-        return _where(len(values), self.of, holds)
+    @staticmethod
+    def _most(codes: tuple[int, ...], code: int) -> int:
+        runs = itertools.groupby(codes)
+        return max(len(list(run)) if same == code else 0 for same, run in runs)
 
 
 @told
@@ -109,9 +113,9 @@ class Pattern:
     3
     """
 
-    values: tuple[Any, ...]
+    values: tuple[object, ...]
 
-    def __init__(self, *values: Any) -> None:
+    def __init__(self, *values: object) -> None:
         if not values:
             raise ConfigError("A Pattern has at least one value, for example Pattern(0, 1, 1).")
         object.__setattr__(self, "values", values)
@@ -120,7 +124,7 @@ class Pattern:
     def length(self) -> int:
         return len(self.values)
 
-    def weights(self, values: Sequence[Any]) -> np.ndarray:
+    def weights(self, values: Sequence[object]) -> np.ndarray:
         wanted = [
             None if value is ... else _code(values, value, named=True) for value in self.values
         ]
@@ -145,7 +149,7 @@ class Weighted:
     def length(self) -> int:
         return np.ndim(self.by_window)
 
-    def weights(self, values: Sequence[Any]) -> np.ndarray:
+    def weights(self, values: Sequence[object]) -> np.ndarray:
         weights = np.asarray(self.by_window, float)
         if weights.shape != (len(values),) * self.length or not self.length:
             raise ConfigError(
@@ -161,7 +165,7 @@ def _where(values: int, length: int, holds: Callable[[tuple[int, ...]], bool]) -
     return weights
 
 
-def _code(values: Sequence[Any], value: Any, *, named: bool = False) -> int:
+def _code(values: Sequence[object], value: object, *, named: bool = False) -> int:
     """The code of a value; None may be a value."""
     if value is None and not named:
         if len([known for known in values if known is not None]) != 2:
@@ -174,9 +178,3 @@ def _code(values: Sequence[Any], value: Any, *, named: bool = False) -> int:
         if known == value and isinstance(known, bool) == isinstance(value, bool):
             return code
     raise ConfigError(f"The domain has no such value: ask for one of {listed(values)}.")
-
-
-def _times(times: int, of: int) -> None:
-    whole("of", of)
-    if not 0 <= whole("times", times, least=0) <= of:
-        raise ConfigError("times must not be above of=: at least 2 of 3 steps is times=2, of=3.")

@@ -11,6 +11,7 @@ from tailrace.domain import Attribute, Categorical, Integer, Real, Schema
 from tailrace.domain.attributes import listed
 from tailrace.errors import ConfigError
 from tailrace.mechanisms.base import Sample, Table
+from tailrace.mechanisms.shared.events import changed
 from tailrace.models.postprocess import on_simplex, rounded
 
 # Bins at most. By reasoning: state takes some numbers for each, 120 MB at a snapshot.
@@ -97,7 +98,7 @@ def resampled(
     stayed = rank < wanted[previous.cells]
     missing = wanted - np.bincount(previous.cells[stayed], minlength=len(wanted))
     new = np.repeat(np.arange(len(wanted)), missing)
-    return Sample.of(domain, previous, stayed, new, rng)
+    return changed(domain, previous, stayed, new, rng)
 
 
 def _chosen(column: str, attribute: Attribute, wanted: Any) -> np.ndarray:

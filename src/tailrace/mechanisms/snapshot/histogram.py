@@ -22,6 +22,7 @@ Departs: see the policies, and docs/explanation/corrections.md.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -30,8 +31,8 @@ from tailrace.counting.plan import Counts, Plan
 from tailrace.domain import Schema
 from tailrace.domain.halving import Halving, halving
 from tailrace.errors import ConfigError
-from tailrace.mechanisms.base import Sample, State, Step, Table, Takes
-from tailrace.mechanisms.shared.bins import check_bins, frozen, resampled
+from tailrace.mechanisms.base import Estimate, Sample, State, Step, Table, Takes
+from tailrace.mechanisms.shared.bins import check_bins, frozen, resampled, weights
 from tailrace.mechanisms.snapshot import levels
 from tailrace.mechanisms.snapshot.levels import Quadtree, Static
 from tailrace.mechanisms.snapshot.policy import (
@@ -45,7 +46,6 @@ from tailrace.mechanisms.snapshot.policy import (
     quiet,
 )
 from tailrace.mechanisms.snapshot.tracking import Tracking, fold
-from tailrace.mechanisms.snapshot.view import SnapshotView
 from tailrace.noise import Draws
 from tailrace.privacy.budget import Drawn, part, restate
 from tailrace.privacy.guarantee import Guarantee
@@ -70,6 +70,39 @@ class SnapshotPrivate:
 
     hidden: Hidden
     current: np.ndarray  # (bins,), or (0,) where whole snapshots are fed
+
+
+@dataclass(frozen=True, eq=False)
+class SnapshotView:
+    """The histogram of a step, with standard errors.
+
+    The error is that of the noise in the release, or in all that are combined. It leaves out the
+    changes since the step `measured`, and the bias within leaves that hold several bins.
+    """
+
+    domain: Schema
+    step: int
+    measured: int  # the step of the latest release
+    estimates: np.ndarray  # (bins,)
+    # (bins,) of the details of the halving tree, or (1,) where it is one for all.
+    variances: np.ndarray
+
+    def count(self, **where: Any) -> Estimate:
+        """Count records: `view.count(sex="f", age=(20, 29))`.
+
+        A tuple is a range (of whole numbers, both ends included, or of reals), a list is any of its
+        values. A bin of reals that a range covers in part counts in part.
+        """
+        asked = weights(self.domain, where)
+        return Estimate(float(asked @ self.estimates), float(np.sqrt(self._variance(asked))))
+
+    def _variance(self, asked: np.ndarray) -> float:
+        """The variance of an answer: details are uncorrelated."""
+        if len(self.variances) == 1:
+            return float(self.variances[0] * (asked**2).sum())
+        return float(
+            self.variances @ np.concatenate(halving(self.domain.shape).details(asked)) ** 2
+        )
 
 
 @told

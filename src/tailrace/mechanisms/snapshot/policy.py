@@ -92,6 +92,19 @@ class Decision:
     hidden: Hidden
 
 
+def decided(units: int, pace: Pace, hidden: Hidden) -> Decision:
+    """Release with these units at this step, or not at all."""
+    if not units:
+        return Decision(0, pace, hidden)
+    place = int(pace.step) % len(pace.spent)
+    spent, releases = pace.spent.copy(), pace.releases.copy()
+    spent[place] += units
+    releases[place] += 1
+    paid = np.asarray(units)
+    pace = replace(pace, last=pace.step, paid=paid, spent=spent, releases=releases)
+    return Decision(units, pace, hidden)
+
+
 class Policy(Protocol):
     """When to measure, and with how many units.
 
@@ -123,6 +136,20 @@ class Policy(Protocol):
         ...
 
 
+class Scheduled(Policy, Protocol):
+    """A policy that follows a public schedule."""
+
+    def units(self, series: Series, step: int) -> int:
+        """The units of a step's release; 0: none."""
+        ...
+
+    def decide(
+        self, series: Series, pace: Pace, hidden: Hidden, snapshot: Snapshot, noise: Draws
+    ) -> Decision:
+        del snapshot, noise
+        return decided(self.units(series, int(pace.step)), pace, hidden)
+
+
 def beginning(series: Series, *, threshold: float = 0.0, remembered: int = 0) -> Pace:
     """The state before the first step."""
     window = series.steps if series.sliding and series.steps is not None else 1
@@ -143,15 +170,6 @@ def advanced(series: Series, pace: Pace) -> Pace:
     place, spent, releases = step % len(pace.spent), pace.spent.copy(), pace.releases.copy()
     spent[place] = releases[place] = 0
     return replace(pace, step=np.asarray(step), spent=spent, releases=releases)
-
-
-def released(pace: Pace, units: int) -> Pace:
-    """The state after a release at this step."""
-    place = int(pace.step) % len(pace.spent)
-    spent, releases = pace.spent.copy(), pace.releases.copy()
-    spent[place] += units
-    releases[place] += 1
-    return replace(pace, last=pace.step, paid=np.asarray(units), spent=spent, releases=releases)
 
 
 def bounded(series: Series, name: str) -> int:

@@ -37,20 +37,14 @@ import numpy as np
 from tailrace.calls import told
 from tailrace.domain.halving import Halving
 from tailrace.mechanisms.snapshot.policy import (
-    Decision,
-    Hidden,
-    Pace,
-    Policy,
+    Scheduled,
     Series,
-    Snapshot,
     Split,
     bounded,
     checked_releases,
     cutoff,
     due,
-    released,
 )
-from tailrace.noise import Draws
 from tailrace.privacy.budget import part
 from tailrace.privacy.loss import Number, PureDP, exact
 
@@ -64,7 +58,7 @@ _LARGEST = 16
 
 @told
 @dataclass(frozen=True, kw_only=True)
-class Tracking(Policy):
+class Tracking(Scheduled):
     """Release at evenly spaced steps, and combine by variances.
 
     Parameters
@@ -91,19 +85,10 @@ class Tracking(Policy):
         units = releases if series.sliding else releases - 1 + self._opening(series)
         return Split(part(series.privacy, Fraction(1, units)), units)
 
-    def decide(
-        self,
-        series: Series,
-        pace: Pace,
-        hidden: Hidden,
-        snapshot: Snapshot,  # noqa: ARG002
-        noise: Draws,  # noqa: ARG002
-    ) -> Decision:
-        releases = self._releases(series)
-        if not due(series, int(pace.step), releases, "Tracking"):
-            return Decision(0, pace, hidden)
-        units = self._opening(series) if int(pace.step) == 1 and not series.sliding else 1
-        return Decision(units, released(pace, units), hidden)
+    def units(self, series: Series, step: int) -> int:
+        if not due(series, step, self._releases(series), "Tracking"):
+            return 0
+        return self._opening(series) if step == 1 and not series.sliding else 1
 
     def _releases(self, series: Series) -> int:
         usual = cutoff(series, self.releases, "Tracking")

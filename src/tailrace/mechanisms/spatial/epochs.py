@@ -16,7 +16,7 @@ import numpy as np
 from tailrace.calls import told
 from tailrace.counters.base import Counter
 from tailrace.domain.geometry.partition import Layout, lay_out, partition_of
-from tailrace.mechanisms.shared.epochs import Clock, net
+from tailrace.mechanisms.shared.events import Clock, net
 from tailrace.mechanisms.spatial import retention
 from tailrace.mechanisms.spatial.tree import Places, Tree, measured, regrown, seed
 from tailrace.privacy.loss import exact, real, whole

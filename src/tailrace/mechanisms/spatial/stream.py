@@ -51,7 +51,8 @@ from tailrace.domain import Box
 from tailrace.domain.geometry import Region, Roads
 from tailrace.domain.geometry.partition import area_before, lay_out, partition_of
 from tailrace.errors import ConfigError
-from tailrace.mechanisms.base import OfEvents, Sample, State, Step, Table
+from tailrace.mechanisms.base import Sample, State, Step, Table
+from tailrace.mechanisms.shared.events import OfEvents, changed
 from tailrace.mechanisms.spatial.epochs import AdaTree, Epochs, SpatialPublic
 from tailrace.mechanisms.spatial.tree import Places, SpatialView, Tree, groups_of
 from tailrace.noise import Draws
@@ -234,4 +235,4 @@ class SpatialStream(OfEvents):
             )
             tree, area = (view.inner, view.second, view.counts), area_before(self.domain)
             stayed[order], places = placed(*tree, before[order], area, partition.depth, rng)
-        return Sample.of(self.domain, previous, stayed, partition.cells[places], rng)
+        return changed(self.domain, previous, stayed, partition.cells[places], rng)

@@ -16,7 +16,7 @@ import numpy as np
 
 from tailrace.calls import told
 from tailrace.counting.marginals import Marginals
-from tailrace.mechanisms.shared.epochs import Clock, net
+from tailrace.mechanisms.shared.events import Clock, net
 from tailrace.mechanisms.tabular.track import Epoch, Noisy, Track, tracked, untracked
 from tailrace.mechanisms.tabular.workloads import flat, spanning, within
 from tailrace.models.tables import Fit, Measured, Model

@@ -55,7 +55,7 @@ from tailrace.counting.plan import Counts
 from tailrace.domain import Schema
 from tailrace.errors import ConfigError
 from tailrace.mechanisms.base import Estimate, Sample, State, Step, Table
-from tailrace.mechanisms.shared.epochs import Clock, net
+from tailrace.mechanisms.shared.events import Clock, net
 from tailrace.mechanisms.tabular.budget import Budget, size
 from tailrace.mechanisms.tabular.epochs import (
     SMALLEST,

@@ -15,8 +15,9 @@ from tailrace.counting.plan import Plan
 from tailrace.domain import Schema
 from tailrace.domain.digits import Digits
 from tailrace.errors import ConfigError
-from tailrace.mechanisms.base import OfEvents, Sample, Table
+from tailrace.mechanisms.base import Sample, Table
 from tailrace.mechanisms.shared.bins import check_schema
+from tailrace.mechanisms.shared.events import OfEvents, changed
 from tailrace.models.tables import Fit, HasMarginals, JunctionTree, Model
 from tailrace.models.tables.rows import resampled
 from tailrace.privacy.loss import whole
@@ -119,7 +120,7 @@ def followed(
     stayed, new = np.zeros(len(before), np.bool_), before[:0]
     if model is not None:
         stayed, new = resampled(model, before, round(model.total), rng)
-    return Sample.of(codes, previous, stayed, new, rng)
+    return changed(codes, previous, stayed, new, rng)
 
 
 def scores(

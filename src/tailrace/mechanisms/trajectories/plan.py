@@ -12,11 +12,11 @@ import numpy as np
 from tailrace.counting.journeys.masses import Masses
 from tailrace.counting.journeys.moves import Routes, routes, visits
 from tailrace.counting.journeys.reading import Journeys, Reading
-from tailrace.domain.columns import Frame
 from tailrace.domain.geometry.partition import partition_of
 from tailrace.errors import ConfigError
+from tailrace.mechanisms.base import Wider
 from tailrace.mechanisms.trajectories.clock import DayClock
-from tailrace.mechanisms.trajectories.layout import Layout, Map
+from tailrace.mechanisms.trajectories.layout import Layout
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,13 +79,12 @@ class JourneyPlan:
 
 
 @dataclass(frozen=True)
-class Points:
+class Points(Wider):
     """The rows of synthetic trajectories: id, order and place.
 
     Ids are counted from 1: real ones are never seen here.
     """
 
-    domain: Map
     trajectory: str
     order: str
     clock: DayClock | None = None
@@ -95,25 +94,9 @@ class Points:
         return (self.trajectory, self.order, *self.domain.columns)
 
     @property
-    def size(self) -> int:
-        return self.domain.size
-
-    @property
     def types(self) -> dict[str, nw.dtypes.DType]:
         order = nw.Int64() if self.clock is None else self.clock.dtype
         return {self.trajectory: nw.Int64(), self.order: order, **self.domain.types}
-
-    def check(self, frame: Frame) -> None:
-        self.domain.check(frame)
-
-    def cell(self, frame: Frame) -> nw.Expr:
-        return self.domain.cell(frame)
-
-    def cells(self, frame: nw.DataFrame[Any]) -> np.ndarray:
-        return self.domain.cells(frame)
-
-    def settle(self, cells: np.ndarray) -> np.ndarray:
-        return self.domain.settle(cells)
 
     def decode(self, cells: np.ndarray, rng: np.random.Generator) -> dict[str, np.ndarray]:
         """One trajectory of points in these cells."""

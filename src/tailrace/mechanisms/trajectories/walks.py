@@ -19,7 +19,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from tailrace.calls import told
-from tailrace.domain.geometry.graph import Graph
 from tailrace.errors import ConfigError
 from tailrace.mechanisms.trajectories.counts import FEWEST, MORE
 from tailrace.mechanisms.trajectories.layout import Layout
@@ -70,7 +69,7 @@ class TurningWalks:
     ) -> Walks:
         """Draw walks from ends[0] to ends[1], of about `moves` moves."""
         layout = model.layout
-        steps, fewest = _steps(layout), layout.apart(ends[0], ends[1])
+        fewest = layout.apart(ends[0], ends[1])
         ended = np.bincount(ends[0], minlength=layout.cells)
         ended = ended + np.bincount(ends[1][ends[0] != ends[1]], minlength=layout.cells)
         open_ = (model.visits > self.least) | (ended > 0)
@@ -78,11 +77,11 @@ class TurningWalks:
         attraction = wanted[layout.graph.targets] * open_[layout.graph.sources]
         attraction = attraction * np.where(layout.directions % 2, self.diagonal, 1.0)
         turns, longer = _ahead(model.turns), 1.0
-        factors = steps.factors(attraction, turns)
+        factors = _factors(layout, attraction, turns)
         room, now = 0.0003 * len(moves), np.minimum(moves, self.longest)
         for turn in range(self.rounds):
             some = np.flatnonzero(rng.random(len(moves)) < self.part)
-            found = _drawn(model, steps, attraction, factors, ends[:, some], now[some], rng)
+            found = _drawn(model, attraction, factors, ends[:, some], now[some], rng)
             visits = found.visits(layout.cells, most=model.most, between=model.between)
             visits *= len(moves) / max(len(some), 1)
             # Walks get longer or shorter while all visits are too few or too many.
@@ -94,8 +93,8 @@ class TurningWalks:
             ratio = (wanted * level + room) / (visits + room)
             attraction = attraction * (ratio**self.step)[layout.graph.targets]
             if turn in _REFITS:
-                factors = steps.factors(attraction, turns)
-        return _drawn(model, steps, attraction, factors, ends, now, rng)
+                factors = _factors(layout, attraction, turns)
+        return _drawn(model, attraction, factors, ends, now, rng)
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,7 +140,6 @@ class Walks:
 
 def _drawn(
     model: Model,
-    steps: _Steps,
     attraction: np.ndarray,
     factors: np.ndarray,
     ends: np.ndarray,
@@ -149,8 +147,10 @@ def _drawn(
     rng: np.random.Generator,
 ) -> Walks:
     """Draw walks of the chain, with hops along them."""
-    hops = _hops(moves, model.layout.apart(ends[0], ends[1]), float(model.turns[_BACK]), rng)
-    offsets, cells = steps.walks(attraction, factors, ends, moves - 2 * hops, rng)
+    layout = model.layout
+    hops = _hops(moves, layout.apart(ends[0], ends[1]), float(model.turns[_BACK]), rng)
+    chain = (layout.graph, layout.directions, attraction, factors)
+    offsets, cells = turning_walks(*chain, ends[0], ends[1], moves - 2 * hops, rng)
     offsets, cells = hopped(offsets, cells, hops, rng)
     return Walks.kept(offsets, cells, model.passed, rng)
 
@@ -190,44 +190,21 @@ def _ahead(turns: np.ndarray) -> np.ndarray:
     return rest / rest.sum()
 
 
-@dataclass(frozen=True, eq=False)
-class _Steps:
-    """Edges, and their directions in eighths of a circle."""
-
-    graph: Graph
-    directions: np.ndarray  # (edges,)
-
-    def factors(self, attraction: np.ndarray, turns: np.ndarray) -> np.ndarray:
-        """(8,) factors of turns, fitted to their released shares."""
-        graph, factors, eighths = self.graph, np.ones(8), np.arange(8)
-        leaving, arriving = (
-            by_direction(cells, self.directions, attraction, graph.cells)
-            for cells in (graph.sources, graph.targets)
-        )
-        for _ in range(_FITS):
-            sums = leaving @ mixing_of(factors)
-            used = np.divide(arriving, sums, out=np.zeros_like(sums), where=sums > 0)
-            both = (leaving.T @ used)[(eighths + eighths[:, None]) % 8, eighths]
-            found = factors * both.sum(axis=1)
-            factors *= turns / np.maximum(found / max(found.sum(), 1e-300), 1e-9)
-            factors /= factors.max()
-        return factors
-
-    def walks(
-        self,
-        attraction: np.ndarray,
-        factors: np.ndarray,
-        ends: np.ndarray,
-        moves: np.ndarray,
-        rng: np.random.Generator,
-    ) -> tuple[np.ndarray, np.ndarray]:
-        return turning_walks(
-            self.graph, self.directions, attraction, factors, ends[0], ends[1], moves, rng
-        )
-
-
-def _steps(layout: Layout) -> _Steps:
-    return _Steps(layout.graph, layout.directions)
+def _factors(layout: Layout, attraction: np.ndarray, turns: np.ndarray) -> np.ndarray:
+    """(8,) factors of turns, fitted to their released shares."""
+    graph, factors, eighths = layout.graph, np.ones(8), np.arange(8)
+    leaving, arriving = (
+        by_direction(cells, layout.directions, attraction, graph.cells)
+        for cells in (graph.sources, graph.targets)
+    )
+    for _ in range(_FITS):
+        sums = leaving @ mixing_of(factors)
+        used = np.divide(arriving, sums, out=np.zeros_like(sums), where=sums > 0)
+        both = (leaving.T @ used)[(eighths + eighths[:, None]) % 8, eighths]
+        found = factors * both.sum(axis=1)
+        factors *= turns / np.maximum(found / max(found.sum(), 1e-300), 1e-9)
+        factors /= factors.max()
+    return factors
 
 
 def moves_of(

@@ -10,7 +10,9 @@ import numpy as np
 
 from tailrace.calls import told
 from tailrace.errors import ConfigError, DataError, Mismatch
-from tailrace.models.tables.triangulation import Clique, Shape
+
+Clique = tuple[int, ...]
+Shape = tuple[int, ...]
 
 
 @told

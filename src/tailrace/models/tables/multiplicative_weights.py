@@ -10,8 +10,15 @@ import numpy as np
 
 from tailrace.calls import told
 from tailrace.errors import ConfigError
-from tailrace.models.tables.base import Conditional, Measured, Model, checked, mismatch
-from tailrace.models.tables.triangulation import Clique, Shape
+from tailrace.models.tables.base import (
+    Clique,
+    Conditional,
+    Measured,
+    Model,
+    Shape,
+    checked,
+    mismatch,
+)
 
 # The logarithm of a factor, at most. Chosen by reasoning: only noise larger than the table itself
 # asks for more.

@@ -14,11 +14,15 @@ import numpy as np
 
 from tailrace.calls import told
 from tailrace.errors import ConfigError
-from tailrace.models.tables.base import Measured, Model
-from tailrace.models.tables.descent import absorbed, views
-from tailrace.models.tables.junction_tree import JunctionTree, TreeModel, warm_tree
-from tailrace.models.tables.tree import stored
-from tailrace.models.tables.triangulation import Clique, Shape, tree_cells
+from tailrace.models.tables.base import Clique, Measured, Model, Shape
+from tailrace.models.tables.junction_tree import (
+    JunctionTree,
+    TreeModel,
+    absorbed,
+    views,
+    warm_tree,
+)
+from tailrace.models.tables.tree import stored, tree_cells
 
 
 @told

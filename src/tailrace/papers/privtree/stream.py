@@ -27,6 +27,7 @@ geometry are left out, and counts are spread by its measure.
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, Literal
@@ -39,11 +40,11 @@ from tailrace.counting.plan import Counts, Plan
 from tailrace.domain import Box
 from tailrace.domain.geometry.partition import Partition
 from tailrace.errors import ConfigError
-from tailrace.mechanisms.base import OfEvents, Sample, State, Step, Table
+from tailrace.mechanisms.base import Estimate, Sample, State, Step, Table
+from tailrace.mechanisms.shared.events import OfEvents, changed
 from tailrace.noise import Draws
 from tailrace.papers.privtree.nodes import Batch, Grid, Growth, Nodes
 from tailrace.papers.privtree.splits import GRID, PrivTree, SplitCoin
-from tailrace.papers.privtree.view import Leaves, PrivTreeView
 from tailrace.privacy.budget import Drawn, drawable, part, restate
 from tailrace.privacy.loss import Loss, whole
 from tailrace.privacy.unit import Unit
@@ -69,6 +70,59 @@ class PrivTreePrivate:
     places: np.ndarray
     adds: np.ndarray
     deletes: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Leaves:
+    """A tree's leaves, in the order of their places.
+
+    Counts are unbiased, so some are negative.
+    """
+
+    depth: np.ndarray  # (leaves,) halvings
+    index: np.ndarray  # (leaves,) among the nodes of that depth
+    low: np.ndarray  # (leaves, dimensions) corners
+    high: np.ndarray  # (leaves, dimensions)
+    count: np.ndarray  # (leaves,)
+    error: np.ndarray  # (leaves,) standard errors
+
+    def __len__(self) -> int:
+        return len(self.depth)
+
+
+@dataclass(frozen=True, eq=False)
+class PrivTreeView:
+    """A tree at a step.
+
+    Leaves below one node share its noise; `count` accounts for that.
+    """
+
+    columns: tuple[str, ...]
+    leaves: Leaves
+    points: np.ndarray  # (leaves,) synthetic points
+    start: np.ndarray  # (leaves,) first place
+    low: np.ndarray  # (nodes, dimensions) corners of all nodes, leaves last
+    high: np.ndarray  # (nodes, dimensions)
+    # (nodes,) measured at the node, spread evenly over it; at leaves also what was measured below
+    amount: np.ndarray
+    variance: np.ndarray  # (nodes,) of the amounts, which are independent
+
+    def count(self, *, low: Sequence[float], high: Sequence[float]) -> Estimate:
+        """The number of points between two corners.
+
+        The error is that of the noise alone: where points crowd in a part of a leaf, a rectangle
+        that cuts it is off by more.
+        """
+        corners = [np.asarray(corner, float) for corner in (low, high)]
+        wrong = any(corner.shape != (len(self.columns),) for corner in corners)
+        if wrong or not (corners[0] <= corners[1]).all():
+            raise ConfigError(
+                f"Ask for low=(...) and high=(...), low not above high, with a number for each of "
+                f"{', '.join(self.columns)}."
+            )
+        sides = np.clip(corners[1], self.low, self.high) - np.clip(corners[0], self.low, self.high)
+        part = (sides / (self.high - self.low)).prod(axis=1)
+        return Estimate(float(part @ self.amount), float(np.sqrt(part**2 @ self.variance)))
 
 
 @told
@@ -254,7 +308,7 @@ class PrivTreeStream(OfEvents):
         # The end of a leaf belongs to the next one.
         weight = np.minimum(weight, np.nextafter(ends[new + 1], 0.0))
         cells = self.partition.cells[np.searchsorted(self._before, weight, side="right") - 1]
-        return Sample.of(self.domain, previous, stayed, cells, rng)
+        return changed(self.domain, previous, stayed, cells, rng)
 
 
 def weights_of(domain: Any) -> np.ndarray:

@@ -34,7 +34,7 @@ from tailrace.mechanisms.snapshot.policy import (
     Snapshot,
     Split,
     bounded,
-    released,
+    decided,
 )
 from tailrace.noise import Draws, check_drawable
 from tailrace.privacy.budget import Drawn, part
@@ -106,9 +106,8 @@ class BudgetDistribution(Policy):
         looks = Dissimilarity(series, "BudgetDistribution")
         # Drawn at every step, compared or not: the time of a step tells nothing.
         drawn = looks.noise(noise)
-        if int(pace.step) == 1 or looks.exceeds(snapshot, units, drawn):
-            return Decision(units, released(pace, units), hidden)
-        return Decision(0, pace, hidden)
+        goes = int(pace.step) == 1 or looks.exceeds(snapshot, units, drawn)
+        return decided(units if goes else 0, pace, hidden)
 
 
 @told
@@ -137,9 +136,8 @@ class BudgetAbsorption(Policy):
         units = min(absorbed, steps, steps - int(pace.spent.sum()))
         # Drawn at every step, compared or not: the time of a step tells nothing.
         drawn = looks.noise(noise)
-        if int(pace.step) == 1 or (absorbed > 0 and looks.exceeds(snapshot, units, drawn)):
-            return Decision(units, released(pace, units), hidden)
-        return Decision(0, pace, hidden)
+        worth = absorbed > 0 and looks.exceeds(snapshot, units, drawn)
+        return decided(units if worth or int(pace.step) == 1 else 0, pace, hidden)
 
 
 def _absorbing(series: Series) -> tuple[Dissimilarity, int]:

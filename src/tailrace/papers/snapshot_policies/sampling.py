@@ -58,6 +58,7 @@ from tailrace.mechanisms.snapshot.policy import (
     Hidden,
     Pace,
     Policy,
+    Scheduled,
     Series,
     Snapshot,
     Split,
@@ -65,8 +66,8 @@ from tailrace.mechanisms.snapshot.policy import (
     bounded,
     checked_releases,
     cutoff,
+    decided,
     due,
-    released,
 )
 from tailrace.noise import Draws, check_drawable
 from tailrace.privacy.budget import Drawn, part
@@ -78,27 +79,21 @@ _REMEMBERED = 5
 
 @told
 @dataclass(frozen=True, kw_only=True)
-class EveryStep(Policy):
+class EveryStep(Scheduled):
     """Release every step: the baseline."""
 
     def split(self, series: Series) -> Split:
         steps = bounded(series, "EveryStep")
         return Split(part(series.privacy, Fraction(1, steps)), steps)
 
-    def decide(
-        self,
-        series: Series,  # noqa: ARG002
-        pace: Pace,
-        hidden: Hidden,
-        snapshot: Snapshot,  # noqa: ARG002
-        noise: Draws,  # noqa: ARG002
-    ) -> Decision:
-        return Decision(1, released(pace, 1), hidden)
+    def units(self, series: Series, step: int) -> int:
+        del series, step
+        return 1
 
 
 @told
 @dataclass(frozen=True, kw_only=True)
-class FixedSampling(Policy):
+class FixedSampling(Scheduled):
     """Release at evenly spaced steps.
 
     Parameters
@@ -116,18 +111,9 @@ class FixedSampling(Policy):
         due(series, 1, releases, "FixedSampling")
         return Split(part(series.privacy, Fraction(1, releases)), releases)
 
-    def decide(
-        self,
-        series: Series,
-        pace: Pace,
-        hidden: Hidden,
-        snapshot: Snapshot,  # noqa: ARG002
-        noise: Draws,  # noqa: ARG002
-    ) -> Decision:
+    def units(self, series: Series, step: int) -> int:
         releases = cutoff(series, self.releases, "FixedSampling")
-        if not due(series, int(pace.step), releases, "FixedSampling"):
-            return Decision(0, pace, hidden)
-        return Decision(1, released(pace, 1), hidden)
+        return int(due(series, step, releases, "FixedSampling"))
 
 
 @dataclass(frozen=True)
@@ -252,7 +238,7 @@ class Sampling:
         """Release the first step."""
         if self._comparing is not None:
             hidden = Hidden(self._comparing.fresh_threshold(noise))
-        return Decision(1, released(pace, 1), hidden)
+        return decided(1, pace, hidden)
 
     def decide(
         self, pace: Pace, hidden: Hidden, snapshot: Snapshot, noise: Draws, *, burn_in: int = 0
@@ -270,7 +256,7 @@ class Sampling:
             return Decision(0, pace, hidden)
         if not self.series.sliding and int(pace.step) == self.series.steps:
             rest = self.releases - int(pace.spent.sum())
-            return Decision(rest, released(pace, rest), hidden)
+            return decided(rest, pace, hidden)
         wanted = math.ceil(float(pace.threshold) * snapshot.population)
         if int(pace.step) <= burn_in or not scales.positive(
             snapshot.distance(), wanted, drawn=drawn, threshold=hidden.threshold
@@ -278,7 +264,7 @@ class Sampling:
             return Decision(0, pace, hidden)
         if scales.positives == 1 and scales.epochs > 1:
             hidden = replace(hidden, threshold=scales.fresh_threshold(noise))
-        return Decision(1, released(pace, 1), hidden)
+        return decided(1, pace, hidden)
 
 
 class _ByDistance(Policy):

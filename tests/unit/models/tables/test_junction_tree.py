@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from tailrace.errors import ConfigError, DataError, Mismatch
-from tailrace.models.tables import JunctionTree, Measured, descent, kernel
-from tailrace.models.tables.triangulation import tree_cells, tree_cliques
+from tailrace.models.tables import JunctionTree, Measured, junction_tree, kernel
+from tailrace.models.tables.tree import tree_cells, tree_cliques
 
 EXACT = JunctionTree(smoothing=1e-5, tolerance=1e-10, rounds=300)
 SHAPE = (3, 4, 2, 5)
@@ -88,9 +88,9 @@ def test_impossible_measurements_are_met_as_nearly_as_a_table_can():
 @pytest.mark.parametrize("deviation", [1.0, 20.0, 400.0])
 def test_the_loss_falls_in_every_round(monkeypatch, deviation):
     cliques = list(combinations(range(4), 2))
-    seen, point_at = [], descent.point_at
+    seen, point_at = [], junction_tree.point_at
     monkeypatch.setattr(
-        descent, "point_at", lambda *given: seen.append(point_at(*given)) or seen[-1]
+        junction_tree, "point_at", lambda *given: seen.append(point_at(*given)) or seen[-1]
     )
     found = measured(table(3, total=5e4), cliques, deviation)
     model = JunctionTree(tolerance=1e-6).fit(SHAPE, found, total=5e4)

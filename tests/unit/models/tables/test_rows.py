@@ -15,10 +15,9 @@ from tailrace.models.tables import (
     TableModel,
     TreeModel,
 )
-from tailrace.models.tables.descent import absorbed
+from tailrace.models.tables.junction_tree import absorbed
 from tailrace.models.tables.rows import resampled
-from tailrace.models.tables.tree import tree_of
-from tailrace.models.tables.triangulation import tree_cliques
+from tailrace.models.tables.tree import tree_cliques, tree_of
 
 SHAPE = (3, 4, 5, 2, 6)
 CLIQUES = [(0, 1, 2), (2, 3), (1, 2, 4)]

@@ -1,14 +1,14 @@
-"""When an epoch ends: by noisy clock, or on schedule.
-
-Functions of released numbers only.
+"""Mechanisms of events: what they promise, and when an epoch ends.
 
 An epoch is a run of steps that are measured together. The clock is a counter with a row for
 insertions and, where there are any, one for deletions, under a budget of its own; it is the only
-thing that is told about the data before an epoch ends.
+thing that is told about the data before an epoch ends. Its verdict is a function of released
+numbers only.
 """
 
 from __future__ import annotations
 
+import abc
 import math
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +16,11 @@ from typing import Any
 import numpy as np
 
 from tailrace.counters.base import Counter
+from tailrace.domain import Codes
+from tailrace.mechanisms.base import Sample, Table, Takes
+from tailrace.privacy.guarantee import Guarantee, promised
+from tailrace.privacy.loss import Loss, whole
+from tailrace.privacy.unit import AddRemove, Unit, User, check_events, events_of
 
 # All three chosen by trial while building; no committed result.
 # Deviations of the clock by which an epoch must have seen events.
@@ -24,6 +29,58 @@ _SURE = 3
 _EPOCHS = 8
 # Without a horizon, an epoch lasts at most max(this many steps, this part of the time so far).
 _ENDLESS = 8
+
+
+class OfEvents(abc.ABC):
+    """The shared part of mechanisms that are fed insertions and deletions."""
+
+    takes = Takes.Events
+    neighbours = AddRemove
+    rounds = 1
+
+    privacy: Loss
+    unit: Unit
+    horizon: int | None
+    deletes: bool
+
+    def _check(self) -> None:
+        """Refuse what no such mechanism can promise."""
+        check_events(self)
+        if self.horizon is not None:
+            object.__setattr__(self, "horizon", whole("horizon", self.horizon))
+
+    @property
+    def _events(self) -> tuple[int, int]:
+        """Insertions and deletions of one unit over the horizon."""
+        return events_of(self)
+
+    @property
+    def _key(self) -> str | None:
+        """The column that says whose rows they are."""
+        return self.unit.column if isinstance(self.unit, User) else None
+
+    @property
+    def guarantee(self) -> Guarantee:
+        return promised(self, self._loss)
+
+    @abc.abstractmethod
+    def _loss(self, inserted: int, deleted: int) -> Loss:
+        """The proved loss of all draws, in the declared form."""
+
+
+def changed(
+    codes: Codes,
+    previous: Table,
+    stayed: np.ndarray,
+    new: np.ndarray,
+    rng: np.random.Generator,
+) -> Sample:
+    """The previous rows that stayed, then rows in the new cells."""
+    values, kept = codes.decode(new, rng), slice(None) if stayed.all() else stayed
+    columns = {
+        name: np.concatenate([previous.columns[name][kept], values[name]]) for name in codes.columns
+    }
+    return Sample(Table(np.concatenate([previous.cells[kept], new]), columns), stayed)
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ import pytest
 
 from tailrace import PureDP
 from tailrace.counters import Simple
-from tailrace.mechanisms.shared.epochs import Clock, net
+from tailrace.mechanisms.shared.events import Clock, net
 
 
 def clock(horizon=80, rows=1, origin=1, churn=0.5, epsilon=1000):
