@@ -13,14 +13,11 @@ engine, and raises `AssertionError` with a sentence that names the broken promis
 from __future__ import annotations
 
 import dataclasses
-import functools
 import importlib.util
 import itertools
-import operator
 import os
 import tempfile
 from collections.abc import Callable, Iterator
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +25,7 @@ import narwhals as nw
 import numpy as np
 
 from tailrace.checks.meter import Measured, Meter
-from tailrace.checks.neighbours import Batches, Neighbours, neighbours
+from tailrace.checks.neighbours import Batches, Neighbours, held, neighbours
 from tailrace.checks.spy import Spy
 from tailrace.counting.memory import hash_units
 from tailrace.counting.plan import Counts, Plan, opened
@@ -41,6 +38,7 @@ from tailrace.storage.codec import pack, unpack
 from tailrace.stream.state import beginning
 
 _KEY = bytes(16)
+ADDITIVE = "counts of parts add up to the counts of the whole"
 
 
 def check_mechanism(mechanism: Mechanism, batches: Batches) -> None:
@@ -91,25 +89,18 @@ def _rounds(
             yield rounds
 
 
-def _steps(
-    mechanism: Mechanism, batches: Batches, noise: Draws
-) -> Iterator[tuple[State, Any, State]]:
-    """The last round of each step."""
-    yield from (rounds[-1] for rounds in _rounds(mechanism, batches, noise))
-
-
 def _run(mechanism: Mechanism, batches: Batches, noise: Draws) -> list[State]:
-    return [mechanism.init(), *(after for _, _, after in _steps(mechanism, batches, noise))]
+    """The state before the first step, and after each."""
+    return [mechanism.init(), *(rounds[-1][2] for rounds in _rounds(mechanism, batches, noise))]
 
 
 def _rows(frame: Any) -> list[Any]:
     """Cut a frame into three parts, its rows shuffled."""
-    rows = opened(frame)
+    rows = held(frame)
     if rows is None:
         return [None]
-    held: nw.DataFrame[Any] = rows.collect() if isinstance(rows, nw.LazyFrame) else rows
-    order = np.random.default_rng(0).permutation(len(held))
-    return [nw.to_native(held[part.tolist()]) for part in np.array_split(order, 3)]
+    order = np.random.default_rng(0).permutation(len(rows))
+    return [nw.to_native(rows[part.tolist()]) for part in np.array_split(order, 3)]
 
 
 def _elsewhere(frame: Any) -> dict[str, Any]:
@@ -142,17 +133,13 @@ def check_guarantee(mechanism: Mechanism, batches: Batches) -> None:  # noqa: AR
         "the guarantee is for the declared unit"
     )
     asked, given = mechanism.privacy, guarantee.loss
-    within = (
-        given.as_zcdp().rho <= asked.rho
-        if isinstance(asked, ZCDP)
-        else _epsilon(given) <= asked.epsilon
-    )
+    if isinstance(asked, ZCDP):
+        within = given.as_zcdp().rho <= asked.rho
+    else:
+        implied = "the guarantee is of a kind that the declared loss implies"
+        assert not isinstance(given, ZCDP), implied
+        within = given.epsilon <= asked.epsilon
     assert within, "the guarantee is within the declared loss"
-
-
-def _epsilon(loss: Any) -> Fraction:
-    assert not isinstance(loss, ZCDP), "the guarantee is of a kind that the declared loss implies"
-    return loss.epsilon
 
 
 def check_purity(mechanism: Mechanism, batches: Batches) -> None:
@@ -178,30 +165,22 @@ def check_additivity(mechanism: Mechanism, batches: Batches) -> None:
         return
     for adds, deletes in batches:
         whole = plan.counts(adds, deletes)
-        parts = [plan.counts(rows) for rows in _rows(adds)] + [
-            plan.counts(None, rows) for rows in _rows(deletes)
-        ]
-        together = sum(parts[1:], parts[0])
-        same = np.array_equal(whole.adds, together.adds) and np.array_equal(
-            whole.deletes, together.deletes
-        )
-        assert same, "counts of parts add up to the counts of the whole"
+        parts = [plan.counts(rows) for rows in _rows(adds)]
+        parts += [plan.counts(None, rows) for rows in _rows(deletes)]
+        assert pack(sum(parts[1:], parts[0])) == pack(whole), ADDITIVE
         for engine, frame in _elsewhere(adds).items():
             assert np.array_equal(plan.count(frame), whole.adds), f"counts are the same on {engine}"
 
 
 def _check_once(mechanism: Mechanism, batches: Batches) -> None:
     """Additivity for plans of everything at once; parts split units."""
-    for rounds, (frame, _) in zip(
-        _rounds(mechanism, batches, Noise.insecure(1)), batches, strict=True
-    ):
+    run = _rounds(mechanism, batches, Noise.insecure(1))
+    for rounds, (frame, _) in zip(run, batches, strict=True):
         for before, counts, _ in rounds:
             plan: Any = mechanism.plan(before.public)
             own = Plan(codes=mechanism.domain, key=plan.key)
             parts = [plan.counts(_units(own, frame, part)) for part in range(3)]
-            assert pack(functools.reduce(operator.add, parts)) == pack(counts), (
-                "counts of parts add up to the counts of the whole"
-            )
+            assert pack(sum(parts[1:], parts[0])) == pack(counts), ADDITIVE
             assert pack(plan.counts(plan.read(frame))) == pack(counts), (
                 "a frame that was read counts as before"
             )
@@ -211,26 +190,22 @@ def _check_once(mechanism: Mechanism, batches: Batches) -> None:
 
 def _check_units(mechanism: Mechanism, batches: Batches) -> None:
     """Additivity of a plan with a memory; parts split units."""
-    run = list(_steps(mechanism, batches, Noise.insecure(1)))
+    run = [rounds[-1] for rounds in _rounds(mechanism, batches, Noise.insecure(1))]
     plans: list[Any] = [mechanism.plan(state.public) for state, _, _ in run]
     whole = [counts for _, counts, _ in run]
 
     def follow(frames: list[Any]) -> list[Counts]:
         with _folder() as folder:
-            counting = _Counting(mechanism, folder)
-            return [
-                counting.counts(plan, (frame, None))
-                for plan, frame in zip(plans, frames, strict=True)
-            ]
+            counting, steps = _Counting(mechanism, folder), zip(plans, frames, strict=True)
+            return [counting.counts(plan, (frame, None)) for plan, frame in steps]
 
     def same(counts: list[Counts]) -> bool:
-        return all(
-            np.array_equal(one.adds, other.adds) for one, other in zip(counts, whole, strict=True)
-        )
+        pairs = zip(counts, whole, strict=True)
+        return all(np.array_equal(one.adds, other.adds) for one, other in pairs)
 
     parts = [follow([_units(plans[0], frame, part) for frame, _ in batches]) for part in range(3)]
-    together = [functools.reduce(operator.add, counts) for counts in zip(*parts, strict=True)]
-    assert same(together), "counts of parts add up to the counts of the whole"
+    together: list[Any] = [sum(counts[1:], counts[0]) for counts in zip(*parts, strict=True)]
+    assert same(together), ADDITIVE
     there = [_elsewhere(frame) for frame, _ in batches]
     for engine in {engine for frames in there for engine in frames}:
         assert same(follow([frames.get(engine) for frames in there])), (
@@ -240,12 +215,11 @@ def _check_units(mechanism: Mechanism, batches: Batches) -> None:
 
 def _units(plan: Plan, frame: Any, part: int) -> Any:
     """The rows of a third of the units, shuffled."""
-    rows = opened(frame)
+    rows = held(frame)
     if rows is None:
         return None
-    held: nw.DataFrame[Any] = rows.collect() if isinstance(rows, nw.LazyFrame) else rows
-    third = np.flatnonzero(hash_units(plan.rows(held.to_native())[0], _KEY)["lo"] % 3 == part)
-    return nw.to_native(held[np.random.default_rng(0).permutation(third).tolist()])
+    third = np.flatnonzero(hash_units(plan.rows(rows.to_native())[0], _KEY)["lo"] % 3 == part)
+    return nw.to_native(rows[np.random.default_rng(0).permutation(third).tolist()])
 
 
 def check_replay(mechanism: Mechanism, batches: Batches) -> None:

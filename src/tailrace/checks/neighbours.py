@@ -57,7 +57,7 @@ class Neighbours:
 
 def neighbours(mechanism: Mechanism, batches: Batches) -> Iterator[Neighbours]:
     """Neighbours of `batches`, by a mechanism's unit and relation."""
-    frames = [(_held(adds), _held(deletes)) for adds, deletes in batches]
+    frames = [(_polars(adds), _polars(deletes)) for adds, deletes in batches]
     last = min(mechanism.horizon or LONGEST, LONGEST)
     frames = [*frames[:last], *[(None, None)] * (last - len(frames))]
     pool = _pool(mechanism, [adds for adds, _ in frames if adds is not None and len(adds)])
@@ -71,12 +71,15 @@ def neighbours(mechanism: Mechanism, batches: Batches) -> Iterator[Neighbours]:
         yield from _People(mechanism, frames, pool).pairs()
 
 
-def _held(frame: Any) -> pl.DataFrame | None:
+def held(frame: Any) -> nw.DataFrame[Any] | None:
+    """A frame of any engine in memory; None without columns."""
     rows = opened(frame)
-    if rows is None:
-        return None
-    held: nw.DataFrame[Any] = rows.collect() if isinstance(rows, nw.LazyFrame) else rows
-    return held.to_polars()
+    return rows.collect() if isinstance(rows, nw.LazyFrame) else rows
+
+
+def _polars(frame: Any) -> pl.DataFrame | None:
+    rows = held(frame)
+    return None if rows is None else rows.to_polars()
 
 
 def _codes(mechanism: Mechanism, frame: pl.DataFrame) -> list[tuple[int, ...]]:
@@ -119,9 +122,8 @@ def _events(mechanism: Mechanism, batches: Batches, pool: pl.DataFrame) -> Itera
     adding = [t for t, (adds, _) in enumerate(batches) if adds is not None and len(adds)]
     codes = _codes(mechanism, batches[adding[0]][0])
     seen = Counter(codes)
-    rare = min(
-        (row for row, code in enumerate(codes) if min(code) >= 0), key=lambda row: seen[codes[row]]
-    )
+    inside = (row for row, code in enumerate(codes) if min(code) >= 0)
+    rare = min(inside, key=lambda row: seen[codes[row]])
     less = _without_row(batches, adding[0], 0, rare)
     last = batches[adding[-1]][0]
     others = [
@@ -134,10 +136,8 @@ def _events(mechanism: Mechanism, batches: Batches, pool: pl.DataFrame) -> Itera
     yield Neighbours(batches, others)
     if mechanism.deletes:
         life = {(steps - 1, 1): batches[adding[0]][0][rare : rare + 1]}
-        lived = _joined(batches, _placed(steps, life))
-        yield Neighbours(
-            lived, [("a row that comes and goes", less, mechanism.guarantee.of_life())]
-        )
+        goes = ("a row that comes and goes", less, mechanism.guarantee.of_life())
+        yield Neighbours(_joined(batches, _placed(steps, life)), [goes])
     row = pool[:1]
     alone = [
         (f"the only row, at step {t + 1}", _placed(steps, {(t, 0): row}), loss)
@@ -160,16 +160,11 @@ def _units(mechanism: Mechanism, batches: Batches) -> Iterator[Neighbours]:
     loss, frame = mechanism.guarantee.loss, batches[0][0]
     plan: Any = mechanism.plan(mechanism.init().public)
     whole = frame.drop_nulls()
-    whole = whole.filter(
-        pl.Series([min(code) >= 0 for code in _codes(mechanism, whole)], dtype=pl.Boolean)
-    )
+    inside = [min(code) >= 0 for code in _codes(mechanism, whole)]
+    whole = whole.filter(pl.Series(inside, dtype=pl.Boolean))
     most, *_, least = [who for who, _ in Counter(whole[plan.key].to_list()).most_common()] * 2
     others = [
-        (
-            f"the unit with the {name} rows",
-            [(_rows_of(frame, plan.key, who, own=False), None)],
-            loss,
-        )
+        (f"the unit with the {name} rows", [(_others(frame, plan.key, who), None)], loss)
         for name, who in (("most", most), ("fewest", least))
     ]
     yield Neighbours(batches, others)
@@ -182,14 +177,9 @@ def _units(mechanism: Mechanism, batches: Batches) -> Iterator[Neighbours]:
         )
 
 
-def _rows_of(
-    frame: pl.DataFrame | None, column: str, who: Any, *, own: bool = True
-) -> pl.DataFrame | None:
-    """The rows of a unit, or of all others (own=False)."""
-    if frame is None:
-        return None
-    theirs = (pl.col(column) == who).fill_null(False)
-    return frame.filter(theirs if own else ~theirs)
+def _others(frame: pl.DataFrame | None, column: str, who: Any) -> pl.DataFrame | None:
+    """The rows of all other units."""
+    return None if frame is None else frame.filter(~(pl.col(column) == who).fill_null(False))
 
 
 class _People:
@@ -207,11 +197,13 @@ class _People:
         self.nobody = self._without(batches, range(len(batches)))
 
     def _without(self, stream: Batches, steps: range) -> Batches:
-        rest = [
-            tuple(_rows_of(frame, self.unit.column, self.who, own=False) for frame in batch)
-            for batch in stream
+        def rest(frame: pl.DataFrame | None) -> pl.DataFrame | None:
+            return _others(frame, self.unit.column, self.who)
+
+        return [
+            (rest(adds), rest(gone)) if t in steps else (adds, gone)
+            for t, (adds, gone) in enumerate(stream)
         ]
-        return [rest[t] if t in steps else batch for t, batch in enumerate(stream)]  # type: ignore[misc]
 
     def _life(self, history: Sequence[int]) -> Batches:
         """A person at history[t], with one row too many."""
@@ -236,31 +228,20 @@ class _People:
         bounded = getattr(self.unit, "events", None) or self.unit.records
         places = range(1 if bounded else min(3, len(self.pool)))
         still = [self._life([place] * steps) for place in places]
-        random = [
-            self._life(history)
-            for history in np.random.default_rng(0).integers(0, len(self.pool), (2, steps))
-        ]
+        histories = np.random.default_rng(0).integers(0, len(self.pool), (2, steps))
+        random = [self._life(history) for history in histories]
         if self.mechanism.neighbours is Replace:
-            often = [
-                self._life([int(t % every == every - 1) for t in range(steps)]) for every in (2, 3)
-            ]
-            for one, others in ((still[0], [*still[1:], *often]), (random[0], random[1:])):
-                found = [
-                    ("a person's other history", _joined(self.nobody, other), loss)
-                    for other in others
-                ]
+            often = [[int(t % every == every - 1) for t in range(steps)] for every in (2, 3)]
+            named = [*still[1:], *map(self._life, often)]
+            for one, others in ((still[0], named), (random[0], random[1:])):
+                lives = (_joined(self.nobody, other) for other in others)
+                found = [("a person's other history", life, loss) for life in lives]
                 yield Neighbours(_joined(self.nobody, one), found)
             return
         if isinstance(self.unit, Window):
             busy, width = _joined(self.nobody, still[0]), self.unit.steps
-            found = [
-                (
-                    f"a person from step {first + 1}",
-                    self._without(busy, range(first, first + width)),
-                    loss,
-                )
-                for first in (0, 2)
-            ]
+            gone = [(first, self._without(busy, range(first, first + width))) for first in (0, 2)]
+            found = [(f"a person from step {first + 1}", rest, loss) for first, rest in gone]
             yield Neighbours(busy, found)
             return
         there = [("the busiest person", self.batches, loss)]
@@ -270,6 +251,5 @@ class _People:
         ]
         yield Neighbours(self.nobody, there)
         for quiet in (False, True):
-            yield Neighbours(
-                _placed(steps, {}), [("the only person", life, loss) for life in still], quiet
-            )
+            alone = [("the only person", life, loss) for life in still]
+            yield Neighbours(_placed(steps, {}), alone, quiet)

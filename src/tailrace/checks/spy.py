@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,7 @@ class Drawn:
 
     path: tuple[Part, ...]
     kind: str
-    parameter: Any
+    parameter: Number
     shape: tuple[int, ...]
 
 
@@ -41,42 +40,26 @@ class Spy:
         return Spy(self._source and self._source.at(*path), self.path + path, self.record)
 
     def laplace(self, scale: Number, shape: Shape) -> np.ndarray:
-        return self._draw(
-            "laplace", scale, shape, lambda noise: noise.laplace(scale, shape), np.int64
-        )
+        return self._draw("laplace", scale, shape, np.int64, scale, shape)
 
     def gaussian(self, variance: Number, shape: Shape) -> np.ndarray:
-        return self._draw(
-            "gaussian", variance, shape, lambda noise: noise.gaussian(variance, shape), np.int64
-        )
+        return self._draw("gaussian", variance, shape, np.int64, variance, shape)
 
     def survive(self, n: np.ndarray, rate: Number) -> np.ndarray:
-        return self._draw(
-            "survive", rate, np.shape(n), lambda noise: noise.survive(n, rate), np.bool_
-        )
+        return self._draw("survive", rate, np.shape(n), np.bool_, n, rate)
 
     def coin(self, excess: np.ndarray, scale: Number) -> np.ndarray:
-        return self._draw(
-            "coin", scale, np.shape(excess), lambda noise: noise.coin(excess, scale), np.bool_
-        )
+        return self._draw("coin", scale, np.shape(excess), np.bool_, excess, scale)
 
     def choose(self, scores: np.ndarray, rate: Number) -> int:
-        return int(
-            self._draw(
-                "choose", rate, (), lambda noise: np.asarray(noise.choose(scores, rate)), np.int64
-            )
-        )
+        return int(self._draw("choose", rate, (), np.int64, scores, rate))
 
     def _draw(
-        self,
-        kind: str,
-        parameter: Any,
-        shape: Shape,
-        real: Callable[[Noise], np.ndarray],
-        dtype: type,
+        self, kind: str, parameter: Number, shape: Shape, dtype: type, *given: Any
     ) -> np.ndarray:
         if any(drawn.path == self.path for drawn in self.record):
             raise NoiseReused("This noise path was drawn from before.")
-        out = np.zeros(shape, dtype) if self._source is None else real(self._source)
+        silent = self._source is None
+        out = np.zeros(shape, dtype) if silent else np.asarray(getattr(self._source, kind)(*given))
         self.record.append(Drawn(self.path, kind, parameter, out.shape))
         return out

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from tailrace import ZCDP, ApproxDP, Noise, PureDP, counters
-from tailrace.checks.meter import Measured, Meter
-from tailrace.checks.tracked import Tracked
+from tailrace.checks.meter import Measured, Meter, Tracked
 
 
 def replayed(run, before, after):
