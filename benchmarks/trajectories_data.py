@@ -16,7 +16,7 @@ import numpy as np
 from numba import njit
 
 from tailrace import Box, Roads
-from tailrace.metrics.tracks import Tracks
+from tailrace.metrics import Tracks
 
 BEIJING = Box(low=(116.15, 39.75), high=(116.60, 40.10), columns=("lon", "lat"))
 OLDENBURG = Box(low=(0, 0), high=(10_000, 10_000), columns=("x", "y"))

@@ -15,7 +15,7 @@ from tailrace.config import Config
 from tailrace.config.opening import open_source
 from tailrace.domain import Codes
 from tailrace.errors import ConfigError
-from tailrace.metrics.tracks import Tracks
+from tailrace.metrics import Tracks
 from tailrace.report.journeys import tracks_in
 from tailrace.report.page import OURS, stream_report
 from tailrace.report.places import Lives, lives

@@ -19,8 +19,12 @@ from tailrace.metrics.snapshots import (
     ranges_of_size,
     snapshot_error,
 )
-from tailrace.metrics.tracks import Tracks
-from tailrace.metrics.trajectories import TrajectoryError, small_rectangles, trajectory_error
+from tailrace.metrics.trajectories import (
+    Tracks,
+    TrajectoryError,
+    small_rectangles,
+    trajectory_error,
+)
 from tailrace.metrics.workloads import WorkloadError, workload_error
 
 __all__ = [

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -11,6 +12,24 @@ from tailrace.errors import ConfigError, DataError
 from tailrace.privacy.loss import whole
 
 MOST = 10_000_000  # queries
+
+
+@dataclass(frozen=True, eq=False)
+class Blocks:
+    """Boxes with both corners included."""
+
+    _kind: ClassVar[type] = float
+
+    low: np.ndarray  # (blocks, dimensions)
+    high: np.ndarray  # (blocks, dimensions)
+
+    def __post_init__(self) -> None:
+        for side in ("low", "high"):
+            name = f"{side} of {type(self).__name__}"
+            object.__setattr__(self, side, numbers(name, getattr(self, side), self._kind))
+
+    def __len__(self) -> int:
+        return len(self.low)
 
 
 def numbers(name: str, values: Any, kind: type = float) -> np.ndarray:

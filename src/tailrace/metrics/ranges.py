@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from tailrace.calls import told
 from tailrace.errors import ConfigError, DataError
-from tailrace.metrics.given import corners, numbers, queries
+from tailrace.metrics.given import Blocks, corners, numbers, queries
 from tailrace.privacy.loss import real
 
 FLOOR = 0.001
@@ -32,27 +32,17 @@ _MOST_CELLS = 1 << 22
 
 @told
 @dataclass(frozen=True, eq=False)
-class Rectangles:
+class Rectangles(Blocks):
     """Boxes in one to four dimensions, both corners included."""
 
-    low: np.ndarray  # (rectangles, dimensions)
-    high: np.ndarray  # (rectangles, dimensions)
-
     def __post_init__(self) -> None:
-        for name in ("low", "high"):
-            object.__setattr__(self, name, numbers(f"{name} of Rectangles", getattr(self, name)))
-        if (
-            self.low.ndim != 2
-            or self.low.shape != self.high.shape
-            or not 1 <= self.low.shape[1] <= 4
-        ):
+        super().__post_init__()
+        shape = self.low.shape
+        if len(shape) != 2 or shape != self.high.shape or not 1 <= shape[1] <= 4:
             raise ConfigError(
                 "low and high of Rectangles must be two arrays (rectangles, dimensions) of one "
                 "shape."
             )
-
-    def __len__(self) -> int:
-        return len(self.low)
 
 
 @told
@@ -88,9 +78,7 @@ def random_rectangles(
     """
     lowest, highest = corners(low, high)
     widths, dimensions, number = highest - lowest, len(lowest), queries(number)
-    least, most = (
-        real(name, value, least=0, most=1) for name, value in (("least", least), ("most", most))
-    )
+    least, most = real("least", least, least=0, most=1), real("most", most, least=0, most=1)
     if least > most:
         raise ConfigError("least must not be above most: both are shares of the box's volume.")
     volume = rng.uniform(least, most, number)
@@ -135,10 +123,8 @@ def count(points: np.ndarray, rectangles: Rectangles) -> np.ndarray:
     values = numbers("points", points)
     dimensions = rectangles.low.shape[1]
     if values.ndim != 2 or values.shape[1] != dimensions:
-        raise DataError(
-            f"points must be an array (points, {dimensions}): the rectangles have {dimensions} "
-            f"dimensions."
-        )
+        many = f"(points, {dimensions}): the rectangles have {dimensions} dimensions"
+        raise DataError(f"points must be an array {many}.")
     values = values[np.isfinite(values).all(axis=1)]
     if not len(values) or not len(rectangles):
         return np.zeros(len(rectangles), np.int64)
@@ -185,14 +171,9 @@ def relative_error(
     >>> relative_error(true, true[:2], rectangles).every
     0.16666666666666666
     """
-    floor, true, synthetic = (
-        real("floor", floor, least=0, most=1),
-        numbers("true", true),
-        numbers("synthetic", synthetic),
-    )
-    return error_of_counts(
-        count(true, rectangles), count(synthetic, rectangles), len(true), floor=floor
-    )
+    floor, points = real("floor", floor, least=0, most=1), numbers("true", true)
+    found = count(numbers("synthetic", synthetic), rectangles)
+    return error_of_counts(count(points, rectangles), found, len(points), floor=floor)
 
 
 def error_of_counts(
@@ -203,8 +184,5 @@ def error_of_counts(
         return RangeError(np.nan, np.nan, np.nan)
     least = floor * total
     errors, held = np.abs(true - synthetic) / np.maximum(true, least), true >= least
-    return RangeError(
-        float(errors.mean()),
-        float(errors[held].mean()) if held.any() else np.nan,
-        float(held.mean()),
-    )
+    some = float(errors[held].mean()) if held.any() else np.nan
+    return RangeError(float(errors.mean()), some, float(held.mean()))

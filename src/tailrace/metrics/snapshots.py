@@ -11,33 +11,29 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from tailrace.calls import told
 from tailrace.errors import ConfigError, DataError
-from tailrace.metrics.given import numbers, queries, sides
+from tailrace.metrics.given import Blocks, numbers, queries, sides
 from tailrace.privacy.loss import real
 
 
 @told
 @dataclass(frozen=True, eq=False)
-class Ranges:
+class Ranges(Blocks):
     """Blocks of cells: intervals, both ends included."""
 
-    low: np.ndarray  # (queries, sides)
-    high: np.ndarray  # (queries, sides)
+    _kind: ClassVar[type] = int
 
     def __post_init__(self) -> None:
-        for name in ("low", "high"):
-            object.__setattr__(self, name, numbers(f"{name} of Ranges", getattr(self, name), int))
+        super().__post_init__()
         if self.low.ndim != 2 or self.low.shape != self.high.shape or (self.low > self.high).any():
             raise ConfigError(
                 "low and high of Ranges must be two arrays (queries, sides), low not above high."
             )
-
-    def __len__(self) -> int:
-        return len(self.low)
 
 
 @told
@@ -72,9 +68,8 @@ def ranges_of_size(
     """
     wide = np.array(sides(shape))
     weights = rng.dirichlet(np.ones(len(wide)), queries(number))
-    length = np.clip(
-        np.rint(wide * real("share", share, least=0, most=1) ** weights), 1, wide
-    ).astype(np.int64)
+    shares = real("share", share, least=0, most=1) ** weights
+    length = np.clip(np.rint(wide * shares), 1, wide).astype(np.int64)
     low = np.floor(rng.random(length.shape) * (wide - length + 1)).astype(np.int64)
     return Ranges(low, low + length - 1)
 
@@ -91,21 +86,15 @@ def answers(histogram: np.ndarray, ranges: Ranges, shape: tuple[int, ...]) -> np
     shape, histogram = sides(shape), np.asarray(histogram)
     if histogram.size != math.prod(shape) or histogram.dtype.kind not in "biuf":
         raise DataError("histogram must have a number for each cell of a table of this shape.")
-    if (
-        ranges.low.shape[1] != len(shape)
-        or (ranges.low < 0).any()
-        or (ranges.high >= np.array(shape)).any()
-    ):
+    fits = ranges.low.shape[1] == len(shape)
+    if not fits or (ranges.low < 0).any() or (ranges.high >= np.array(shape)).any():
         raise DataError(f"The ranges must lie in a table of {len(shape)} sides.")
-    table = np.zeros([side + 1 for side in shape], np.asarray(histogram).dtype)
-    table[(slice(1, None),) * len(shape)] = np.reshape(histogram, shape)
+    table = np.pad(histogram.reshape(shape), [(1, 0)] * len(shape))
     for axis in range(len(shape)):
         np.cumsum(table, axis=axis, out=table)
     total = np.zeros(len(ranges), table.dtype)
     for corner in itertools.product((0, 1), repeat=len(shape)):
-        at = tuple(
-            ranges.high[:, i] + 1 if upper else ranges.low[:, i] for i, upper in enumerate(corner)
-        )
+        at = tuple(np.where(corner, ranges.high + 1, ranges.low).T)
         total += table[at] if (len(shape) - sum(corner)) % 2 == 0 else -table[at]
     return total
 
@@ -137,12 +126,8 @@ def snapshot_error(
         )
     if not real("sanity", sanity, least=0) > 0:
         raise ConfigError("sanity must be above 0: errors are divided by it where nothing is true.")
-    off = np.abs(released - true)
-    stale = np.abs(measured - true).mean() if measured is not None else np.nan
-    noise = np.abs(released - measured).mean() if measured is not None else np.nan
-    return SnapshotError(
-        float(off.mean()),
-        float((off / np.maximum(true, sanity)).mean()),
-        float(stale),
-        float(noise),
-    )
+    off, stale, noise = np.abs(released - true), np.nan, np.nan
+    if measured is not None:
+        stale, noise = np.abs(measured - true).mean(), np.abs(released - measured).mean()
+    relative = off / np.maximum(true, sanity)
+    return SnapshotError(*map(float, (off.mean(), relative.mean(), stale, noise)))

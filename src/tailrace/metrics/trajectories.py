@@ -20,9 +20,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tailrace.calls import told
-from tailrace.errors import ConfigError
+from tailrace.errors import ConfigError, DataError
+from tailrace.metrics.given import corners, numbers
 from tailrace.metrics.ranges import FLOOR, Rectangles, error_of_counts, gridded, random_rectangles
-from tailrace.metrics.tracks import Tracks, Visits, visits
 
 # Of the grid for ends and patterns: the dissertation's.
 SIDE = 40
@@ -31,6 +31,105 @@ COARSE_SIDE = 6
 PATTERNS, SHORTEST, LONGEST = 200, 2, 5
 BINS = 20
 QUERIES, LEAST, MOST = 500, 0.0001, 0.001
+
+
+@told
+@dataclass(frozen=True, eq=False)
+class Tracks:
+    """Trajectories one after another.
+
+    The i-th has the points from offsets[i] up to offsets[i + 1]. Points that are not finite are
+    left out, and so are trajectories without a point.
+
+    >>> Tracks([0, 2, 2, 3], [0.0, 1.0, 5.0], [0.0, 1.0, 5.0]).offsets
+    array([0, 2, 3])
+    """
+
+    offsets: np.ndarray  # (trajectories + 1,)
+    x: np.ndarray
+    y: np.ndarray
+
+    def __post_init__(self) -> None:
+        offsets = numbers("offsets", self.offsets, int)
+        x, y = (numbers(name, getattr(self, name)) for name in ("x", "y"))
+        if x.ndim != 1 or x.shape != y.shape or offsets.ndim != 1 or not len(offsets):
+            raise DataError(
+                "offsets, x and y of Tracks must be arrays of one dimension, x and y of one length."
+            )
+        if offsets[0] != 0 or offsets[-1] != len(x) or (np.diff(offsets) < 0).any():
+            raise DataError("offsets of Tracks must rise from 0 to the number of points.")
+        finite = np.isfinite(x) & np.isfinite(y)
+        sizes = np.diff(np.concatenate([[0], np.cumsum(finite)])[offsets])
+        offsets = np.append(0, np.cumsum(sizes[sizes > 0])).astype(np.int64)
+        for name, value in {"offsets": offsets, "x": x[finite], "y": y[finite]}.items():
+            object.__setattr__(self, name, value)
+
+    @classmethod
+    def of_rows(
+        cls, trajectory: np.ndarray, order: np.ndarray, x: np.ndarray, y: np.ndarray
+    ) -> Tracks:
+        """The trajectories of a table's columns.
+
+        The rows of a trajectory are taken in their order, wherever they stand.
+
+        >>> trajectory, order = np.array([5, 2, 5]), np.array([1, 0, 0])
+        >>> Tracks.of_rows(trajectory, order, np.array([3.0, 1.0, 2.0]), np.zeros(3)).x
+        array([1., 2., 3.])
+        """
+        rows = np.lexsort((order, trajectory))
+        named = trajectory[rows]
+        inner = np.flatnonzero(named[1:] != named[:-1]) + 1
+        # Without rows one trajectory without points, which is left out.
+        return cls(np.concatenate([[0], inner, [len(rows)]]), x[rows], y[rows])
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def pick(self, which: ArrayLike) -> Tracks:
+        """The trajectories of these numbers, in their order."""
+        chosen = np.asarray(which, np.int64)
+        sizes = np.diff(self.offsets)[chosen]
+        offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        points = np.arange(offsets[-1]) + np.repeat(self.offsets[chosen] - offsets[:-1], sizes)
+        return Tracks(offsets, self.x[points], self.y[points])
+
+
+@dataclass(frozen=True, eq=False)
+class Visits:
+    """Cells of a grid of `number` cells, as visited."""
+
+    offsets: np.ndarray
+    cells: np.ndarray
+    number: int
+
+    def moves(self) -> Visits:
+        """The visits with repeated cells in a row taken once.
+
+        >>> Visits(np.array([0, 3, 5]), np.array([7, 7, 2, 2, 2]), 9).moves().cells
+        array([7, 2, 2])
+        """
+        kept = np.ones(len(self.cells), bool)
+        kept[1:] = self.cells[1:] != self.cells[:-1]
+        kept[self.offsets[:-1]] = True
+        offsets = np.append(0, np.cumsum(kept))[self.offsets]
+        return Visits(offsets, self.cells[kept], self.number)
+
+    def ends(self) -> np.ndarray:
+        """The pair of first and last cell, as one number."""
+        return self.cells[self.offsets[:-1]] * self.number + self.cells[self.offsets[1:] - 1]
+
+
+def visits(tracks: Tracks, *, low: ArrayLike, high: ArrayLike, side: int) -> Visits:
+    """The cell of every point in an even grid.
+
+    The grid divides the box (side, side); points outside count for the nearest cell.
+    """
+    lowest, highest = corners(low, high)
+    if len(lowest) != 2:
+        raise ConfigError("low and high must have two numbers each: tracks lie on a map.")
+    places = (np.stack([tracks.x, tracks.y], axis=1) - lowest) * (side / (highest - lowest))
+    column, row = np.clip(np.floor(places), 0, side - 1).astype(np.int64).T
+    return Visits(tracks.offsets, row * side + column, side * side)
 
 
 @told
@@ -61,16 +160,14 @@ def trajectory_error(
     """Every error in a box; `rectangles` are the queries."""
     fine = [visits(tracks, low=low, high=high, side=SIDE) for tracks in (true, synthetic)]
     coarse = [visits(tracks, low=low, high=high, side=COARSE_SIDE) for tracks in (true, synthetic)]
-    ends_are, ends_jsd = ends_error(*fine)
-    patterns_are, patterns_jsd = patterns_error(*fine)
-    moves_are, moves_jsd = patterns_error(fine[0].moves(), fine[1].moves())
+    pairs = {
+        "ends": ends_error(*fine),
+        "patterns": patterns_error(*fine),
+        "moves": patterns_error(*(part.moves() for part in fine)),
+    }
     return TrajectoryError(
-        ends_are=ends_are,
-        ends_jsd=ends_jsd,
-        patterns_are=patterns_are,
-        patterns_jsd=patterns_jsd,
-        moves_are=moves_are,
-        moves_jsd=moves_jsd,
+        **{f"{name}_are": are for name, (are, _) in pairs.items()},
+        **{f"{name}_jsd": jsd for name, (_, jsd) in pairs.items()},
         queries=query_error(true, synthetic, rectangles),
         trip=divergence(*_counted(*(part.ends() for part in coarse))),
         diameter=histogram_divergence(diameters(true), diameters(synthetic)),
@@ -95,9 +192,8 @@ def divergence(true: np.ndarray, synthetic: np.ndarray) -> float:
         return float(np.log(2))
     p, q = true / true.sum(), synthetic / synthetic.sum()
     middle = (p + q) / 2
-    total = sum(
-        (part[part > 0] * np.log(part[part > 0] / middle[part > 0])).sum() for part in (p, q)
-    )
+    kept = [(part[part > 0], middle[part > 0]) for part in (p, q)]
+    total = sum((part * np.log(part / other)).sum() for part, other in kept)
     return max(0.0, float(total) / 2)
 
 
@@ -126,37 +222,34 @@ def frequent_patterns(visits: Visits, *, number: int = PATTERNS) -> tuple[np.nda
 
     Of those that occur equally often the shorter come first, then the lower cells.
     """
-    codes, counts = (np.concatenate(parts) for parts in zip(*_patterns(visits), strict=True))
+    codes, counts = _patterns(visits)
     most = np.lexsort((codes, -counts))[:number]
     return codes[most], counts[most]
 
 
 def pattern_counts(visits: Visits, codes: np.ndarray) -> np.ndarray:
     """The number of occurrences of each pattern."""
-    found, counts = (np.concatenate(parts) for parts in zip(*_patterns(visits), strict=True))
-    at = np.minimum(np.searchsorted(found, codes), max(len(found) - 1, 0))
-    return (
-        np.where(found[at] == codes, counts[at], 0)
-        if len(found)
-        else np.zeros(len(codes), np.int64)
-    )
+    found, counts = _patterns(visits)
+    if not len(found):
+        return np.zeros(len(codes), np.int64)
+    at = np.minimum(np.searchsorted(found, codes), len(found) - 1)
+    return np.where(found[at] == codes, counts[at], 0)
 
 
-def _patterns(visits: Visits) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Patterns of each length in rising order, and counts."""
-    from tailrace.metrics import trajectories_kernel as kernel
+def _patterns(visits: Visits) -> tuple[np.ndarray, np.ndarray]:
+    """Patterns of all lengths in rising order, and counts."""
+    from tailrace.metrics import kernel
 
     base = visits.number + 1
     if base**LONGEST >= 1 << 63:
         raise ConfigError(
             f"a grid for patterns of {LONGEST} cells can have at most 6,207 cells (a side of 78)."
         )
-    return [
-        np.unique(
-            kernel.pattern_codes(visits.offsets, visits.cells, length, base), return_counts=True
-        )
+    codes = [
+        kernel.pattern_codes(visits.offsets, visits.cells, length, base)
         for length in range(SHORTEST, LONGEST + 1)
     ]
+    return np.unique(np.concatenate(codes), return_counts=True)
 
 
 @told
@@ -177,7 +270,7 @@ def query_error(true: Tracks, synthetic: Tracks, rectangles: Rectangles) -> floa
 
 def trajectories_in(tracks: Tracks, rectangles: Rectangles) -> np.ndarray:
     """The number of trajectories with a point in each rectangle."""
-    from tailrace.metrics import trajectories_kernel as kernel
+    from tailrace.metrics import kernel
 
     points = np.stack([tracks.x, tracks.y], axis=1)
     if not len(points):
@@ -191,14 +284,14 @@ def trajectories_in(tracks: Tracks, rectangles: Rectangles) -> np.ndarray:
 
 def diameters(tracks: Tracks) -> np.ndarray:
     """The largest distance between two points of each trajectory."""
-    from tailrace.metrics import trajectories_kernel as kernel
+    from tailrace.metrics import kernel
 
     return kernel.diameters(tracks.offsets, tracks.x, tracks.y)
 
 
 def lengths(tracks: Tracks) -> np.ndarray:
     """The distance travelled along each trajectory."""
-    from tailrace.metrics import trajectories_kernel as kernel
+    from tailrace.metrics import kernel
 
     return kernel.lengths(tracks.offsets, tracks.x, tracks.y)
 
@@ -223,7 +316,7 @@ def places_tau(true: Visits, synthetic: Visits) -> float:
 
     It is nan where all cells have equally many in one of the two.
     """
-    from tailrace.metrics import trajectories_kernel as kernel
+    from tailrace.metrics import kernel
 
     f, g = (kernel.visits(part.offsets, part.cells, part.number) for part in (true, synthetic))
     above_f, above_g = np.sign(f[:, None] - f), np.sign(g[:, None] - g)
@@ -234,8 +327,6 @@ def places_tau(true: Visits, synthetic: Visits) -> float:
 def _counted(true: np.ndarray, synthetic: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Count each value that occurs in either array."""
     values = np.union1d(true, synthetic)
-    first, second = (
-        np.bincount(np.searchsorted(values, part), minlength=len(values))
-        for part in (true, synthetic)
-    )
+    places = (np.searchsorted(values, part) for part in (true, synthetic))
+    first, second = (np.bincount(place, minlength=len(values)) for place in places)
     return first, second

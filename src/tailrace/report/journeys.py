@@ -14,8 +14,7 @@ import numpy as np
 from tailrace.domain.geometry import Region, Roads, shapes
 from tailrace.errors import ConfigError
 from tailrace.mechanisms.trajectories.view import TrajectoriesView
-from tailrace.metrics.tracks import Tracks
-from tailrace.metrics.trajectories import small_rectangles, trajectory_error
+from tailrace.metrics import Tracks, small_rectangles, trajectory_error
 from tailrace.papers.privtree_trajectories.mechanism import PrivTreeTrajectoriesView
 from tailrace.report.maps import WIDTH, is_flat, maps, on_map, packed
 from tailrace.report.page import Page, note, page_of, table

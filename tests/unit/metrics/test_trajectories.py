@@ -17,7 +17,7 @@ import trajectories_data
 from tailrace.errors import ConfigError, DataError
 from tailrace.metrics import Rectangles, Tracks, small_rectangles, trajectory_error
 from tailrace.metrics import trajectories as measures
-from tailrace.metrics.tracks import Visits, visits
+from tailrace.metrics.trajectories import Visits, visits
 
 UNIT = {"low": (0, 0), "high": (1, 1)}
 # halves of Geolife against each other as the issue has them, and how far other halves may be

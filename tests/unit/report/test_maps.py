@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 import tailrace as tr
-from tailrace.metrics.tracks import Tracks
+from tailrace.metrics import Tracks
 from tailrace.report.journeys import journeys_page
 from tailrace.report.maps import shape
 from tailrace.report.page import rendered, stream_report
