@@ -61,19 +61,13 @@ class Atoms:
 
     def draw(self, noise: Draws, shape: Shape) -> np.ndarray:
         """Integer noise, one per atom."""
-        return (
-            noise.laplace(self.scale, shape)
-            if isinstance(self.privacy, PureDP)
-            else noise.gaussian(self.scale, shape)
-        )
+        draw = noise.laplace if isinstance(self.privacy, PureDP) else noise.gaussian
+        return draw(self.scale, shape)
 
     def variance(self) -> float:
         """Exact variance of one draw."""
-        return (
-            laplace_variance(self.scale)
-            if isinstance(self.privacy, PureDP)
-            else gaussian_variance(self.scale)
-        )
+        exact = laplace_variance if isinstance(self.privacy, PureDP) else gaussian_variance
+        return exact(self.scale)
 
     def loss(self, events: int, deletes: int) -> Loss:
         """The loss proved for a unit's insertions and deletions."""

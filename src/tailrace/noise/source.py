@@ -38,8 +38,9 @@ from __future__ import annotations
 import hashlib
 import math
 import os
+from collections.abc import Callable
 from fractions import Fraction
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -47,6 +48,9 @@ from tailrace.calls import told
 from tailrace.errors import ConfigError, DataError, NoiseReused, StateError
 from tailrace.noise.words import Part, Words, encode, key
 from tailrace.privacy.loss import Number, exact
+
+if TYPE_CHECKING:
+    from tailrace.noise.tables import Table
 
 SMALLEST, LARGEST = Fraction(1, 1000), Fraction(10**9)
 # Words per refill; chosen by trial while building, no committed result.
@@ -194,93 +198,61 @@ class Noise:
         offsets = np.cumsum([0] + [len(table.words) for table in digits])
         words = np.concatenate([table.words for table in digits])
         guides = np.stack([table.guide for table in digits])
-        out = _empty(shape)
-        _fill(
+        return _filled(
             self._words(),
+            _empty(shape),
             kernel.laplace,
-            out,
             (words, offsets, guides),
             digits.__getitem__,
-            words_each=2 * len(digits),
+            each=2 * len(digits),
         )
-        return out
 
     def gaussian(self, variance: Number, shape: Shape) -> np.ndarray:
         """int64 draws with P(y) proportional to exp(-y^2 / (2 variance))."""
         from tailrace.noise import kernel, tables
 
         spread = exact("variance", variance)
-        if not SMALLEST**2 <= spread <= LARGEST**2:
+        if not drawable(spread, gaussian=True):
             raise ConfigError(
                 "variance must lie between the squares of 1/1000 and 1,000,000,000; rescale the "
                 "counts."
             )
         width_bits, cells = tables.gaussian_cells(spread)
         rate = 1 / (2 * spread)
-        out = _empty(shape)
-        _fill(
+        return _filled(
             self._words(),
+            _empty(shape),
             kernel.gaussian,
-            out,
             (cells.words, cells.guide, tables.coin_words(rate), width_bits),
             lambda index: cells if index == 0 else tables.coin_of(index - 1, rate),
-            words_each=2 if width_bits == 0 else 5,
+            each=2 if width_bits == 0 else 5,
         )
-        return out
 
     def survive(self, n: np.ndarray, rate: Number) -> np.ndarray:
         """True with probability exp(-n rate), for each nonnegative integer n."""
-        from tailrace.noise import kernel, tables
-
         steps, per = _integers("n", n), exact("rate", rate)
         if steps.size and steps.min() < 0:
             raise DataError("n must not be negative: exp(-n rate) is no probability then.")
-        out = np.empty(steps.shape, np.bool_)
-        coins = tables.coin_words(per)
-        flat = np.ascontiguousarray(steps).reshape(-1).astype(np.uint64)
-        _fill(
-            self._words(),
-            kernel.survive,
-            out,
-            (flat, coins),
-            lambda index: tables.coin_of(index, per),
-            words_each=3,
-        )
-        return out
+        return _survived(self._words(), steps, per)
 
     def coin(self, excess: np.ndarray, scale: Number) -> np.ndarray:
         """True with probability P(excess + Lap(scale) > 0).
 
-        One draw for each integer excess: the split coin of PrivTree.
-
-        Values on a finer public grid come in as integers on it, with the scale in the same unit.
+        One draw for each integer excess: the split coin of PrivTree. Values on a finer public grid
+        come in as integers on it, with the scale in the same unit.
         """
-        from tailrace.noise import kernel, tables
-
         above, rate = _integers("excess", excess), 1 / _scale("scale", scale)
         words = self._words()
         heads = (words.take(above.size) & np.uint64(1)).astype(np.bool_).reshape(above.shape)
-        kept = np.empty(above.shape, np.bool_)
         # right at -2^63 too: modulo 2^64
-        steps = np.where(above > 0, above, -above).reshape(-1).astype(np.uint64)
-        coins = tables.coin_words(rate)
-        _fill(
-            words,
-            kernel.survive,
-            kept,
-            (steps, coins),
-            lambda index: tables.coin_of(index, rate),
-            words_each=3,
-        )
+        kept = _survived(words, np.where(above > 0, above, -above), rate)
         return (kept & heads) ^ (above > 0)
 
     def choose(self, scores: np.ndarray, rate: Number) -> int:
         """Draw index j with probability proportional to exp(rate scores[j]).
 
-        The exponential mechanism over integer scores.
-
-        With scores of sensitivity D this is 2 D rate differentially private (D rate where all
-        scores move the same way).
+        The exponential mechanism over integer scores. With scores of sensitivity D this is 2 D rate
+        differentially private (D rate where all scores move the same way).
         """
         from tailrace.noise import kernel, tables
 
@@ -289,16 +261,9 @@ class Noise:
             raise DataError("scores must be a one-dimensional array with at least one entry.")
         # modulo 2^64, right whatever the signs
         gaps = values.max().astype(np.uint64) - values.astype(np.uint64)
+        coins, coin = tables.coin_words(per), lambda index: tables.coin_of(index, per)
         out = np.empty(1, np.int64)
-        _fill(
-            self._words(),
-            kernel.choose,
-            out,
-            (gaps, tables.coin_words(per)),
-            lambda index: tables.coin_of(index, per),
-            words_each=64,
-        )
-        return int(out[0])
+        return int(_filled(self._words(), out, kernel.choose, (gaps, coins), coin, each=64)[0])
 
     def __repr__(self) -> str:
         return f"<{self.kind} noise at {self.path!r}>"
@@ -316,15 +281,30 @@ class Noise:
         return Words(secret, encoded)
 
 
-def _fill(
-    words: Words, kernel, out: np.ndarray, arguments: tuple, table_of, *, words_each: int
-) -> None:
+def _survived(words: Words, steps: np.ndarray, rate: Fraction) -> np.ndarray:
+    from tailrace.noise import kernel, tables
+
+    flat = np.ascontiguousarray(steps).reshape(-1).astype(np.uint64)
+    coins, coin = tables.coin_words(rate), lambda index: tables.coin_of(index, rate)
+    out = np.empty(steps.shape, np.bool_)
+    return _filled(words, out, kernel.survive, (flat, coins), coin, each=3)
+
+
+def _filled(
+    words: Words,
+    out: np.ndarray,
+    kernel: Callable[..., Any],
+    arguments: tuple[Any, ...],
+    table_of: Callable[[int], Table],
+    *,
+    each: int,
+) -> np.ndarray:
     """Run `kernel` over `out` until it is full.
 
-    More words when it runs dry, an exact answer when it meets a tie.
+    More words when it runs dry (about `each` per draw), an exact answer when it meets a tie.
     """
     flat = out.reshape(-1)
-    buffer = words.take(min(_CHUNK, words_each * flat.size + 16))
+    buffer = words.take(min(_CHUNK, each * flat.size + 16))
     first, index, position = 0, 0, 0  # `first`: place of buffer[0] in the endless sequence
     ties: dict[int, int] = {}
     while True:
@@ -334,13 +314,12 @@ def _fill(
             flat, index, buffer, position, tie_positions, tie_values, *arguments
         )
         if stop == _DONE:
-            return
+            return out
         if stop == _TIE:
-            ties[first + tied] = table_of(table).resolve(
-                int(buffer[tied]), words.after(first + tied)
-            )
+            place = first + tied
+            ties[place] = table_of(table).resolve(int(buffer[tied]), words.after(place))
         else:
-            more = words.take(min(_CHUNK, words_each * (flat.size - index) + 16))
+            more = words.take(min(_CHUNK, each * (flat.size - index) + 16))
             buffer, first, position = np.concatenate([buffer[position:], more]), first + position, 0
             ties = {place: value for place, value in ties.items() if place >= first}
 
@@ -351,7 +330,7 @@ _DONE, _TIE = 0, 2
 
 def _scale(name: str, value: Number) -> Fraction:
     number = exact(name, value)
-    if not SMALLEST <= number <= LARGEST:
+    if not drawable(number):
         raise ConfigError(f"{name} must lie between 1/1000 and 1,000,000,000; rescale the counts.")
     return number
 
@@ -369,23 +348,19 @@ def check_drawable(scale: Fraction, *, gaussian: bool = False) -> None:
     if scale > 1:
         raise ConfigError(
             "privacy= is too small for all that it pays for: its noise lies beyond the sampler's "
-            "range, 1,000,000,000. "
-            "Use a larger epsilon or rho, or divide it among fewer steps, releases or parts."
+            "range, 1,000,000,000. Use a larger epsilon or rho, or divide it among fewer steps, "
+            "releases or parts."
         )
     raise ConfigError(
         "privacy= is too large to protect anybody: its noise lies beyond the sampler's range, "
-        "1/1000. Use a smaller "
-        "epsilon or rho."
+        "1/1000. Use a smaller epsilon or rho."
     )
 
 
 def _empty(shape: Shape) -> np.ndarray:
-    sides = shape if isinstance(shape, tuple) else (shape,)
-    if not all(
-        isinstance(side, int | np.integer) and not isinstance(side, bool) and side >= 0
-        for side in sides
-    ):
-        raise ConfigError("shape must be a whole number of at least 0, or a tuple of them.")
+    for side in shape if isinstance(shape, tuple) else (shape,):
+        if not isinstance(side, int | np.integer) or isinstance(side, bool) or side < 0:
+            raise ConfigError("shape must be a whole number of at least 0, or a tuple of them.")
     return np.empty(shape, np.int64)
 
 

@@ -72,13 +72,11 @@ def tabulate(survival: Survival, entries: int, *, finite: bool) -> Table:
     bits = 2 * WORD
     while True:
         lower, upper = survival(entries, bits)
-        if all(
-            low >> (bits - WORD) == high >> (bits - WORD)
-            for low, high in zip(lower, upper, strict=True)
-        ):
+        first, other = ([end >> (bits - WORD) for end in ends] for ends in (lower, upper))
+        if first == other:
             break
         bits += WORD
-    words = np.array([low >> (bits - WORD) for low in lower], dtype=np.uint64)
+    words = np.array(first, dtype=np.uint64)
     buckets = np.arange(1 << GUIDE_BITS, dtype=np.uint64) << np.uint64(WORD - GUIDE_BITS)
     largest = buckets + np.uint64(2 ** (WORD - GUIDE_BITS) - 1)
     guide = entries - np.searchsorted(words[::-1], largest, side="right")
@@ -90,11 +88,9 @@ def exp_bounds(x: Fraction, bits: int) -> tuple[int, int]:
     if x >= bits:  # exp(-x) < 2^-x
         return 0, 1
     digits = bits // 3 + 20  # log10(2) < 1/3
-    floor = decimal.Context(
-        prec=digits, rounding=decimal.ROUND_FLOOR, Emin=decimal.MIN_EMIN, Emax=decimal.MAX_EMAX
-    )
-    ceiling = decimal.Context(
-        prec=digits, rounding=decimal.ROUND_CEILING, Emin=decimal.MIN_EMIN, Emax=decimal.MAX_EMAX
+    floor, ceiling = (
+        decimal.Context(digits, rounding, Emin=decimal.MIN_EMIN, Emax=decimal.MAX_EMAX)
+        for rounding in (decimal.ROUND_FLOOR, decimal.ROUND_CEILING)
     )
     top, bottom = Decimal(x.numerator), Decimal(x.denominator)
     # Decimal.exp is correctly rounded to nearest, so the true value lies strictly between its two
@@ -115,9 +111,8 @@ def _powers(q: tuple[int, int], entries: int, bits: int) -> Bounds:
 
 def _ratio(lower: list[int], upper: list[int], total: tuple[int, int], bits: int) -> Bounds:
     """Bounds of numerators over a total."""
-    return [max(low, 0) * 2**bits // total[1] for low in lower], [
-        -(-high * 2**bits // total[0]) for high in upper
-    ]
+    lows = [max(low, 0) * 2**bits // total[1] for low in lower]
+    return lows, [-(-high * 2**bits // total[0]) for high in upper]
 
 
 def geometric(rate: Fraction) -> Survival:
@@ -135,12 +130,9 @@ def truncated_geometric(rate: Fraction, base: int) -> Survival:
         lower, upper = _powers(exp_bounds(rate, bits), base, bits)
         low_end, high_end = lower[-1], upper[-1]
         total = ((1 << bits) - high_end, (1 << bits) - low_end)
-        return _ratio(
-            [low - high_end for low in lower[:entries]],
-            [high - low_end for high in upper[:entries]],
-            total,
-            bits,
-        )
+        lows = [low - high_end for low in lower[:entries]]
+        highs = [high - low_end for high in upper[:entries]]
+        return _ratio(lows, highs, total, bits)
 
     return survival
 
@@ -199,11 +191,6 @@ def gaussian_cells(variance: Fraction) -> tuple[int, Table]:
     return width_bits, tabulate(half_gaussian(rate), entries, finite=False)
 
 
-def coin(n: int, rate: Fraction) -> Table:
-    """The table of a coin: 1 with probability exp(-n rate)."""
-    return tabulate(geometric(n * rate), 1, finite=True)
-
-
 @functools.lru_cache(maxsize=64)
 def coin_words(rate: Fraction) -> np.ndarray:
     """(8 * 256,) words of the coins exp(-d 256^i rate).
@@ -220,4 +207,4 @@ def coin_words(rate: Fraction) -> np.ndarray:
 
 def coin_of(index: int, rate: Fraction) -> Table:
     """The table behind one entry of `coin_words`."""
-    return coin((index % 256) * 256 ** (index // 256), rate)
+    return tabulate(geometric((index % 256) * 256 ** (index // 256) * rate), 1, finite=True)

@@ -116,7 +116,7 @@ def test_resolve_reads_on_until_it_knows():
 
 
 def test_a_tie_falls_with_the_probability_of_the_bits_that_follow():
-    table = tables.coin(1, Fraction(1, 3))
+    table = tables.coin_of(1, Fraction(1, 3))
     survival = tables.geometric(Fraction(1, 3))(1, 128)[0][0]
     rest = (survival & (1 << 64) - 1) / 2**64
     rng = np.random.default_rng(0)
