@@ -58,13 +58,11 @@ class Calendar:
         if self._period.count == 0:
             raise ConfigError('period must be longer than zero, for example "1 day".')
         if self._grace.unit in MONTHS:
-            raise ConfigError(
-                'grace must be of a fixed length, from seconds to weeks, for example "30 days".'
-            )
+            fixed = "of a fixed length, from seconds to weeks"
+            raise ConfigError(f'grace must be {fixed}, for example "30 days".')
         if self.late not in (None, "next", "drop"):
-            raise ConfigError(
-                'late must be "next" (late rows join the open step), "drop", or left out.'
-            )
+            joins = '"next" (late rows join the open step), "drop", or left out'
+            raise ConfigError(f"late must be {joins}.")
         # A first step that Python cannot date is refused here.
         self.begin(1)
         self.end(1)
@@ -89,9 +87,8 @@ class Calendar:
         2
         """
         if not isinstance(now, datetime) or now.utcoffset() is None:
-            raise ConfigError(
-                "now must be a datetime with a time zone, for example datetime.now(UTC)."
-            )
+            zoned = "a datetime with a time zone, for example datetime.now(UTC)"
+            raise ConfigError(f"now must be {zoned}.")
         since = (now - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
         return int(self.open_at(np.array([since], dtype="M8[us]"))[0]) - 1
 
@@ -120,19 +117,17 @@ class Calendar:
         '2026-03'
         """
         begin, period, start = self.begin(step), self._period, datetime.fromisoformat(self.start)
-        local = (
-            self._walls(np.array([step]))[0].item()
-            if period.by_wall_clock
-            else begin.astimezone(zone(self.timezone))
-        )
+        if period.by_wall_clock:
+            local = self._walls(np.array([step]))[0].item()
+        else:
+            local = begin.astimezone(zone(self.timezone))
         if period.by_wall_clock and start.time() == time():
             day = local.date().isoformat()
             return day[: len("2026-01")] if period.months and start.day == 1 else day
         # The offset tells the second 02:00 from the first.
         shown = local if local.fold else local.replace(tzinfo=None)
-        return shown.isoformat(
-            sep=" ", timespec="seconds" if start.second or period.unit == "second" else "minutes"
-        )
+        seconds = start.second or period.unit == "second"
+        return shown.isoformat(sep=" ", timespec="seconds" if seconds else "minutes")
 
     @property
     def _period(self) -> Length:
@@ -199,9 +194,8 @@ class Calendar:
         """
         start, period = np.datetime64(self.start, "us"), self._period
         if period.months:
-            passed = (instants.astype("M8[M]") - start.astype("M8[M]")).astype(
-                np.int64
-            ) // period.months
+            months = instants.astype("M8[M]") - start.astype("M8[M]")
+            passed = months.astype(np.int64) // period.months
         else:
             passed = (instants - start) // period.fixed
         # The guess takes UTC for local time and the 1st for the day on which a month begins.
@@ -229,22 +223,14 @@ class Length:
 
     @classmethod
     def read(cls, name: str, text: object) -> Length:
-        units = "|".join((*SECONDS, *MONTHS))
-        found = (
-            re.fullmatch(rf"(?:([0-9]{{1,10}})\s+)?({units})s?", text.strip().lower())
-            if isinstance(text, str)
-            else None
-        )
+        units, example = "|".join((*SECONDS, *MONTHS)), 'for example "1 day" or "6 hours"'
+        written = text.strip().lower() if isinstance(text, str) else ""
+        found = re.fullmatch(rf"(?:([0-9]{{1,10}})\s+)?({units})s?", written)
         if not found:
-            raise ConfigError(
-                f'{name} must be a whole number and a unit of time, for example "1 day" or "6 '
-                f'hours".'
-            )
+            raise ConfigError(f"{name} must be a whole number and a unit of time, {example}.")
         length = cls(int(found[1] or 1), found[2])
         if length.at_least > CENTURY:
-            raise ConfigError(
-                f'{name} must be at most 100 years long, for example "1 day" or "6 hours".'
-            )
+            raise ConfigError(f"{name} must be at most 100 years long, {example}.")
         return length
 
     def __str__(self) -> str:
@@ -303,9 +289,8 @@ def to_instants(walls: np.ndarray, *, timezone: str) -> np.ndarray:
 
 
 def _offsets(walls: np.ndarray, rules: ZoneInfo) -> np.ndarray:
-    return np.array(
-        [rules.utcoffset(wall) for wall in walls.astype("M8[s]").tolist()], dtype="m8[us]"
-    )
+    moments = walls.astype("M8[s]").tolist()
+    return np.array([rules.utcoffset(moment) for moment in moments], dtype="m8[us]")
 
 
 def _start(start: object) -> str:

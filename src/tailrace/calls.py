@@ -24,6 +24,7 @@ import numpy as np
 
 from tailrace.errors import ConfigError, Error
 
+Args = tuple[Any, ...]
 _Made = TypeVar("_Made", bound=Callable[..., Any])
 _MANY = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 _WORDS = {
@@ -48,7 +49,7 @@ def told(made: _Made) -> _Made:
             return inner(*args, **kwargs)
         except Exception as error:
             own = args[1:] if kind else args
-            sentence = _sentence(made, own, kwargs, refused=isinstance(error, Error))
+            sentence = _sentence(made, own, kwargs, isinstance(error, Error))
             if sentence is None:
                 raise
             raise ConfigError(sentence) from None
@@ -58,18 +59,13 @@ def told(made: _Made) -> _Made:
     return typing.cast("_Made", made if kind else call)
 
 
-def _sentence(
-    made: Any, args: tuple[Any, ...], kwargs: dict[str, Any], *, refused: bool
-) -> str | None:
-    """Say what is wrong with a call that failed.
-
-    None where no argument is at fault, or the call was refused in its own words.
-    """
+def _sentence(made: Any, args: Args, kwargs: dict[str, Any], refused: bool) -> str | None:
+    """Say what is wrong with a call that failed, unless it was refused in words of its own."""
     name, signature = made.__name__, inspect.signature(made)
     try:
         bound = signature.bind(*args, **kwargs).arguments
     except TypeError:
-        return _unbound(name, signature, args, kwargs, hints_of(made))
+        return _unbound(made, args, kwargs)
     hints = hints_of(made)
     for argument, value in bound.items():
         if signature.parameters[argument].kind in _MANY:
@@ -88,23 +84,15 @@ def _lacks_brackets(value: Any, options: tuple[Any, ...]) -> bool:
     return ours and value in options and not issubclass(value, enum.Enum)
 
 
-def _unbound(
-    name: str,
-    signature: inspect.Signature,
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
-    hints: dict[str, Any],
-) -> str:
+def _unbound(made: Any, args: Args, kwargs: dict[str, Any]) -> str:
+    name, signature = made.__name__, inspect.signature(made)
     known = signature.parameters
     unknown = [argument for argument in kwargs if argument not in known]
     listed = ", ".join(known) or "none"
     if unknown:
         return f"{name} has no argument '{unknown[0]}': it has {listed}."
-    placed = [
-        one
-        for one in known.values()
-        if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)
-    ]
+    by_place = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    placed = [one for one in known.values() if one.kind in by_place]
     if len(args) > len(placed):
         which = "further" if placed else "its"
         example = _example_of(name, signature)
@@ -113,7 +101,7 @@ def _unbound(
     if twice:
         return f"{name} was given {twice[0]}= twice, by place and by name."
     missing = [one for one in _required(signature)[len(args) :] if one not in kwargs]
-    words = _words(alternatives(hints.get(missing[0], Any)))
+    words = _words(alternatives(hints_of(made).get(missing[0], Any)))
     return f"{name} needs {missing[0]}={f': {words}' if words else ''}."
 
 
@@ -123,9 +111,8 @@ def hints_of(made: Any) -> dict[str, Any]:
     sources = [*reversed(made.__mro__), made.__init__] if inspect.isclass(made) else [made]
     for source in sources:
         for name, hint in inspect.get_annotations(source).items():
-            alone = type(
-                "Alone", (), {"__annotations__": {name: hint}, "__module__": source.__module__}
-            )
+            held = {"__annotations__": {name: hint}, "__module__": source.__module__}
+            alone = type("Alone", (), held)
             # Some names are imported for type checkers only.
             with contextlib.suppress(NameError):
                 found |= typing.get_type_hints(alone)
@@ -164,9 +151,8 @@ def _is(value: Any, option: Any) -> bool:
     if getattr(origin, "_is_protocol", False):
         asked = [name for part in origin.__mro__ for name in vars(part) if not name.startswith("_")]
         return not inspect.isclass(value) and all(hasattr(value, name) for name in asked)
-    if not isinstance(value, origin) or (
-        isinstance(value, str | bytes) and origin not in (str, bytes)
-    ):
+    letters = isinstance(value, str | bytes) and origin not in (str, bytes)
+    if letters or not isinstance(value, origin):
         return False
     if not isinstance(value, collections.abc.Sequence) or not inner:
         return True
@@ -195,15 +181,12 @@ def _named(option: Any) -> list[str]:
         return [repr(one).removeprefix("<").partition(":")[0] for one in origin]
     if origin is collections.abc.Callable:
         return ["a function"]
-    if issubclass(origin, collections.abc.Iterable) and origin.__module__ in (
-        "builtins",
-        "collections.abc",
-    ):
+    plain = origin.__module__ in ("builtins", "collections.abc")
+    if plain and issubclass(origin, collections.abc.Iterable):
         held = _words(alternatives(inner[0])) if inner else ""
         return [f"a list, each {held}" if held else "a list"]
-    return [
-        _example(origin) if origin.__module__.startswith("tailrace") else f"a {origin.__name__}"
-    ]
+    ours = origin.__module__.startswith("tailrace")
+    return [_example(origin) if ours else f"a {origin.__name__}"]
 
 
 def _example(made: type) -> str:
@@ -217,8 +200,5 @@ def _example_of(name: str, signature: inspect.Signature) -> str:
 
 
 def _required(signature: inspect.Signature) -> list[str]:
-    return [
-        one.name
-        for one in signature.parameters.values()
-        if one.default is one.empty and one.kind not in _MANY
-    ]
+    taken = signature.parameters.values()
+    return [one.name for one in taken if one.default is one.empty and one.kind not in _MANY]

@@ -25,7 +25,6 @@ from tailrace.stream.stream import Stream
 
 DAYS = 60
 CITY = Box(low=(0.0, 0.0), high=(12.0, 9.0), columns=("east", "north"))  # kilometres
-EPSILON = 1
 STREAM = "city.tail"
 MARKER = "DEMO.txt"  # says that the folder is the demonstration's own
 
@@ -49,14 +48,10 @@ def run(folder: Path, *, progress: Callable[[], None]) -> Demo:
     An earlier demonstration there is replaced.
     """
     _clear(folder)
-    mechanism = SpatialStream(
-        domain=CITY, privacy=PureDP(epsilon=EPSILON), unit=Event(), horizon=DAYS
-    )
-    calendar = Calendar(start="2026-03-01", period="1 day")
-    changes = []
-    with Stream.create(
-        folder / STREAM, mechanism, population="generated city", calendar=calendar
-    ) as stream:
+    privacy, changes = PureDP(epsilon=1), []
+    mechanism = SpatialStream(domain=CITY, privacy=privacy, unit=Event(), horizon=DAYS)
+    about = {"population": "generated city", "calendar": Calendar(start="2026-03-01", period="day")}
+    with Stream.create(folder / STREAM, mechanism, **about) as stream:
         for day in days():
             stream.push(_frame(day.came), deletes=_frame(day.left))
             changes.append((day.came, day.left))

@@ -58,42 +58,25 @@ def panel_report(
         "horizon": steps,
         "privacy": privacy,
     }
-    quarters = _quarters(
-        panel, parts | {"neighbours": neighbours}, repetitions, noise.at("windows")
+    windows: dict[str, Any] = {**parts, "neighbours": neighbours}
+    sums: dict[str, Any] = {**parts, "neighbours": Null, "people": people}
+    questions = _quarters(panel, windows, repetitions, noise.at("windows"))
+    weights = _at_least(panel, 3, sums, repetitions, noise.at("weights"))
+    questions["In poverty for at least three months, up to each month"] = weights
+    promises = (PanelWindow(window=3, **windows), PanelCumulative(**sums))
+    caption = (
+        f"Where {repetitions:,} runs fall. People are clipped and rounded counts; the estimate is "
+        "the measurement itself, unbiased."
     )
-    weights = _at_least(
-        panel, 3, parts | {"neighbours": Null, "people": people}, repetitions, noise.at("weights")
-    )
-    promises = (
-        PanelWindow(window=3, neighbours=neighbours, **parts),
-        PanelCumulative(neighbours=Null, people=people, **parts),
-    )
-    sections = [
-        ("The promise of one run", "".join(page.quote(str(made.guarantee)) for made in promises)),
-        *(
-            (
-                title,
-                page.figure(
-                    density_chart(found, title=title, y_label="share of people"),
-                    _caption(repetitions),
-                ),
-            )
-            for title, found in quarters.items()
-        ),
-        (
-            "In poverty for at least three months, up to each month",
-            page.figure(
-                density_chart(
-                    weights, title="At least three months so far", y_label="share of people"
-                ),
-                _caption(repetitions),
-            ),
-        ),
-    ]
+    promised = "".join(page.quote(str(made.guarantee)) for made in promises)
+    sections = [("The promise of one run", promised)]
+    for title, found in questions.items():
+        chart = density_chart(found, title=title, y_label="share of people")
+        sections.append((title, page.figure(chart, caption)))
     title = f"Quarterly poverty from a panel of {people:,} people"
-    return page.html(
-        title if generated else f"PRIVATE: {title}", GENERATED if generated else PRIVATE, sections
-    )
+    if generated:
+        return page.html(title, GENERATED, sections)
+    return page.html(f"PRIVATE: {title}", PRIVATE, sections)
 
 
 def _quarters(
@@ -142,9 +125,7 @@ def _at_least(
         "published": _repeated(papers.panel_cumulative(**parts), reached, repetitions, noise.at(0)),
         "ours: people": _repeated(PanelCumulative(**parts), reached, repetitions, noise.at(1)),
     }
-    totals = {
-        name: np.array([public.totals for public in run]) / people for name, run in runs.items()
-    }
+    totals = {name: np.array([made.totals for made in run]) / people for name, run in runs.items()}
     return [
         Spread(
             f"month {step}",
@@ -163,16 +144,7 @@ def _repeated(
     for repetition in range(repetitions):
         state = mechanism.init()
         for step, count in enumerate(counts):
-            measured = mechanism.measure(
-                state, Counts(count, np.zeros_like(count)), noise.at(repetition, step)
-            )
-            state = measured.state
+            counted = Counts(count, np.zeros_like(count))
+            state = mechanism.measure(state, counted, noise.at(repetition, step)).state
         released.append(state.public)
     return released
-
-
-def _caption(repetitions: int) -> str:
-    return (
-        f"Where {repetitions:,} runs fall. People are clipped and rounded counts; the estimate is "
-        "the measurement itself, unbiased."
-    )

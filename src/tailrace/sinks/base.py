@@ -44,8 +44,7 @@ def check_same(release: Release, held: Any, place: str) -> None:
     if held != digest(release):
         raise StateError(
             f"{place} holds a different release of step {release.step}: releases are never "
-            f"replaced. Give this stream a sink of "
-            "its own."
+            "replaced. Give this stream a sink of its own."
         )
 
 

@@ -104,23 +104,16 @@ def _steps(folder: Path) -> set[int]:
     return {int(entry.name) for entry in found if (entry / "release.json").is_file()}
 
 
-def _put(
-    folder: Path,
-    release: Release,
-    ending: str,
-    write: Callable[[pl.DataFrame], bytes],
-    missing: str,
-) -> None:
+Write = Callable[["pl.DataFrame"], bytes]
+
+
+def _put(folder: Path, release: Release, ending: str, write: Write, missing: str) -> None:
     target = folder / f"{release.step:06d}"
     if os.path.lexists(target):
         return check_same(release, _held(target), f"{folder.name}/{target.name}")
     promise = {"sentence": str(release.guarantee), **release.guarantee.to_dict()}
-    about = {
-        "step": release.step,
-        "digest": digest(release),
-        "guarantee": promise,
-        "provenance": release.provenance,
-    }
+    about = {"step": release.step, "digest": digest(release)}
+    about |= {"guarantee": promise, "provenance": release.provenance}
     tables = {"table": release.rows, "added": release.added, "removed": release.removed}
     files = {
         f"{name}.{ending}": write(Kind().frame(table, release.types))
@@ -173,14 +166,12 @@ def csv_of(frame: pl.DataFrame, *, formulas: bool = False) -> bytes:
     if not formulas:
         frame = frame.with_columns(pl.col(pl.String).str.replace(_FORMULA, "'${1}"))
         names = [re.sub(_FORMULA, r"'\1", name) for name in names]
-    # in a table of one column a missing value would be an empty line, which readers skip
+    # In a table of one column a missing value would be an empty line, which readers skip.
     alone = frame.width == 1
-    csv.writer(
-        buffer, lineterminator="\n", quoting=csv.QUOTE_ALL if alone else csv.QUOTE_MINIMAL
-    ).writerow(names)
-    frame.fill_nan(None).write_csv(
-        buffer, include_header=False, quote_style="always" if alone else "necessary"
-    )
+    quoting = csv.QUOTE_ALL if alone else csv.QUOTE_MINIMAL
+    csv.writer(buffer, lineterminator="\n", quoting=quoting).writerow(names)
+    style = "always" if alone else "necessary"
+    frame.fill_nan(None).write_csv(buffer, include_header=False, quote_style=style)
     return buffer.getvalue().encode()
 
 

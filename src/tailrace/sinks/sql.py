@@ -15,12 +15,7 @@ from tailrace.sources.database import Database, check, connect
 from tailrace.storage.durable import point
 from tailrace.stream.release import Release
 
-_ABOUT = {
-    "step": nw.Int64(),
-    "digest": nw.String(),
-    "guarantee": nw.String(),
-    "provenance": nw.String(),
-}
+_ABOUT = {"step": nw.Int64(), **dict.fromkeys(("digest", "guarantee", "provenance"), nw.String())}
 
 
 @told
@@ -46,15 +41,13 @@ class SqlTable:
         with connect(self.url, write=True) as database:
             if not database.columns(self._releases):
                 return set()
-            return {
-                int(step) for rows in database.read(self._releases, ["step"]) for (step,) in rows
-            }
+            found = database.read(self._releases, ["step"])
+            return {int(step) for rows in found for (step,) in rows}
 
     def put(self, release: Release) -> None:
         if "step" in release.types:
-            raise ConfigError(
-                "A SQL sink has a column 'step' of its own: rename that of the domain."
-            )
+            own = "A SQL sink has a column 'step' of its own: rename that of the domain."
+            raise ConfigError(own)
         with connect(self.url, write=True) as database:
             columns = {"step": nw.Int64(), **release.types}
             _prepare(database, self.table, columns)
@@ -63,16 +56,10 @@ class SqlTable:
             if held is not None:
                 return check_same(release, held, f"Table {self.table}")
             cells = (values(release.rows.columns[name]) for name in release.types)
-            database.insert(
-                self.table, list(columns), zip(itertools.repeat(release.step), *cells, strict=False)
-            )
-            about = (
-                release.step,
-                digest(release),
-                str(release.guarantee),
-                json.dumps(release.provenance),
-            )
-            database.insert(self._releases, list(_ABOUT), [about])
+            rows = zip(itertools.repeat(release.step), *cells, strict=False)
+            database.insert(self.table, list(columns), rows)
+            told = (str(release.guarantee), json.dumps(release.provenance))
+            database.insert(self._releases, list(_ABOUT), [(release.step, digest(release), *told)])
             point("sink, before")
             database.commit()
             return point("sink, after")
