@@ -8,10 +8,11 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from tailrace.calendar import Calendar
+    from tailrace.mechanisms.base import Mechanism
     from tailrace.sinks import Sink
     from tailrace.sources import Settings
 
@@ -26,7 +27,7 @@ class Config:
     path: Path
     population: str
     ledger: Path | None
-    mechanism: Any
+    mechanism: Mechanism
     calendar: Calendar | None
     source: Settings
     sinks: tuple[Sink, ...]

@@ -7,16 +7,18 @@ beside, measures how far the two are from each other, and says PRIVATE wherever 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
+import polars as pl
 
+from tailrace.domain import Codes
 from tailrace.domain.geometry import Region, Roads, shapes
 from tailrace.errors import ConfigError
 from tailrace.mechanisms.trajectories.view import TrajectoriesView
 from tailrace.metrics import Tracks, small_rectangles, trajectory_error
 from tailrace.papers.privtree_trajectories.mechanism import PrivTreeTrajectoriesView
-from tailrace.report.maps import WIDTH, is_flat, maps, on_map, packed
+from tailrace.report.maps import WIDTH, Ground, is_flat, maps, on_map, packed
 from tailrace.report.page import Page, note, page_of, table
 from tailrace.stream.stream import Stream
 
@@ -49,25 +51,21 @@ def _(_view: object, stream: Stream, truth: Tracks | None = None) -> Page:
     return journeys_page(stream.mechanism.domain, synthetic, truth)
 
 
-def journeys_page(domain: Any, synthetic: Tracks, truth: Tracks | None = None) -> Page:
+def journeys_page(domain: Codes, synthetic: Tracks, truth: Tracks | None = None) -> Page:
     """Show journeys in two dimensions; with `truth` the curator's page."""
     if not is_flat(domain):
         raise ConfigError("The report of journeys is a map: it needs points in two dimensions.")
-    layers = [_layer("synthetic", "synthetic", 0, synthetic, domain)]
+    ground = cast("Ground", domain)
+    layers = [_layer("synthetic", "synthetic", 0, synthetic, ground)]
     if truth is None:
-        return Page(title="Synthetic journeys", sections=[("On the map", _maps(layers, domain))])
-    layers.append(_layer("true", "true: PRIVATE", 1, truth, domain))
-    return Page(
-        title="synthetic journeys beside the true ones",
-        sections=[
-            ("On the map", _maps(layers, domain)),
-            ("How far they are from the true ones", _errors(truth, synthetic, domain)),
-        ],
-        private=True,
-    )
+        return Page(title="Synthetic journeys", sections=[("On the map", _maps(layers, ground))])
+    layers.append(_layer("true", "true: PRIVATE", 1, truth, ground))
+    errors = ("How far they are from the true ones", _errors(truth, synthetic, ground))
+    sections = [("On the map", _maps(layers, ground)), errors]
+    return Page(title="synthetic journeys beside the true ones", sections=sections, private=True)
 
 
-def tracks_in(frame: Any, mechanism: Any) -> Tracks:
+def tracks_in(frame: pl.DataFrame, mechanism: Any) -> Tracks:
     """Read journeys from a Polars frame, without incomplete rows."""
     names = (mechanism.trajectory, mechanism.order, *mechanism.domain.columns)
     trajectory, order, x, y = (frame.select(names).drop_nulls()[name].to_numpy() for name in names)
@@ -102,13 +100,13 @@ def drawn(tracks: Tracks, low: Sequence[float], high: Sequence[float]) -> dict[s
     return _lines(placed[~same], begins[~same], owner[~same])
 
 
-def _layer(name: str, title: str, colour: int, tracks: Tracks, domain: Any) -> dict[str, Any]:
+def _layer(name: str, title: str, colour: int, tracks: Tracks, domain: Ground) -> dict[str, Any]:
     chosen = some(tracks)
     lines = drawn(chosen, domain.low, domain.high)
     return {"name": name, "title": title, "colour": colour, "drawn": len(chosen), "lines": lines}
 
 
-def _ground(domain: Any) -> dict[str, Any]:
+def _ground(domain: Ground) -> dict[str, Any]:
     """Write roads or borders as lines of a map."""
     if isinstance(domain, Roads):
         shape = domain.lines
@@ -136,7 +134,7 @@ def _lines(placed: np.ndarray, begins: np.ndarray, owner: np.ndarray) -> dict[st
     return {"x": packed(x), "y": packed(y), "sizes": sizes, "owners": owners}
 
 
-def _maps(layers: list[dict[str, Any]], domain: Any) -> str:
+def _maps(layers: list[dict[str, Any]], domain: Ground) -> str:
     # Twice the pixels that are shown, for sharp lines.
     width = WIDTH if len(layers) > 1 else 2 * WIDTH
     most = max(1, *(one["drawn"] for one in layers))
@@ -153,7 +151,7 @@ def _maps(layers: list[dict[str, Any]], domain: Any) -> str:
     return f"{told}\n{maps('journeys', data, controls, domain, width=width, of='journeys')}"
 
 
-def _errors(truth: Tracks, synthetic: Tracks, domain: Any) -> str:
+def _errors(truth: Tracks, synthetic: Tracks, domain: Ground) -> str:
     """Tabulate the measures, beside those of two true halves."""
     rng = np.random.default_rng(0)
     rectangles = small_rectangles(rng, low=domain.low, high=domain.high)

@@ -8,17 +8,30 @@ import math
 import re
 from collections.abc import Sequence
 from importlib.resources import files
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
+
+from tailrace.domain import Codes
 
 WIDTH = 860  # of a page
 FULL = 65535  # the side of a map in its own units
 _SHAPES = (0.4, 1.6)  # height to width: within what a page can show
 
 
+class Ground(Protocol):
+    """A domain with corners: a box, a region or roads."""
+
+    @property
+    def columns(self) -> tuple[str, ...]: ...
+    @property
+    def low(self) -> Sequence[float]: ...
+    @property
+    def high(self) -> Sequence[float]: ...
+
+
 def maps(
-    name: str, data: dict[str, Any], controls: str, domain: Any, *, width: int, of: str
+    name: str, data: dict[str, Any], controls: str, domain: Ground, *, width: int, of: str
 ) -> str:
     """Write a canvas for each layer, and their script.
 
@@ -46,7 +59,7 @@ def maps(
     )
 
 
-def is_flat(domain: Any) -> bool:
+def is_flat(domain: Codes) -> bool:
     """Whether a domain can be drawn as a map."""
     return hasattr(domain, "low") and len(domain.columns) == 2
 
@@ -62,7 +75,7 @@ def packed(numbers: np.ndarray) -> str:
     return base64.b64encode(np.minimum(numbers, FULL).astype("<u2").tobytes()).decode()
 
 
-def shape(domain: Any) -> float:
+def shape(domain: Ground) -> float:
     """Return height to width on the ground.
 
     A degree of longitude is shorter than one of latitude, by the cosine of the latitude.

@@ -15,7 +15,7 @@ import functools
 import importlib
 import os
 import pkgutil
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -252,7 +252,7 @@ def rows_chart(stream: Stream) -> str:
     return figure(chart, f"{told}{span(stream)}")
 
 
-def _table(header: Sequence[str], rows: Any) -> str:
+def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     head = "".join(f"<th>{escape(cell)}</th>" for cell in header)
     cells = ("".join(f"<td{_bar(cell)}>{cell}</td>" for cell in row) for row in rows)
     body = "\n".join(f"<tr>{row}</tr>" for row in cells)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -14,6 +13,7 @@ from tailrace.report.chart import Line, line_chart
 from tailrace.report.page import Page, bars, figure, page_of, span, steps_of
 from tailrace.stream.stream import Stream
 
+Value = str | int | bool | None
 # Lines that can be told apart, and rows that are read at a glance.
 _LINES, _ROWS = 6, 12
 
@@ -22,10 +22,10 @@ _LINES, _ROWS = 6, 12
 def window_page(view: WindowView, stream: Stream, _truth: None = None) -> Page:
     """Show each value's share over time and lately."""
 
-    def share(value: Any) -> Callable[[int], Estimate]:
+    def share(value: Value) -> Callable[[int], Estimate]:
         return lambda step: view.proportion(Pattern(value), step=step)
 
-    def now(value: Any) -> float:
+    def now(value: Value) -> float:
         return share(value)(view.step).value
 
     order = sorted(view.values, key=now, reverse=True)
@@ -83,5 +83,5 @@ def _over_time(view: PanelView, stream: Stream, lines: list[Line], title: str) -
     return "Over time", figure(chart, caption)
 
 
-def _named(view: PanelView, value: Any) -> str:
+def _named(view: PanelView, value: Value) -> str:
     return f"{view.domain.columns[0]} = {'missing' if value is None else value}"

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from tailrace.mechanisms.spatial.tree import SpatialView
 from tailrace.papers.privtree.stream import PrivTreeView
 from tailrace.report.chart import Line, line_chart
-from tailrace.report.maps import FULL, WIDTH, is_flat, maps, on_map, packed
+from tailrace.report.maps import FULL, WIDTH, Ground, is_flat, maps, on_map, packed
 from tailrace.report.page import Page, figure, page_of, rows_chart
 from tailrace.stream.stream import Stream
 
@@ -88,8 +88,8 @@ def spatial_page(
     _view: SpatialView | PrivTreeView, stream: Stream, truth: Lives | None = None
 ) -> Page:
     """Show points on a map, or their number elsewhere."""
-    domain: Any = stream.mechanism.domain
-    if not is_flat(domain):
+    flat, domain = is_flat(stream.mechanism.domain), cast("Ground", stream.mechanism.domain)
+    if not flat:
         truth = None
     followed = follow(stream, truth)
     steps = np.arange(1, stream.step + 1)
@@ -98,7 +98,6 @@ def spatial_page(
         lines.insert(0, Line("measured", steps, followed.measured))
     title = "Error of a count in a rectangle"
     error = line_chart(lines, title=title, x_label="step", y_label="points")
-    flat = is_flat(domain)
     shown = _maps(followed, truth, domain, _labels(stream)) if flat else rows_chart(stream)
     private = truth is not None
     caption = (
@@ -113,7 +112,7 @@ def spatial_page(
 
 def follow(stream: Stream, truth: Lives | None) -> Followed:
     """Read every release once; compare with the true points."""
-    domain: Any = stream.mechanism.domain
+    flat, domain = is_flat(stream.mechanism.domain), cast("Ground", stream.mechanism.domain)
     rectangles = _rectangles(domain)
     changes, partitions, stated, measured = [], [], [], []
     last = None
@@ -140,7 +139,7 @@ def follow(stream: Stream, truth: Lives | None) -> Followed:
             true = [found.all(axis=1).sum() for found in inside]
             off = [abs(one.value - truly) for one, truly in zip(answers, true, strict=True)]
             measured.append(float(np.mean(off)))
-    found = lives(changes if is_flat(domain) else ())
+    found = lives(changes if flat else ())
     errors = None if truth is None else np.array(measured)
     return Followed(found, partitions, np.array(stated), errors)
 
@@ -149,7 +148,7 @@ def _points(columns: dict[str, np.ndarray], names: Sequence[str]) -> np.ndarray:
     return np.stack([columns[name] for name in names], axis=1)
 
 
-def _rectangles(domain: Any) -> list[tuple[np.ndarray, np.ndarray]]:
+def _rectangles(domain: Ground) -> list[tuple[np.ndarray, np.ndarray]]:
     """Draw rectangles of 1 to 10 % of the area."""
     rng = np.random.default_rng(0)
     low, span = np.array(domain.low), np.array(domain.high) - np.array(domain.low)
@@ -161,13 +160,13 @@ def _rectangles(domain: Any) -> list[tuple[np.ndarray, np.ndarray]]:
     return found
 
 
-def _layer(name: str, title: str, colour: int, found: Lives, domain: Any) -> dict[str, Any]:
+def _layer(name: str, title: str, colour: int, found: Lives, domain: Ground) -> dict[str, Any]:
     x, y = on_map(found.points, domain.low, domain.high).T
     steps = {"born": packed(found.born), "gone": packed(found.gone)}
     return {"name": name, "title": title, "colour": colour, "x": packed(x), "y": packed(y), **steps}
 
 
-def _maps(followed: Followed, truth: Lives | None, domain: Any, labels: list[str]) -> str:
+def _maps(followed: Followed, truth: Lives | None, domain: Ground, labels: list[str]) -> str:
     layers = [_layer("synthetic", "synthetic", 0, followed.synthetic, domain)]
     if truth is not None:
         layers.append(_layer("true", "true: PRIVATE", 1, truth, domain))

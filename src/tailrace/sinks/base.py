@@ -39,7 +39,7 @@ def digest(release: Release) -> str:
     return hashed.hexdigest()
 
 
-def check_same(release: Release, held: Any, place: str) -> None:
+def check_same(release: Release, held: object, place: str) -> None:
     """Refuse a release whose digest is not the one held."""
     if held != digest(release):
         raise StateError(

@@ -140,7 +140,7 @@ def _announce(folder: Path, files: dict[str, bytes]) -> None:
         place(folder / f".{name}.partial", folder / name, f"sink's {name}")
 
 
-def _held(target: Path) -> Any:
+def _held(target: Path) -> object:
     """The digest of the release in a folder; None where it is not one of ours."""
     try:
         with os.fdopen(open_plain(target, "release.json"), "rb") as file:
