@@ -18,7 +18,7 @@ from pathlib import Path
 import polars as pl
 
 from tailrace.counters.ladder import LadderCounter
-from tailrace.mechanisms.snapshot.policy import Decision, Split, beginning, bounded, released
+from tailrace.mechanisms.snapshot.policy import Split, beginning, bounded, decided
 from tailrace.privacy.budget import part
 from tailrace.sources import Frames, Settings
 
@@ -47,8 +47,7 @@ class Alternate:
         return beginning(series)
 
     def decide(self, series, pace, hidden, snapshot, noise):
-        due = int(pace.step) % 2
-        return Decision(due, released(pace, 1) if due else pace, hidden)
+        return decided(int(pace.step) % 2, pace, hidden)
 
 
 @dataclass(frozen=True, kw_only=True)
