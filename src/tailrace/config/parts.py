@@ -15,8 +15,9 @@ import functools
 import inspect
 import os
 import re
+import types
 import typing
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from pathlib import Path as Folder
 from typing import Any, Literal
 
@@ -32,6 +33,10 @@ from tailrace.privacy.guarantee import KINDS
 from tailrace.registry import parts, with_plugged
 from tailrace.sources.settings import Unfit
 
+Make = Callable[..., Any]
+Table = Mapping[str, Any]
+Given = Mapping[str, tuple[Any, Path]]
+_NOTHING: Given = types.MappingProxyType({})
 # TOML has no null: this stands for it where a key must be there, as an endless horizon.
 _NONE = "none"
 _SQLITE = "sqlite:///"
@@ -79,7 +84,7 @@ class _Roads(_Region):
 _FILES: dict[Any, Any] = {geometry.Region: _Region, geometry.Roads: _Roads}
 
 
-def classes() -> Mapping[str, Callable[..., Any]]:
+def classes() -> Mapping[str, Make]:
     """Everything that a `kind` may name."""
     # A domain is made by its class, and not from what its to_dict wrote.
     known = {**parts(), **_declared()}
@@ -112,7 +117,7 @@ def _is_sink(make: Any) -> bool:
     return inspect.isclass(make) and all(hasattr(make, name) for name in ("holds", "put"))
 
 
-def domains() -> dict[str, Callable[..., Any]]:
+def domains() -> dict[str, Make]:
     """The classes of domains by the name of their table: `schema`, `box`, `region`, `roads`."""
     return {name.lower(): classes()[name] for name in parts() if name in _declared()}
 
@@ -123,7 +128,7 @@ def _declared() -> dict[str, Any]:
     return {name: getattr(module, name) for module in spaces for name in module.__all__}
 
 
-def space(name: str, table: Mapping[str, Any], folder: Folder) -> Any:
+def space(name: str, table: Table, folder: Folder) -> Any:
     """The domain that the table `[name]` describes; a geometry is read from a file."""
     make: Any = domains()[name]
     if make not in _FILES:
@@ -135,7 +140,7 @@ def space(name: str, table: Mapping[str, Any], folder: Folder) -> Any:
         raise Problem((name, "path"), f"[{name}]: {error}") from None
 
 
-def mechanism(table: Mapping[str, Any], space: Any, place: Path) -> Any:
+def mechanism(table: Table, space: Any, place: Path) -> Any:
     """The mechanism of `[mechanism]`, over the domain `space` that is described at `place`."""
     where: Path = ("mechanism",)
     make, rest = _chosen(table, where, _mechanisms())
@@ -148,25 +153,18 @@ def mechanism(table: Mapping[str, Any], space: Any, place: Path) -> Any:
     return build(make, rest, where, given={"domain": (space, place)})
 
 
-def edge(
-    kinds: Mapping[str, Callable[..., Any]], table: Mapping[str, Any], where: Path, folder: Folder
-) -> Any:
+def edge(kinds: Mapping[str, Make], table: Table, where: Path, folder: Folder) -> Any:
     """The source or sink of the table at `where`, one of `kinds`, in a file of `folder`."""
     make, rest = _chosen(table, where, list(kinds), kinds)
     return settings(make, rest, where, folder)
 
 
-def settings(
-    make: Callable[..., Any], table: Mapping[str, Any], where: Path, folder: Folder
-) -> Any:
+def settings(make: Make, table: Table, where: Path, folder: Folder) -> Any:
     """As `build`; no text may be empty, and paths are relative to `folder`."""
-    known = keys(make)
-    full = {
-        name: _in_full(value, name, known[name].hint, (*where, name), folder)
-        if isinstance(value, str) and name in known
-        else value
-        for name, value in table.items()
-    }
+    full = dict(table)
+    for name, key in keys(make).items():
+        if isinstance(table.get(name), str):
+            full[name] = _in_full(table[name], name, key.hint, (*where, name), folder)
     return build(make, full, where)
 
 
@@ -186,23 +184,14 @@ def _beside(path: str, folder: Folder) -> Folder:
 
 
 def build(
-    make: Callable[..., Any],
-    table: Mapping[str, Any],
-    where: Path,
-    given: Mapping[str, tuple[Any, Path]] | None = None,
+    make: Make, table: Table, where: Path, given: Given = _NOTHING, above: Set[str] = frozenset()
 ) -> Any:
-    """What a class makes of a table; `given` are arguments from elsewhere, with their places."""
-    return _build(make, table, where, given or {}, frozenset())
+    """What a class makes of the table at `where`.
 
-
-def _build(
-    make: Callable[..., Any],
-    table: Mapping[str, Any],
-    where: Path,
-    given: Mapping[str, tuple[Any, Path]],
-    above: frozenset[str],
-) -> Any:
-    """`above`: what the parts that this one belongs to take themselves, and fill in here."""
+    Parameters:
+        given: arguments from elsewhere, with their places.
+        above: what the parts that this one belongs to take themselves, and fill in here.
+    """
     known = {name: key for name, key in keys(make).items() if name not in given}
     own = {name: key for name, key in known.items() if not (key.filled and name in above)}
     others = _others(make)
@@ -229,13 +218,11 @@ def _build(
         written = {name: (key.hint, table[name]) for name, key in own.items() if name in table}
         raise _refused(str(error), where, written, given) from None
     except (Error, TypeError, ValueError, ArithmeticError, LookupError):
-        name = getattr(make, "__name__", "it")
-        raise Problem(
-            where, f"{label(where)}: {name} cannot be made of these values; see its documentation."
-        ) from None
+        why = "cannot be made of these values; see its documentation."
+        raise Problem(where, f"{label(where)}: {getattr(make, '__name__', 'it')} {why}") from None
 
 
-def keys(make: Callable[..., Any]) -> dict[str, Key]:
+def keys(make: Make) -> dict[str, Key]:
     """What a class takes by name, apart from fields that are not compared: code sets these."""
     if not inspect.isclass(make):
         return {}
@@ -272,7 +259,7 @@ def example(hint: Any, name: str = "") -> str:
     return _EXAMPLES.get(name) or next(iter(found), f'"{name}"')
 
 
-def _others(make: Callable[..., Any]) -> Any:
+def _others(make: Make) -> Any:
     """The hint of arguments of any name, where a class takes such; None where it does not."""
     if not inspect.isclass(make):
         return None
@@ -281,13 +268,13 @@ def _others(make: Callable[..., Any]) -> Any:
     return hints_of(make).get(found[0], Any) if found else None
 
 
-def _value(value: Any, hint: Any, where: Path, above: frozenset[str]) -> Any:
+def _value(value: Any, hint: Any, where: Path, above: Set[str]) -> Any:
     if isinstance(value, dict):
         names = _fitting(hint)
         if names == []:
             raise Problem(where, f"{label(where)} must be {plain_words(hint)}, not a table.")
         make, rest = _chosen(value, where, names)
-        return _build(make, rest, where, {}, above)
+        return build(make, rest, where, above=above)
     if value == _NONE and type(None) in alternatives(hint) and str not in alternatives(hint):
         return None
     if not fits(value, hint):
@@ -302,17 +289,14 @@ def _value(value: Any, hint: Any, where: Path, above: frozenset[str]) -> Any:
 
 
 def _chosen(
-    table: Mapping[str, Any],
-    where: Path,
-    names: list[str] | None,
-    among: Mapping[str, Callable[..., Any]] | None = None,
-) -> tuple[Callable[..., Any], dict[str, Any]]:
+    table: Table, where: Path, names: list[str] | None, among: Mapping[str, Make] | None = None
+) -> tuple[Make, dict[str, Any]]:
     """The class that a table's kind names, one of `names` (None: any), and the other keys."""
     among = classes() if among is None else among
     told = _unclaimed() if names is None else names
     if "kind" not in table:
-        sentence = f"{label(where)} needs the key 'kind', which is one of {quoted(told)}."
-        raise Problem(where, sentence)
+        which = f"needs the key 'kind', which is one of {quoted(told)}."
+        raise Problem(where, f"{label(where)} {which}")
     kind = table["kind"]
     if not isinstance(kind, str) or kind not in (among if names is None else names):
         raise unknown_kind(where, kind, told)
@@ -343,10 +327,7 @@ def _unclaimed() -> list[str]:
 
 
 def _refused(
-    message: str,
-    where: Path,
-    written: Mapping[str, tuple[Any, Any]],
-    given: Mapping[str, tuple[Any, Path]],
+    message: str, where: Path, written: Mapping[str, tuple[Any, Any]], given: Given
 ) -> Problem:
     """A constructor's sentence, at the first key that it names: as it is, by a kind or inside."""
     for word in re.findall(r"\w+", message):

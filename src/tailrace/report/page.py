@@ -18,6 +18,7 @@ import pkgutil
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
+from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -40,48 +41,6 @@ _TONES = ("paper", "back", "ink", "quiet", "line", "soft", "head")
 _LIGHT = ("#fff", "#fafafa", "#222", "#565b63", "#e0e0e0", "#eef4f9", "#f0f0f0")
 _DARK = ("#1c1f24", "#14161a", "#e8e8e8", "#a9b0ba", "#3a3f48", "#1b2936", "#262a31")
 _DARK_COLOURS = ("#6db3e8", "#f0808f", "#edae49", "#4cc4d6", "#b79ae0", "#a9b4c4", "#a3cf95")
-_STYLE = """
-body { font: 16px/1.55 system-ui, sans-serif; color: var(--ink); background: var(--back);
-       margin: 0 auto; max-width: 860px; padding: 2rem 1.2rem 4rem; }
-h1 { font-size: 1.7rem; line-height: 1.25; margin-bottom: .2rem; }
-h2 { font-size: 1.15rem; margin-top: 2.2rem; }
-h3 { font-size: 1rem; margin: 1rem 0 .3rem; overflow-wrap: anywhere; }
-p.lead { color: var(--quiet); margin-top: 0; }
-figure { margin: 1rem 0; }
-figcaption { color: var(--quiet); font-size: .9rem; }
-svg { width: 100%; height: auto; font-size: 12px; fill: var(--ink); }
-figure svg { border: 1px solid var(--line); border-radius: 6px; }
-svg .paper { fill: var(--paper); }
-svg .grid { stroke: var(--line); }
-svg .axis { stroke: var(--quiet); }
-svg .whisker { stroke: var(--ink); }
-svg.bar { display: block; height: .8rem; min-width: 4rem; }
-blockquote { border-left: 4px solid var(--c0); margin: 1rem 0; padding: .4rem 1rem;
-             background: var(--soft); }
-.wide { overflow-x: auto; }
-.columns { display: grid; gap: 0 1.6rem;
-           grid-template-columns: repeat(auto-fill, minmax(19rem, 1fr)); }
-table { border-collapse: collapse; width: 100%; background: var(--paper); font-size: .93rem;
-        font-variant-numeric: tabular-nums; }
-th, td { padding: .4rem .6rem; border-bottom: 1px solid var(--line); text-align: right; }
-td { white-space: nowrap; }
-th:first-child, td:first-child { text-align: left; white-space: normal; overflow-wrap: anywhere; }
-th { background: var(--head); }
-td.bar { width: 40%; }
-.maps { display: flex; gap: .8rem; }
-.map { flex: 1; min-width: 0; margin: 0; }
-canvas { width: 100%; border: 1px solid var(--line); border-radius: 6px; background: var(--paper); }
-.controls { display: flex; gap: .8rem; align-items: center; flex-wrap: wrap; }
-.controls input[type=range] { flex: 1; min-width: 12rem; }
-.controls output { min-width: 9rem; font-variant-numeric: tabular-nums; }
-@media (max-width: 600px) {
-  body { padding: 1rem .9rem 3rem; }
-  svg { font-size: 18px; }
-  .maps { flex-direction: column; }
-  th, td { padding: .4rem .3rem; }
-  td.bar { width: 25%; }
-}
-"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -167,9 +126,10 @@ def html(title: str, lead: str, sections: Sequence[tuple[str, str]]) -> str:
         for tones in ((*_LIGHT, *COLOURS), (*_DARK, *_DARK_COLOURS))
     )
     classes = "\n".join(f".{name} {{ color: var(--{name}); }}" for name in series)
+    own = files("tailrace.report").joinpath("page.css").read_text(encoding="utf-8")
     style = (
         f":root {{ color-scheme: light dark; {light}}}\n"
-        f"@media (prefers-color-scheme: dark) {{ :root {{ {dark}}} }}\n{classes}{_STYLE}"
+        f"@media (prefers-color-scheme: dark) {{ :root {{ {dark}}} }}\n{classes}\n{own}"
     )
     head = (
         f'<meta charset="utf-8">\n{OURS}\n'

@@ -1,8 +1,7 @@
 """Sinks: adapters that take each release once."""
 
-from tailrace.sinks.base import Sink, digest
+from tailrace.sinks.base import Memory, Sink, digest
 from tailrace.sinks.folders import CsvFolder, ParquetFolder
-from tailrace.sinks.memory import Memory
 from tailrace.sinks.sql import SqlTable
 
 __all__ = ["CsvFolder", "Memory", "ParquetFolder", "Sink", "SqlTable", "digest"]

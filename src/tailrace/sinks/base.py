@@ -1,4 +1,4 @@
-"""The contract of a sink: each release once, whole."""
+"""The contract of a sink: each release once, whole; and one in memory."""
 
 from __future__ import annotations
 
@@ -46,6 +46,29 @@ def check_same(release: Release, held: object, place: str) -> None:
             f"{place} holds a different release of step {release.step}: releases are never "
             "replaced. Give this stream a sink of its own."
         )
+
+
+@told
+class Memory:
+    """Keeps the releases themselves, by step, in `releases`.
+
+    >>> Memory().holds()
+    set()
+    """
+
+    def __init__(self) -> None:
+        self.releases: dict[int, Release] = {}
+
+    def holds(self) -> set[int]:
+        return set(self.releases)
+
+    def put(self, release: Release) -> None:
+        # Reads all of it before any is held.
+        name = digest(release)
+        if release.step in self.releases:
+            check_same(self.releases[release.step], name, "This memory")
+        else:
+            self.releases[release.step] = release
 
 
 def values(column: np.ndarray) -> list[Any]:
