@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tailrace import Integer, Noise, PureDP, Schema, SnapshotHistogram, User, Window
-from tailrace.audit.gallery.snapshots import (
+from tailrace.audit.gallery import (
     answers_log_probability,
     float_ledger_releases,
     published_clamped_threshold,

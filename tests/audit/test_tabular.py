@@ -9,7 +9,7 @@ import pytest
 
 from tailrace import Event, Integer, Noise, PureDP, Schema, papers
 from tailrace.audit import attack
-from tailrace.audit.gallery.tabular import (
+from tailrace.audit.gallery import (
     published_exponential_mechanism,
     published_mwem_selection,
     published_mwem_step,

@@ -9,7 +9,7 @@ import pytest
 
 from tailrace import Box, Event, Noise, PureDP, papers
 from tailrace.audit import attack
-from tailrace.audit.gallery.trajectories import (
+from tailrace.audit.gallery import (
     noise_on_observed_edges,
     published_discretisation,
     published_lengths,
