@@ -24,26 +24,27 @@ from tailrace.noise import Draws, Noise
 from tailrace.privacy.loss import ZCDP
 from tailrace.storage.codec import pack, unpack
 
+AnyCounter = Counter[Any]
 # Steps of an endless counter, and half of the most: more would be slow.
 _STEPS = 40
 
 
-def check_counter(counter: Counter[Any], *, rows: int = 5) -> None:
+def check_counter(counter: AnyCounter, *, rows: int = 5) -> None:
     """Run every check; raises `AssertionError` at the first broken promise."""
     for check in COUNTER_CHECKS:
         check(counter, rows)
 
 
-def _steps(counter: Counter[Any]) -> int:
+def _steps(counter: AnyCounter) -> int:
     return min(counter.horizon or _STEPS, 2 * _STEPS)
 
 
-def _input(counter: Counter[Any], rows: int, seed: int = 0) -> np.ndarray:
+def _input(counter: AnyCounter, rows: int, seed: int = 0) -> np.ndarray:
     """(steps, rows) counts with deletions."""
     return np.random.default_rng(seed).integers(-3, 9, (_steps(counter), rows))
 
 
-def _run(counter: Counter[Any], inputs: np.ndarray, noise: Draws) -> tuple[Any, np.ndarray]:
+def _run(counter: AnyCounter, inputs: np.ndarray, noise: Draws) -> tuple[Any, np.ndarray]:
     state, estimates = counter.init(inputs.shape[1]), []
     for t, x in enumerate(inputs):
         state, estimate = counter.step(state, x, noise.at("step", t))
@@ -51,11 +52,7 @@ def _run(counter: Counter[Any], inputs: np.ndarray, noise: Draws) -> tuple[Any, 
     return state, np.array(estimates)
 
 
-def _same(a: Any, b: Any) -> bool:
-    return pack(a) == pack(b)
-
-
-def check_frozen(counter: Counter[Any], rows: int) -> None:  # noqa: ARG001
+def check_frozen(counter: AnyCounter, rows: int) -> None:  # noqa: ARG001
     """The configuration is frozen, and equal to its copy."""
     params = getattr(counter, "__dataclass_params__", None)
     assert params is not None and params.frozen, "a counter is a frozen dataclass"
@@ -63,16 +60,15 @@ def check_frozen(counter: Counter[Any], rows: int) -> None:  # noqa: ARG001
     assert hash(counter) == hash(copy) and counter == copy, "a counter equals its copy"
 
 
-def check_exact_without_noise(counter: Counter[Any], rows: int) -> None:
+def check_exact_without_noise(counter: AnyCounter, rows: int) -> None:
     """With silent noise the estimates are the prefix sums."""
     inputs = _input(counter, rows)
     _, estimates = _run(counter, inputs, Spy(None))
-    assert np.allclose(estimates, np.cumsum(inputs, axis=0), rtol=1e-9, atol=1e-9), (
-        "without noise the estimates are the running sums"
-    )
+    exact = np.allclose(estimates, np.cumsum(inputs, axis=0), rtol=1e-9, atol=1e-9)
+    assert exact, "without noise the estimates are the running sums"
 
 
-def check_clocks(counter: Counter[Any], rows: int) -> None:
+def check_clocks(counter: AnyCounter, rows: int) -> None:
     """Each row has its own clock, still when not fed."""
     rng, noise = np.random.default_rng(1), Spy(None)
     state, totals = counter.init(rows), np.zeros(rows)
@@ -81,25 +77,23 @@ def check_clocks(counter: Counter[Any], rows: int) -> None:
         x = rng.integers(-3, 9, len(fed))
         state, estimate = counter.step(state, x, noise.at("step", t), fed)
         totals[fed] += x
-        assert np.allclose(estimate, totals[fed], rtol=1e-9, atol=1e-9), (
-            "each row counts what it was fed, in the order of rows="
-        )
+        exact = np.allclose(estimate, totals[fed], rtol=1e-9, atol=1e-9)
+        assert exact, "each row counts what it was fed, in the order of rows="
 
 
-def check_purity(counter: Counter[Any], rows: int) -> None:
+def check_purity(counter: AnyCounter, rows: int) -> None:
     """A step leaves its arguments as they were."""
     inputs = _input(counter, rows)
     state = counter.init(rows)
     for t, x in enumerate(inputs):
         before, x_before = pack(state), x.copy()
         state_after, _ = counter.step(state, x, Noise.insecure(t))
-        assert pack(state) == before and (x == x_before).all(), (
-            "step does not change its state or input"
-        )
+        same = pack(state) == before and (x == x_before).all()
+        assert same, "step does not change its state or input"
         state = state_after
 
 
-def check_growth(counter: Counter[Any], rows: int) -> None:
+def check_growth(counter: AnyCounter, rows: int) -> None:
     """`grow` adds rows at time 0, and changes no other."""
     inputs = _input(counter, rows)
     half = len(inputs) // 2
@@ -116,51 +110,45 @@ def check_growth(counter: Counter[Any], rows: int) -> None:
     new = np.arange(rows, rows + 3)
     for t in range(len(inputs)):
         grown, estimate = counter.step(grown, np.full(3, t), Spy(None).at("new", t), new)
-        assert np.allclose(estimate, t * (t + 1) / 2, rtol=1e-9), (
-            "a grown row starts at time 0 with a sum of 0"
-        )
+        exact = np.allclose(estimate, t * (t + 1) / 2, rtol=1e-9)
+        assert exact, "a grown row starts at time 0 with a sum of 0"
 
 
-def check_replay(counter: Counter[Any], rows: int) -> None:
+def check_replay(counter: AnyCounter, rows: int) -> None:
     """A replay gives the same bits; other noise does not."""
-    inputs = _input(counter, rows)
-    (first, a), (second, b), (_, c) = (
-        _run(counter, inputs, Noise.insecure(seed)) for seed in (4, 4, 5)
-    )
-    assert _same(first, second) and np.array_equal(a, b), (
-        "a replay gives the same state and estimates"
-    )
+    runs = [_run(counter, _input(counter, rows), Noise.insecure(seed)) for seed in (4, 4, 5)]
+    (first, a), (second, b), (_, c) = runs
+    same = pack(first) == pack(second) and np.array_equal(a, b)
+    assert same, "a replay gives the same state and estimates"
     assert not np.array_equal(a, c), "other noise gives other estimates"
 
 
-def check_paths(counter: Counter[Any], rows: int) -> None:
+def check_paths(counter: AnyCounter, rows: int) -> None:
     """Noise paths are fresh, below the step's, independent of data."""
     first, second = Spy(Noise.insecure(6)), Spy(Noise.insecure(7))
     _run(counter, _input(counter, rows), first)
     _run(counter, 1000 * _input(counter, rows, seed=9), second)
     assert first.record, "a counter draws noise"
-    assert all(drawn.path[:1] == ("step",) for drawn in first.record), (
-        "draws lie below the path a step is given"
-    )
-    assert first.record == second.record, (
-        "paths, parameters and shapes of the draws do not depend on data"
-    )
+    below = all(drawn.path[:1] == ("step",) for drawn in first.record)
+    assert below, "draws lie below the path a step is given"
+    same = first.record == second.record
+    assert same, "paths, parameters and shapes of the draws do not depend on data"
 
 
-def check_save_and_load(counter: Counter[Any], rows: int) -> None:
+def check_save_and_load(counter: AnyCounter, rows: int) -> None:
     """A loaded state equals the saved one, and goes on."""
     inputs = _input(counter, rows)
     half = len(inputs) // 2
     state, _ = _run(counter, inputs[:half], Noise.insecure(8))
     loaded = unpack(pack(state), like=counter.init(0))
-    assert _same(state, loaded), "a state is the same after saving and loading"
+    assert pack(state) == pack(loaded), "a state is the same after saving and loading"
     for t, x in enumerate(inputs[half:]):
         state, expected = counter.step(state, x, Noise.insecure(9).at(t))
         loaded, estimate = counter.step(loaded, x, Noise.insecure(9).at(t))
         assert np.array_equal(expected, estimate), "a loaded state goes on as the saved one"
 
 
-def check_bounded_state(counter: Counter[Any], rows: int) -> None:
+def check_bounded_state(counter: AnyCounter, rows: int) -> None:
     """A state's size depends on time and rows, not data.
 
     It stays within 64 values per row, and 2 more per row and step.
@@ -172,23 +160,19 @@ def check_bounded_state(counter: Counter[Any], rows: int) -> None:
             state, _ = counter.step(state, x, Noise.insecure(10).at(t))
             sizes.append(sum(array.size for array in _arrays(state)))
             assert sizes[-1] <= (64 + 2 * _steps(counter)) * rows + 64, "a state stays small"
-    assert sizes[: len(sizes) // 2] == sizes[len(sizes) // 2 :], (
-        "the size of a state does not depend on data"
-    )
+    same = sizes[: len(sizes) // 2] == sizes[len(sizes) // 2 :]
+    assert same, "the size of a state does not depend on data"
 
 
 def _arrays(part: Any) -> list[np.ndarray]:
     if isinstance(part, np.ndarray):
         return [part]
-    parts = (
-        part
-        if isinstance(part, tuple)
-        else [getattr(part, field.name) for field in dataclasses.fields(part)]
-    )
-    return [array for inner in parts for array in _arrays(inner)]
+    if not isinstance(part, tuple):
+        part = [getattr(part, field.name) for field in dataclasses.fields(part)]
+    return [array for inner in part for array in _arrays(inner)]
 
 
-def check_variance(counter: Counter[Any], rows: int) -> None:  # noqa: ARG001
+def check_variance(counter: AnyCounter, rows: int) -> None:  # noqa: ARG001
     """`variance` is the estimates' variance, within six standard errors."""
     copies, steps = 4000, _steps(counter)
     _, estimates = _run(counter, np.zeros((steps, copies), np.int64), Noise.insecure(11))
@@ -197,21 +181,18 @@ def check_variance(counter: Counter[Any], rows: int) -> None:  # noqa: ARG001
         other = t != since
         moved = estimates - (estimates[since - 1] if since else 0)
         predicted = counter.variance(t, since)
-        assert predicted.shape == t.shape and (predicted[other] > 0).all(), (
-            "every estimate has noise"
-        )
+        noisy = predicted.shape == t.shape and (predicted[other] > 0).all()
+        assert noisy, "every estimate has noise"
         assert (predicted[~other] == 0).all(), "nothing lies between a time and itself"
         squares = (moved[other] ** 2).astype(float)
-        error = squares.std(axis=1) / np.sqrt(copies)
-        assert (np.abs(squares.mean(axis=1) - predicted[other]) < 6 * error).all(), (
-            "variance() is the variance of the estimates"
-        )
-        assert (np.abs(moved[other].mean(axis=1)) < 6 * np.sqrt(predicted[other] / copies)).all(), (
-            "estimates are unbiased"
-        )
+        off, error = np.abs(squares.mean(axis=1) - predicted[other]), squares.std(axis=1)
+        right = (off < 6 * error / np.sqrt(copies)).all()
+        assert right, "variance() is the variance of the estimates"
+        off, error = np.abs(moved[other].mean(axis=1)), np.sqrt(predicted[other] / copies)
+        assert (off < 6 * error).all(), "estimates are unbiased"
 
 
-def check_loss(counter: Counter[Any], rows: int) -> None:  # noqa: ARG001
+def check_loss(counter: AnyCounter, rows: int) -> None:  # noqa: ARG001
     """`loss` of one event is within budget; more events, more."""
     budget, one = counter.privacy, counter.loss()
     life, many = counter.loss(1, 1), counter.loss(3, 3)
@@ -220,7 +201,7 @@ def check_loss(counter: Counter[Any], rows: int) -> None:  # noqa: ARG001
     assert _amount(one) < _amount(life) < _amount(many), "more events lose more"
 
 
-def check_metered_loss(counter: Counter[Any], rows: int) -> None:
+def check_metered_loss(counter: AnyCounter, rows: int) -> None:
     """The exact meter finds no more than `loss` says."""
     steps = _steps(counter)
     nothing = np.zeros((steps, rows), np.int64)
@@ -243,7 +224,7 @@ def _amount(loss: Any) -> Fraction:
     return loss.rho if isinstance(loss, ZCDP) else loss.epsilon
 
 
-def check_horizon(counter: Counter[Any], rows: int) -> None:
+def check_horizon(counter: AnyCounter, rows: int) -> None:
     """A step past the horizon is refused before any noise."""
     if counter.horizon is None:
         return
@@ -258,7 +239,7 @@ def check_horizon(counter: Counter[Any], rows: int) -> None:
     raise AssertionError("a step past the horizon raises HorizonReached")
 
 
-def check_shapes(counter: Counter[Any], rows: int) -> None:
+def check_shapes(counter: AnyCounter, rows: int) -> None:
     """Input of a wrong shape is refused before any noise."""
     spy = Spy(None)
     for x, fed in (
@@ -276,7 +257,7 @@ def check_shapes(counter: Counter[Any], rows: int) -> None:
             raise AssertionError("input of the wrong shape raises DataError")
 
 
-COUNTER_CHECKS: tuple[Callable[[Counter[Any], int], None], ...] = (
+COUNTER_CHECKS: tuple[Callable[[AnyCounter, int], None], ...] = (
     check_frozen,
     check_exact_without_noise,
     check_clocks,

@@ -104,10 +104,7 @@ def _rows(frame: Any) -> list[Any]:
 
 
 def _elsewhere(frame: Any) -> dict[str, Any]:
-    """The same rows on every other installed engine.
-
-    Spark needs a session: pass its frames as batches.
-    """
+    """The same rows on every other engine, Spark apart."""
     rows = opened(frame)
     if not isinstance(rows, nw.DataFrame):
         return {}
@@ -128,10 +125,8 @@ def check_guarantee(mechanism: Mechanism, batches: Batches) -> None:  # noqa: AR
     """The guarantee covers the declared unit, within the declared loss."""
     guarantee = mechanism.guarantee
     assert isinstance(guarantee, Guarantee), "a mechanism states its guarantee"
-    stated = guarantee.unit, guarantee.neighbours, guarantee.horizon
-    assert stated == (mechanism.unit, mechanism.neighbours, mechanism.horizon), (
-        "the guarantee is for the declared unit"
-    )
+    stated, declared = ((of.unit, of.neighbours, of.horizon) for of in (guarantee, mechanism))
+    assert stated == declared, "the guarantee is for the declared unit"
     asked, given = mechanism.privacy, guarantee.loss
     if isinstance(asked, ZCDP):
         within = given.as_zcdp().rho <= asked.rho
@@ -152,10 +147,7 @@ def check_purity(mechanism: Mechanism, batches: Batches) -> None:
 
 
 def check_additivity(mechanism: Mechanism, batches: Batches) -> None:
-    """Counts of parts add up; all engines count the same.
-
-    Parts split rows, or units where these are remembered.
-    """
+    """Counts of parts add up; all engines count the same."""
     plan = mechanism.plan(mechanism.init().public)
     if not isinstance(plan, Plan):
         _check_once(mechanism, batches)
@@ -225,9 +217,8 @@ def _units(plan: Plan, frame: Any, part: int) -> Any:
 def check_replay(mechanism: Mechanism, batches: Batches) -> None:
     """A replay gives the same states; other noise does not."""
     first, second, other = (_run(mechanism, batches, Noise.insecure(seed)) for seed in (2, 2, 3))
-    assert [pack(state) for state in first] == [pack(state) for state in second], (
-        "a replay gives the same states"
-    )
+    same = list(map(pack, first)) == list(map(pack, second))
+    assert same, "a replay gives the same states"
     assert pack(first[-1].public) != pack(other[-1].public), "other noise gives other releases"
 
 
@@ -236,9 +227,8 @@ def check_paths(mechanism: Mechanism, batches: Batches) -> None:
     spy = Spy(Noise.insecure(4))
     _run(mechanism, batches, spy)
     assert spy.record, "a mechanism draws noise"
-    assert all(drawn.path[:1] == ("step",) for drawn in spy.record), (
-        "draws lie below the path that measure is given"
-    )
+    below = all(drawn.path[:1] == ("step",) for drawn in spy.record)
+    assert below, "draws lie below the path that measure is given"
 
 
 def check_save_and_load(mechanism: Mechanism, batches: Batches) -> None:
@@ -252,14 +242,11 @@ def check_barrier(mechanism: Mechanism, batches: Batches) -> None:
     """Plan, view and sample ignore the private part."""
     for state in _run(mechanism, batches, Noise.insecure(6)):
         scrambled = State(state.public, _scrambled(state.private))
-        for part in (state, scrambled):
-            assert mechanism.plan(part.public) == mechanism.plan(state.public), (
-                "the plan is a function of the public part"
-            )
-        tables = [_sampled(mechanism, part) for part in (state, scrambled)]
-        assert all(
-            _same(values, tables[1].columns[name]) for name, values in tables[0].columns.items()
-        ), "the sample is a function of the public part"
+        plan, again = (mechanism.plan(part.public) for part in (state, scrambled))
+        assert plan == again, "the plan is a function of the public part"
+        one, other = (_sampled(mechanism, part).columns for part in (state, scrambled))
+        same = all(_same(values, other[name]) for name, values in one.items())
+        assert same, "the sample is a function of the public part"
 
 
 def check_changes(mechanism: Mechanism, batches: Batches) -> None:
@@ -267,17 +254,14 @@ def check_changes(mechanism: Mechanism, batches: Batches) -> None:
     table, rng = beginning(mechanism).table, np.random.default_rng(7)
     for state in _run(mechanism, batches, Noise.insecure(8)):
         sample = mechanism.sample(mechanism.view(state.public), table, rng)
-        assert sample.stayed.shape == (len(table.cells),), (
-            "every row of the table before stays or goes"
-        )
+        decided = sample.stayed.shape == (len(table.cells),)
+        assert decided, "every row of the table before stays or goes"
         kept = int(sample.stayed.sum())
-        assert np.array_equal(sample.table.cells[:kept], table.cells[sample.stayed]), (
-            "rows that stay come first"
-        )
+        first = np.array_equal(sample.table.cells[:kept], table.cells[sample.stayed])
+        assert first, "rows that stay come first"
         for name, values in sample.table.columns.items():
-            assert _same(values[:kept], table.columns[name][sample.stayed]), (
-                "rows that stay keep their values"
-            )
+            same = _same(values[:kept], table.columns[name][sample.stayed])
+            assert same, "rows that stay keep their values"
         table = sample.table
 
 

@@ -24,10 +24,7 @@ class Drawn:
 
 
 class Spy:
-    """Noise that records every draw; zeros where `source` is None.
-
-    Like real noise it refuses a path that was used before.
-    """
+    """Noise that records every draw; zeros where `source` is None."""
 
     def __init__(
         self, source: Noise | None, path: tuple[Part, ...] = (), record: list[Drawn] | None = None
