@@ -50,19 +50,11 @@ _TABLES = {
     "    guarantee TEXT NOT NULL, fork_of TEXT, created TEXT NOT NULL, step INTEGER NOT NULL, "
     "tag TEXT NOT NULL, digest BLOB NOT NULL\n)",
 }
-_LAYOUT = f"""
-PRAGMA application_id = {_KIND};
-PRAGMA user_version = {_FORMAT};
-{_TABLES["caps"]};
-{_TABLES["entries"]};
-"""
+_PRAGMAS = (f"PRAGMA application_id = {_KIND}", f"PRAGMA user_version = {_FORMAT}")
 
 
 def create(path: Path, point: Callable[[str], None]) -> None:
-    """Make an empty ledger at `path`, unless there is one.
-
-    Of two makers that race, the first one's stays.
-    """
+    """Make an empty ledger at `path`; the first of two stays."""
     # Looked for first: a log is younger than its file.
     logs = [log for log in _LOGS if os.path.exists(f"{path}{log}")]
     if os.path.exists(path):
@@ -74,7 +66,7 @@ def create(path: Path, point: Callable[[str], None]) -> None:
     try:
         os.close(os.open(new, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
         with contextlib.closing(sqlite3.connect(new, isolation_level=None)) as file:
-            file.executescript(_LAYOUT)
+            file.executescript(";\n".join((*_PRAGMAS, *_TABLES.values())))
         sync(new)
         point("ledger.create")
         with contextlib.suppress(FileExistsError):
@@ -126,10 +118,7 @@ def transaction(path: Path, begin: str) -> Iterator[sqlite3.Connection]:
 
 
 def _leave_log(file: sqlite3.Connection) -> None:
-    """Change a ledger from a log to a journal.
-
-    Done once no other process looks.
-    """
+    """Change a log to a journal, once no other process looks."""
     until = time.monotonic() + _PATIENCE
     while file.execute("PRAGMA journal_mode").fetchone()[0] == "wal":
         try:
@@ -146,10 +135,7 @@ def sound(file: sqlite3.Connection) -> bool:
 
 
 def digest(row: tuple) -> bytes:
-    """The digest that shows damage to a row's values.
-
-    SQLite does not see such damage.
-    """
+    """The digest that shows damage to a row's values."""
     return hashlib.blake2b(repr(row).encode(), digest_size=16).digest()
 
 
@@ -189,12 +175,7 @@ def _explained(error: sqlite3.Error, path: Path) -> StateError:
             f"The ledger '{path.name}' is kept busy by another process: try again when that is "
             "done."
         )
-    unusable = (
-        sqlite3.SQLITE_PERM,
-        sqlite3.SQLITE_READONLY,
-        sqlite3.SQLITE_IOERR,
-        sqlite3.SQLITE_FULL,
-    )
-    if code in (*unusable, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_NOLFS, sqlite3.SQLITE_NOMEM):
+    unusable = ("PERM", "READONLY", "IOERR", "FULL", "CANTOPEN", "NOLFS", "NOMEM")
+    if code in {getattr(sqlite3, f"SQLITE_{name}") for name in unusable}:
         return _unusable(path)
     return damaged(path)

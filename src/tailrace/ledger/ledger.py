@@ -1,10 +1,8 @@
 """The ledger: charges of populations, and marks of streams.
 
-One SQLite file for many streams.
-
-It lies outside the streams' directories, so that a restored or copied directory cannot bring its
-own past along: a stream is charged once, at create, for its whole horizon, and claims every step
-here before it draws noise for it.
+One SQLite file for many streams. It lies outside the streams' directories, so that a restored or
+copied directory cannot bring its own past along: a stream is charged once, at create, for its whole
+horizon, and claims every step here before it draws noise for it.
 
 Every change is one transaction that no other process can interleave with (BEGIN IMMEDIATE), and is
 on the disk when the call returns (rollback journal, synchronous=EXTRA). After a fork, the child
@@ -47,20 +45,13 @@ _COLUMNS = "id, population, path, fingerprint, guarantee, fork_of, created, step
 
 @dataclass(frozen=True)
 class Mark:
-    """A stream's last claimed step, and its one attempt.
-
-    `tag` names the attempt that may make the step.
-    """
+    """A stream's last claimed step, and its attempt's tag."""
 
     step: int
     tag: str
 
     def __post_init__(self) -> None:
-        if (
-            isinstance(self.step, bool)
-            or not isinstance(self.step, int)
-            or not 0 <= self.step < 2**63
-        ):
+        if type(self.step) is not int or not 0 <= self.step < 2**63:
             raise ConfigError("A mark's step must be a whole number of at least 0.")
         _text("tag", self.tag, empty=True)
 
@@ -119,20 +110,16 @@ class Ledger:
     def cap(
         self, population: str, loss: Loss, unit: Unit, neighbours: Neighbours = AddRemove
     ) -> Cap:
-        """Set the cap of `population`, replacing an earlier one.
-
-        Refused where its entries already exceed it.
-        """
-        cap = Cap(
-            population=population_name(population), loss=loss, unit=unit, neighbours=neighbours
-        )
+        """Set or replace a population's cap, never below its spending."""
+        name = population_name(population)
+        cap = Cap(population=name, loss=loss, unit=unit, neighbours=neighbours)
         with self._change("ledger.cap") as file:
-            cap.admit([entry.guarantee for entry in self._entries(file, cap.population)])
+            cap.admit([entry.guarantee for entry in self._entries(file, name)])
             # The name may be typed otherwise.
             for (old,) in file.execute("SELECT population FROM caps").fetchall():
-                if population_name(old) == cap.population:
+                if population_name(old) == name:
                     file.execute("DELETE FROM caps WHERE population = ?", (old,))
-            row = (cap.population, _json(Guarantee(loss, unit, neighbours, None)))
+            row = (name, _json(Guarantee(loss, unit, neighbours, None)))
             file.execute("INSERT INTO caps VALUES (?, ?, ?)", (*row, digest(row)))
         return cap
 
@@ -225,9 +212,7 @@ class Ledger:
     # All rows are read, and one population's kept, so that a damaged name hides no cap or charge.
 
     def _caps(self, file: sqlite3.Connection, population: str | None = None) -> tuple[Cap, ...]:
-        rows = self._whole(
-            file.execute("SELECT population, terms, digest FROM caps ORDER BY population")
-        )
+        rows = self._whole(file, "SELECT population, terms, digest FROM caps ORDER BY population")
         made = ((population_name(name), self._guarantee(terms)) for name, terms in rows)
         return tuple(
             Cap(population=name, loss=terms.loss, unit=terms.unit, neighbours=terms.neighbours)
@@ -238,26 +223,19 @@ class Ledger:
     def _entries(
         self, file: sqlite3.Connection, population: str | None = None
     ) -> tuple[Entry, ...]:
-        rows = self._whole(file.execute(f"SELECT {_COLUMNS}, digest FROM entries ORDER BY number"))
-        return tuple(
-            Entry(
-                id=name,
-                population=population_name(whose),
-                path=path,
-                fingerprint=fingerprint,
-                guarantee=self._guarantee(guarantee),
-                mark=Mark(step, tag),
-                created=created,
-                fork_of=fork_of,
-            )
-            for name, whose, path, fingerprint, guarantee, fork_of, created, step, tag in rows
-            if population in (None, population_name(whose))
-        )
+        found = []
+        for row in self._whole(file, f"SELECT {_COLUMNS}, digest FROM entries ORDER BY number"):
+            named = dict(zip(_COLUMNS.split(", "), row, strict=True))
+            named["population"] = population_name(named["population"])
+            if population in (None, named["population"]):
+                mark = Mark(named.pop("step"), named.pop("tag"))
+                promise = self._guarantee(named.pop("guarantee"))
+                found.append(Entry(**named, guarantee=promise, mark=mark))
+        return tuple(found)
 
     def _row(self, file: sqlite3.Connection, entry_id: str) -> tuple:
-        for row in self._whole(
-            file.execute(f"SELECT {_COLUMNS}, digest FROM entries WHERE id = ?", (entry_id,))
-        ):
+        wanted = f"SELECT {_COLUMNS}, digest FROM entries WHERE id = ?"
+        for row in self._whole(file, wanted, entry_id):
             return row
         raise BehindLedger(
             f"The ledger '{self.path.name}' has no entry of this stream: name the ledger it was "
@@ -273,9 +251,9 @@ class Ledger:
             "or choose another path, which is a new charge."
         )
 
-    def _whole(self, cursor: sqlite3.Cursor) -> Iterator[tuple]:
+    def _whole(self, file: sqlite3.Connection, query: str, *values: str) -> Iterator[tuple]:
         """The rows without their digests, which must be right."""
-        for *row, stored in cursor:
+        for *row, stored in file.execute(query, values):
             if stored != digest(tuple(row)):
                 raise damaged(self.path)
             yield tuple(row)
@@ -315,10 +293,7 @@ def _elsewhere(before: Mark, stands: Mark) -> BehindLedger:
 
 
 def _same(entry: Entry, asked: Entry) -> bool:
-    """Whether `asked` would charge for `entry` again.
-
-    All but the id and the clock is compared.
-    """
+    """Whether both are one charge, but for id and clock."""
     # as rows, since two (epsilon, delta) losses of different rho compare equal
     return _row(replace(entry, id=asked.id, created=asked.created)) == _row(asked)
 

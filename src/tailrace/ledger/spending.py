@@ -56,8 +56,6 @@ class Spent:
 class Cap:
     """The most that a population's streams may lose together.
 
-    It holds for one unit.
-
     >>> from tailrace.privacy.unit import AddRemove
     >>> cap = Cap(population="city", loss=PureDP(epsilon=1), unit=Event(), neighbours=AddRemove)
     >>> cap.spent([Guarantee(PureDP(epsilon=0.1), Event(), AddRemove, 7)] * 3)
@@ -74,10 +72,7 @@ class Cap:
         Guarantee(self.loss, self.unit, self.neighbours, None)
 
     def spent(self, guarantees: Iterable[Guarantee]) -> Spent:
-        """Sum the spending of these streams, exactly.
-
-        Refused where one cannot be stated in its terms.
-        """
+        """Sum these streams' spending, exactly, in the cap's terms."""
         losses = [self._stated(guarantee) for guarantee in guarantees]
         if isinstance(self.loss, PureDP):
             return Spent(amount=sum((_pure(loss) for loss in losses), Fraction(0)))
@@ -86,10 +81,7 @@ class Cap:
         return self._approximate(losses)
 
     def admit(self, held: list[Guarantee], asked: Guarantee | None = None) -> None:
-        """Refuse a charge that would exceed the cap.
-
-        The error says by how much.
-        """
+        """Refuse a charge that would exceed the cap, and say by how much."""
         total = self.spent(held if asked is None else [*held, asked])
         if self._holds(total):
             return
@@ -123,12 +115,9 @@ class Cap:
             return guarantee.loss.group(2)
         if guarantee.unit == self.unit:
             return guarantee.loss
-        if (
-            isinstance(guarantee.unit, Event)
-            and isinstance(self.unit, User)
-            and self.unit.events is not None
-        ):
-            return guarantee.of_person(self.unit.events)
+        events = self.unit.events if isinstance(self.unit, User) else None
+        if isinstance(guarantee.unit, Event) and events is not None:
+            return guarantee.of_person(events)
         raise ConfigError(
             f"A stream with unit {guarantee.unit!r} says nothing about the unit {self.unit!r} that "
             f"the cap of population '{self.population}' protects: use the cap's unit, or another "
@@ -137,11 +126,9 @@ class Cap:
 
     def _approximate(self, losses: list[Loss]) -> Spent:
         loose = [loss for loss in losses if isinstance(loss, ApproxDP) and loss.rho is None]
-        others = [loss for loss in losses if not (isinstance(loss, ApproxDP) and loss.rho is None)]
-        epsilon, delta = (
-            sum((getattr(loss, part) for loss in loose), Fraction(0))
-            for part in ("epsilon", "delta")
-        )
+        others = [loss for loss in losses if not isinstance(loss, ApproxDP) or loss.rho is not None]
+        epsilon = sum((loss.epsilon for loss in loose), Fraction(0))
+        delta = sum((loss.delta for loss in loose), Fraction(0))
         if not others:
             return Spent(amount=epsilon, delta=delta)
         # where the loose ones leave no delta, the cap's own is taken a second time: the total then

@@ -34,10 +34,7 @@ def part(loss: Drawn, share: Number) -> Drawn:
 
 
 def drawable(privacy: Loss) -> Drawn:
-    """The loss within `privacy` that noise is drawn for.
-
-    Pure stays pure, others become zCDP.
-    """
+    """The loss to draw noise for: pure, or else zCDP."""
     return privacy if isinstance(privacy, PureDP) else privacy.zcdp_within()
 
 
@@ -52,9 +49,7 @@ def per_event(loss: Drawn, events: tuple[int, int]) -> Drawn:
 def quieter(privacy: Loss, *, events: tuple[int, int], weight: int = 1) -> Drawn:
     """Pure or zCDP, whichever gives a count less variance.
 
-    Pure where equal.
-
-    `weight` is the number of counts that one event moves by one.
+    Pure where equal. `weight` is the number of counts that one event moves by one.
 
     >>> from tailrace import ApproxDP
     >>> quieter(ApproxDP(epsilon=1, delta=1e-6), events=(1, 0))
@@ -90,10 +85,7 @@ def split(privacy: Loss, shares: Mapping[str, int]) -> dict[str, Drawn]:
 
 
 def restate(loss: Loss, privacy: Loss) -> Loss:
-    """A proved loss in the form of the declared one.
-
-    zCDP becomes (epsilon, delta) where delta was declared.
-    """
+    """A proved loss in the form of the declared one."""
     if isinstance(privacy, ApproxDP) and isinstance(loss, ZCDP):
         return loss.as_approx(delta=privacy.delta)
     return loss

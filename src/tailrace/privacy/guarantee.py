@@ -14,7 +14,7 @@ from typing import Any
 
 from tailrace.calls import told
 from tailrace.errors import ConfigError
-from tailrace.privacy.loss import ZCDP, ApproxDP, Loss, PureDP, number_text, whole
+from tailrace.privacy.loss import ZCDP, ApproxDP, Loss, PureDP, check_privacy, number_text, whole
 from tailrace.privacy.unit import (
     AddRemove,
     Event,
@@ -60,11 +60,7 @@ class Guarantee:
     deletes: bool = True
 
     def __post_init__(self) -> None:
-        if not isinstance(self.loss, Loss):
-            raise ConfigError(
-                "loss must be PureDP(epsilon=...), ZCDP(rho=...) or ApproxDP(epsilon=..., "
-                "delta=...)."
-            )
+        check_privacy(self.loss, "loss")
         if not isinstance(self.unit, Unit):
             raise ConfigError(
                 "unit must be Event(), User(column=...) or Window(steps=..., column=..., "
@@ -90,15 +86,11 @@ class Guarantee:
         if self.life is not None and (not isinstance(self.life, Loss) or whole_life):
             raise ConfigError(
                 "life is a loss, and is given where records are deleted: with a retention, or "
-                "without deletes, a life "
-                "costs one event."
+                "without deletes, a life costs one event."
             )
 
     def of_life(self) -> Loss:
-        """The loss of a record's insertion and deletion together.
-
-        For the unit Event().
-        """
+        """The loss of a record's insertion and deletion together."""
         if not isinstance(self.unit, Event):
             raise ConfigError(
                 "A record's life is asked of an Event() guarantee; this unit already covers whole "
@@ -116,37 +108,25 @@ class Guarantee:
         """Both together: the same unit and neighbours, or an error."""
         if not isinstance(other, Guarantee):
             raise ConfigError("A guarantee composes with a guarantee.")
-        if (self.unit, self.neighbours, self.record) != (
-            other.unit,
-            other.neighbours,
-            other.record,
-        ):
+        one, two = ((each.unit, each.neighbours, each.record) for each in (self, other))
+        if one != two:
             raise ConfigError(
                 "Two guarantees compose only for the same unit and the same neighbours; state both "
                 "for one unit first."
             )
-        horizon = (
-            None
-            if self.horizon is None or other.horizon is None
-            else max(self.horizon, other.horizon)
+        horizons = [each.horizon for each in (self, other) if each.horizon is not None]
+        both = replace(
+            self,
+            loss=self.loss & other.loss,
+            horizon=max(horizons) if len(horizons) == 2 else None,
+            notes=tuple(dict.fromkeys((*self.notes, *other.notes))),
+            deletes=self.deletes or other.deletes,
+            life=None,
+            retention=self.retention if self.retention == other.retention else None,
         )
-        notes = tuple(dict.fromkeys((*self.notes, *other.notes)))
-        deletes = self.deletes or other.deletes
-        loss = self.loss & other.loss
-        both = Guarantee(
-            loss,
-            self.unit,
-            self.neighbours,
-            horizon,
-            notes=notes,
-            record=self.record,
-            deletes=deletes,
-        )
-        if not isinstance(self.unit, Event):
+        if not isinstance(self.unit, Event) or both.retention is not None or not both.deletes:
             return both
-        if self.retention is not None and self.retention == other.retention:
-            return replace(both, retention=self.retention)
-        return replace(both, life=self.of_life() & other.of_life()) if deletes else both
+        return replace(both, life=self.of_life() & other.of_life())
 
     def to_dict(self) -> dict[str, Any]:
         """The guarantee as plain JSON values; `from_dict` reads them."""
@@ -172,11 +152,11 @@ class Guarantee:
     def __str__(self) -> str:
         whole = isinstance(self.unit, Event) and self.record != _ROW
         unit = f"any one {self.record}" if whole else self.unit.words(deletes=self.deletes)
+        notes = "".join(f"; {note}" for note in self.notes)
         return (
             f"Whoever sees everything published over {_span(self.horizon)}, whatever else they "
-            f"know, can hardly tell "
-            f"{self.neighbours.value.format(unit=unit)}: {_bound(self.loss)}{self._records()}"
-            f"{''.join(f'; {note}' for note in self.notes)}."
+            f"know, can hardly tell {self.neighbours.value.format(unit=unit)}: "
+            f"{_bound(self.loss)}{self._records()}{notes}."
         )
 
     def _records(self) -> str:
@@ -203,10 +183,7 @@ class Guarantee:
 
 
 def promised(mechanism: Promising, loss: Callable[[int, int], Loss]) -> Guarantee:
-    """The guarantee of a mechanism of events.
-
-    From its loss for numbers of insertions and deletions.
-    """
+    """The guarantee of a mechanism, from its loss by events."""
     event = isinstance(mechanism.unit, Event)
     return Guarantee(
         loss(*events_of(mechanism)),
@@ -227,19 +204,17 @@ KINDS: Kinds = {
 
 def _bound(loss: Loss) -> str:
     if isinstance(loss, PureDP):
-        epsilon = loss.epsilon
-        factor = (
-            number_text(Fraction(math.exp(epsilon) * (1 + 1e-9)), 3)
-            if epsilon < 30
-            else f"e^{number_text(epsilon, 6)}"
-        )
+        factor = f"e^{number_text(loss.epsilon, 6)}"
+        if loss.epsilon < 30:
+            factor = number_text(Fraction(math.exp(loss.epsilon) * (1 + 1e-9)), 3)
         return (
             f"it makes no outcome more than {factor} times as likely or as unlikely (pure "
             f"differential privacy, {loss})"
         )
     little = "it changes the probabilities of the outcomes little"
     if isinstance(loss, ZCDP):
-        also = f"which at delta = {number_text(_ILLUSTRATION, 6)} is epsilon = {_epsilon(loss)}"
+        epsilon = number_text(loss.as_approx(delta=_ILLUSTRATION).epsilon, 3)
+        also = f"which at delta = {number_text(_ILLUSTRATION, 6)} is epsilon = {epsilon}"
         return f"{little} (zero-concentrated differential privacy, {loss}, {also})"
     return f"{little} (differential privacy with {loss})"
 
@@ -256,10 +231,6 @@ def _person(life: Loss) -> str:
     return (
         f"epsilon = {epsilon}m with delta = m e^({epsilon}(m-1)) times {number_text(life.delta, 3)}"
     )
-
-
-def _epsilon(loss: ZCDP) -> str:
-    return number_text(loss.as_approx(delta=_ILLUSTRATION).epsilon, 3)
 
 
 def _times(value: Fraction) -> str:

@@ -75,22 +75,17 @@ def number_text(value: Fraction, digits: int | None = None) -> str:
     None: exactly, as p/q where the decimals do not end.
     """
     if digits is None:
-        twos_and_fives = value.denominator
-        for prime in (2, 5):
-            while twos_and_fives % prime == 0:
-                twos_and_fives //= prime
-        if twos_and_fives != 1 or value.denominator > 10**15:
+        # Decimals end where the denominator has no other primes than 2 and 5.
+        if 10**50 % value.denominator or value.denominator > 10**15:
             return str(value)
-        return _readable(_PRECISE.divide(Decimal(value.numerator), Decimal(value.denominator)))
+        return _readable(_decimal(value))
     context = decimal.Context(prec=digits, rounding=decimal.ROUND_CEILING)
     return _readable(context.divide(Decimal(value.numerator), Decimal(value.denominator)))
 
 
 def _readable(value: Decimal) -> str:
-    """`value` in full, or with an exponent where shorter.
-
-    Exactly, whatever decimal context the calling program has set.
-    """
+    """`value` in full, or with an exponent where shorter."""
+    # Exactly, whatever decimal context the calling program has set.
     plain = value.normalize(_PRECISE)
     return f"{plain:f}" if -5 <= plain.adjusted() < 15 else f"{plain:e}"
 
@@ -131,8 +126,7 @@ class PureDP:
         """Refused: no zCDP loss implies a pure one."""
         raise ConfigError(
             "Gaussian noise cannot give PureDP: use privacy=ZCDP(rho=...) or ApproxDP(epsilon=..., "
-            "delta=...), "
-            "or a counter that takes Laplace noise."
+            "delta=...), or a counter that takes Laplace noise."
         )
 
     def group(self, m: int) -> PureDP:
@@ -140,7 +134,7 @@ class PureDP:
         return PureDP(epsilon=whole("m", m) * self.epsilon)
 
     def __and__(self, other: Loss) -> Loss:
-        _loss(other)
+        check_privacy(other, "what a loss composes with")
         if isinstance(other, PureDP):
             return PureDP(epsilon=self.epsilon + other.epsilon)
         return other & self
@@ -181,9 +175,8 @@ class ZCDP:
         bound = _PRECISE.subtract(_PRECISE.fma(alpha, _decimal(self.rho), log_ratio), rest)
         # at a generous delta the bound can fall below zero, where (0, delta) would hold: any
         # positive epsilon is then an upper bound
-        return ApproxDP(
-            epsilon=max(_outward(bound, up=True), Fraction(1, 10**30)), delta=small, rho=self.rho
-        )
+        epsilon = max(_outward(bound, up=True), Fraction(1, 10**30))
+        return ApproxDP(epsilon=epsilon, delta=small, rho=self.rho)
 
     def pure_within(self) -> PureDP:
         """The largest pure loss within: sqrt(2 rho), rounded down."""
@@ -198,7 +191,7 @@ class ZCDP:
         return ZCDP(rho=whole("m", m) ** 2 * self.rho)
 
     def __and__(self, other: Loss) -> Loss:
-        _loss(other)
+        check_privacy(other, "what a loss composes with")
         if isinstance(other, ApproxDP):
             return other & self
         return ZCDP(rho=self.rho + other.as_zcdp().rho)
@@ -243,11 +236,8 @@ class ApproxDP:
 
     def as_approx(self, *, delta: Number) -> ApproxDP:
         """The promise at another delta, through rho; otherwise refused."""
-        return (
-            self
-            if exact("delta", delta, below=1) == self.delta
-            else self.as_zcdp().as_approx(delta=delta)
-        )
+        same = exact("delta", delta, below=1) == self.delta
+        return self if same else self.as_zcdp().as_approx(delta=delta)
 
     def pure_within(self) -> PureDP:
         """The largest pure loss within this one: epsilon itself."""
@@ -265,19 +255,18 @@ class ApproxDP:
         whole("m", m)
         if self.rho is not None:
             return self.as_zcdp().group(m).as_approx(delta=self.delta)
-        growth = _PRECISE.multiply(
-            _PRECISE.exp(_decimal((m - 1) * self.epsilon)), _decimal(m * self.delta)
-        )
-        if m > 1 and growth >= 1:
+        if m == 1:
+            return ApproxDP(epsilon=self.epsilon, delta=self.delta)
+        factor = _PRECISE.exp(_decimal((m - 1) * self.epsilon))
+        growth = _PRECISE.multiply(factor, _decimal(m * self.delta))
+        if growth >= 1:
             raise ConfigError(
                 f"A group of {m} gets no (epsilon, delta) protection: its delta would reach 1."
             )
-        return ApproxDP(
-            epsilon=m * self.epsilon, delta=_outward(growth, up=True) if m > 1 else self.delta
-        )
+        return ApproxDP(epsilon=m * self.epsilon, delta=_outward(growth, up=True))
 
     def __and__(self, other: Loss) -> Loss:
-        _loss(other)
+        check_privacy(other, "what a loss composes with")
         if isinstance(other, PureDP) and self.rho is None:
             return ApproxDP(epsilon=self.epsilon + other.epsilon, delta=self.delta)
         if self.rho is not None and not (
@@ -299,34 +288,19 @@ def _largest_zcdp(budget: ApproxDP) -> ZCDP:
         lambda a: -(epsilon - math.log1p(-1 / a) + (log_delta + math.log(a)) / (a - 1)) / a
     )
     alpha, log_ratio, rest = _order_terms(order, budget.delta)
-    rho = _PRECISE.divide(
-        _PRECISE.add(_PRECISE.subtract(_decimal(budget.epsilon), log_ratio), rest), alpha
-    )
-    within = ZCDP(rho=_outward(rho, up=False))
+    above = _PRECISE.add(_PRECISE.subtract(_decimal(budget.epsilon), log_ratio), rest)
+    within = ZCDP(rho=_outward(_PRECISE.divide(above, alpha), up=False))
     # only where rounding left no room at all
     while within.as_approx(delta=budget.delta).epsilon > budget.epsilon:
         within = ZCDP(rho=within.rho * Fraction(10**12 - 1, 10**12))
     return within
 
 
-def _loss(other: object) -> None:
-    if not isinstance(other, Loss):
-        raise ConfigError(
-            "A loss composes with a loss: PureDP(epsilon=...), ZCDP(rho=...) or "
-            "ApproxDP(epsilon=..., delta=...)."
-        )
-
-
 def whole(name: str, value: int, *, least: int = 1) -> int:
-    """`value` as an int of at least `least`.
-
-    And below 2^62, so that no clock overflows.
-    """
-    if (
-        isinstance(value, bool)
-        or not isinstance(value, numbers.Integral)
-        or not least <= value < 1 << 62
-    ):
+    """`value` as an int of at least `least`."""
+    integral = isinstance(value, numbers.Integral) and not isinstance(value, bool)
+    # Below 2^62 no clock overflows.
+    if not integral or not least <= value < 1 << 62:
         raise ConfigError(f"{name} must be a whole number of at least {least}.")
     return int(value)
 
@@ -353,17 +327,12 @@ def _outward(value: Decimal, *, up: bool) -> Fraction:
     """
     slack = _PRECISE.multiply(Decimal("1e-40"), max(abs(value), Decimal(1)))
     guarded = _PRECISE.add(value, slack) if up else _PRECISE.subtract(value, slack)
-    digits, rounding = (
-        (_LOSS_DIGITS, decimal.ROUND_CEILING) if up else (_BUDGET_DIGITS, decimal.ROUND_FLOOR)
-    )
-    return Fraction(decimal.Context(prec=digits, rounding=rounding).plus(guarded))
+    loss, budget = (_LOSS_DIGITS, decimal.ROUND_CEILING), (_BUDGET_DIGITS, decimal.ROUND_FLOOR)
+    return Fraction(decimal.Context(*(loss if up else budget)).plus(guarded))
 
 
 def _order_terms(order: float, delta: Fraction) -> tuple[Decimal, Decimal, Decimal]:
-    """The three terms of the form, to 50 digits.
-
-    alpha, ln((alpha - 1) / alpha) and (ln delta + ln alpha) / (alpha - 1).
-    """
+    """The three terms of the form, to 50 digits."""
     alpha = Decimal(order)
     above = _PRECISE.subtract(alpha, Decimal(1))
     log_alpha = _PRECISE.ln(alpha)
@@ -373,10 +342,7 @@ def _order_terms(order: float, delta: Fraction) -> tuple[Decimal, Decimal, Decim
 
 
 def _best_order(cost: Callable[[float], float]) -> float:
-    """The order alpha > 1 of least `cost`.
-
-    A scan of ln(alpha - 1), then golden section around its best point.
-    """
+    """The order alpha > 1 of least `cost`."""
     grid = [-20 + 0.25 * i for i in range(241)]
     best = min(range(len(grid)), key=lambda i: cost(1 + math.exp(grid[i])))
     low, high = grid[max(best - 1, 0)], grid[min(best + 1, len(grid) - 1)]
@@ -390,10 +356,10 @@ def _best_order(cost: Callable[[float], float]) -> float:
     return 1 + math.exp((low + high) / 2)
 
 
-def check_privacy(privacy: object) -> None:
+def check_privacy(privacy: object, name: str = "privacy") -> None:
     """Refuse what is no loss."""
     if not isinstance(privacy, Loss):
         raise ConfigError(
-            "privacy must be PureDP(epsilon=...), ZCDP(rho=...) or ApproxDP(epsilon=..., "
+            f"{name} must be PureDP(epsilon=...), ZCDP(rho=...) or ApproxDP(epsilon=..., "
             "delta=...)."
         )

@@ -122,8 +122,8 @@ def check_events(mechanism: Promising) -> None:
     if not isinstance(unit, Event) and not (isinstance(unit, User) and unit.events is not None):
         raise ConfigError(
             f"unit is not bounded: {type(mechanism).__name__} protects Event() or User(column=..., "
-            f"events=m), since without a "
-            "bound on the events of a person its loss over the horizon has none."
+            "events=m), since without a bound on the events of a person its loss over the horizon "
+            "has none."
         )
     if not isinstance(mechanism.deletes, bool):
         raise ConfigError("deletes must be True or False.")

@@ -163,7 +163,7 @@ def test_tiny_budgets_can_be_calibrated(epsilon):
 
 def test_a_loss_composes_with_losses_only():
     for loss in (PureDP(epsilon=1), ZCDP(rho=1), ApproxDP(epsilon=1, delta=1e-6)):
-        with pytest.raises(ConfigError, match="composes with a loss"):
+        with pytest.raises(ConfigError, match="a loss composes with must be PureDP"):
             loss & None
 
 
