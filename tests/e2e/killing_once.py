@@ -54,14 +54,14 @@ def work(folder, unit, make):
 
 def warm(unit, make):
     """Load the compiled loops once, here, rather than in every child; Polars is not touched."""
-    from tailrace.counting.journeys import reading_kernel
+    from tailrace.counting.journeys import kernel as reading
     from tailrace.counting.journeys.reading import Journeys
     from tailrace.domain import kernel
     from tailrace.stream.state import beginning
 
     some = np.arange(40) % 7
-    reading_kernel.ordered(
-        reading_kernel.numbered(some.astype(np.uint64), some.astype(np.uint64))[0],
+    reading.ordered(
+        reading.numbered(some.astype(np.uint64), some.astype(np.uint64))[0],
         7,
         some + 0.5,
         some,

@@ -10,7 +10,6 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +18,7 @@ import numpy as np
 
 from tailrace.domain import Schema
 from tailrace.errors import ConfigError, DataError
+from tailrace.privacy.loss import whole
 
 # Cells of one array of counts.
 _MOST = 2**31
@@ -88,10 +88,9 @@ class Marginals:
 
     def index(self, clique: tuple[int, ...]) -> int:
         """The number of the marginal of this clique."""
-        try:
-            return self._indices[clique]
-        except KeyError:
-            raise ConfigError("This clique is not among the marginals.") from None
+        if clique not in self._indices:
+            raise ConfigError("This clique is not among the marginals.")
+        return self._indices[clique]
 
     def tally(self, digits: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
         """The flat counts of some rows.
@@ -138,9 +137,8 @@ class Marginals:
         """The flat counts, from those of the covering."""
         flat = np.empty(self.size, np.int64)
         for i, (clique, b) in enumerate(zip(self.cliques, self._block, strict=True)):
-            others = tuple(
-                axis for axis, a in enumerate(self.covering.cliques[b]) if a not in clique
-            )
+            block = enumerate(self.covering.cliques[b])
+            others = tuple(axis for axis, a in block if a not in clique)
             self.part(flat, i)[...] = self.covering.part(blocks, b).sum(axis=others)
         return flat
 
@@ -149,11 +147,9 @@ class Marginals:
 
         Its columns are `cell` and `rows`; cells without rows are left out.
         """
-        names = [f"digit{a}" for a in range(len(self.shape))]
-        digits = rows.select(
-            *(code.alias(name) for name, code in zip(names, schema.codes(rows), strict=True))
-        )
-        kept = digits.filter(*(~nw.col(name).is_null() for name in names))
+        digits = [code.alias(f"digit{a}") for a, code in enumerate(schema.codes(rows))]
+        inside = (~nw.col(f"digit{a}").is_null() for a in range(len(self.shape)))
+        kept = rows.select(*digits).filter(*inside)
         return self.covering._stacked(kept).group_by("cell").agg(nw.len().alias("rows"))
 
     def _stacked(self, digits: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
@@ -163,33 +159,24 @@ class Marginals:
         unpivots on DuckDB's default connection, where the rows of any other one are not found.
         """
         native: Any = digits.to_native()
-        names = [f"marginal{i}" for i in range(len(self.cliques))]
-        texts = [f"{number} as {name}" for number, name in zip(self._numbers(), names, strict=True)]
+        names, numbers, texts = [f"marginal{i}" for i in range(len(self.cliques))], [], []
+        layout = zip(names, self.offsets[:-1].tolist(), self.cliques, self._strides, strict=True)
+        for name, offset, clique, strides in layout:
+            terms = list(zip(clique, strides, strict=True))
+            numbers.append(
+                sum((nw.col(f"digit{a}") * s for a, s in terms), nw.lit(offset)).alias(name)
+            )
+            written = (f"{s} * digit{a}" for a, s in terms)
+            texts.append(f"{' + '.join((str(offset), *written))} as {name}")
+        listed = ", ".join(names)
         if digits.implementation.is_duckdb():
-            return nw.from_native(
-                native.project(", ".join(texts)).project(f"unnest([{', '.join(names)}]) as cell")
-            )
+            numbered = native.project(", ".join(texts))
+            return nw.from_native(numbered.project(f"unnest([{listed}]) as cell"))
         if digits.implementation.is_pyspark():
-            return nw.from_native(
-                native.selectExpr(*texts).selectExpr(f"explode(array({', '.join(names)})) as cell")
-            )
-        numbers = []
-        for i, (clique, strides) in enumerate(zip(self.cliques, self._strides, strict=True)):
-            terms = (
-                nw.col(f"digit{a}") * stride for a, stride in zip(clique, strides, strict=True)
-            )
-            numbers.append(sum(terms, nw.lit(int(self.offsets[i]))).alias(names[i]))
-        return (
-            digits.select(*numbers)
-            .unpivot(variable_name="marginal", value_name="cell")
-            .select("cell")
-        )
-
-    def _numbers(self) -> Iterator[str]:
-        """A row's cell in each marginal, in SQL."""
-        for i, (clique, strides) in enumerate(zip(self.cliques, self._strides, strict=True)):
-            terms = (f"{stride} * digit{a}" for a, stride in zip(clique, strides, strict=True))
-            yield " + ".join((str(self.offsets[i]), *terms))
+            numbered = native.selectExpr(*texts)
+            return nw.from_native(numbered.selectExpr(f"explode(array({listed})) as cell"))
+        columns = digits.select(*numbers).unpivot(variable_name="marginal", value_name="cell")
+        return columns.select("cell")
 
     @functools.cached_property
     def _indices(self) -> dict[tuple[int, ...], int]:
@@ -209,13 +196,9 @@ class Marginals:
         The shape, the offsets, and for each clique a stretch of attributes with their strides.
         """
         starts = np.cumsum([0, *map(len, self.cliques)])
-        members, strides = (
-            list(itertools.chain.from_iterable(parts)) for parts in (self.cliques, self._strides)
-        )
-        return tuple(
-            np.array(part, np.int64)
-            for part in (self.shape, self.offsets, starts, members, strides)
-        )
+        members, strides = (list(itertools.chain(*part)) for part in (self.cliques, self._strides))
+        parts = (self.shape, self.offsets, starts, members, strides)
+        return tuple(np.array(part, np.int64) for part in parts)
 
     @functools.cached_property
     def _strides(self) -> list[tuple[int, ...]]:
@@ -234,10 +217,7 @@ def all_ways(shape: tuple[int, ...], ways: int) -> Marginals:
     >>> all_ways((2, 1, 3, 2), 2).cliques
     ((0, 2), (0, 3), (2, 3))
     """
-    if isinstance(ways, bool) or not isinstance(ways, int) or ways < 1:
-        raise ConfigError(
-            "The number of attributes of each marginal must be a whole number of at least 1."
-        )
+    whole("The number of attributes of each marginal", ways)
     telling = [a for a, size in enumerate(shape) if size > 1]
     if not telling:
         raise ConfigError("Every attribute has one value: there is nothing to count.")
@@ -256,12 +236,8 @@ def chosen(schema: Schema, columns: tuple[tuple[str, ...], ...]) -> Marginals:
     """
     shape, found = schema.shape, []
     for names in columns:
-        if (
-            isinstance(names, str)
-            or not names
-            or len(set(names)) != len(names)
-            or set(names) - set(schema.columns)
-        ):
+        different = not isinstance(names, str) and names and len(set(names)) == len(names)
+        if not different or set(names) - set(schema.columns):
             raise ConfigError(
                 "A marginal is a list of different columns of the domain: "
                 f"{', '.join(schema.columns)}."

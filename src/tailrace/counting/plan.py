@@ -158,21 +158,16 @@ class Plan:
         if self.marginals is not None:
             return self.marginals.tally(kernel.split(cells, np.array(self.marginals.shape)), rows)
         numbers = cells if self.groups is None else kernel.look_up(cells, self.groups)
-        return (
-            kernel.count(numbers, self.size)
-            if rows is None
-            else kernel.add_up(numbers, rows, self.size)
-        )
+        if rows is None:
+            return kernel.count(numbers, self.size)
+        return kernel.add_up(numbers, rows, self.size)
 
     def counts(self, adds: Any, deletes: Any = None) -> Counts:
         """Count both parts of a step; None has no rows."""
         return Counts(self.count(adds), self.count(deletes))
 
     def rows(self, frame: Any) -> tuple[Any, np.ndarray]:
-        """The unit id and the cell of every row.
-
-        Ids are a numpy or Arrow array; a cell of -1 is dropped.
-        """
+        """The unit id and the cell (-1: dropped) of every row."""
         if self.key is None:
             raise ConfigError("This plan has no key= to tell units apart by.")
         rows = opened(frame)
@@ -180,14 +175,8 @@ class Plan:
             return np.empty(0, np.int64), np.empty(0, np.int64)
         self.codes.check(rows)
         unit = unit_of(rows, self.key)
-        if isinstance(rows, nw.LazyFrame):
-            found = fetched(
-                rows, lambda: rows.select(unit, self.codes.cell(rows).fill_null(-1).alias("cell"))
-            )
-            return ids_of(found.get_column("unit")), self.codes.settle(
-                found.get_column("cell").to_numpy().astype(np.int64)
-            )
-        return ids_of(rows.select(unit).get_column("unit")), self.codes.cells(rows)
+        found, cells = with_cells(rows, self.codes, [unit])
+        return ids_of(found.get_column("unit")), cells
 
     def _marginals_here(self, rows: nw.DataFrame[Any]) -> np.ndarray:
         assert self.marginals is not None and isinstance(self.codes, Schema)
@@ -200,20 +189,29 @@ class Plan:
         def query() -> nw.LazyFrame[Any]:
             if self.marginals is not None and isinstance(self.codes, Schema):
                 return self.marginals.query(rows, self.codes)
-            numbers = rows.select(self.codes.cell(rows).alias("cell")).filter(
-                ~nw.col("cell").is_null()
-            )
-            return numbers.group_by("cell").agg(nw.len().alias("rows"))
+            numbers = rows.select(self.codes.cell(rows).alias("cell"))
+            inside = numbers.filter(~nw.col("cell").is_null())
+            return inside.group_by("cell").agg(nw.len().alias("rows"))
 
         found = fetched(rows, query)
-        cells, many = (
-            found.get_column(name).to_numpy().astype(np.int64) for name in ("cell", "rows")
-        )
+        cells, many = (found.get_column(n).to_numpy().astype(np.int64) for n in ("cell", "rows"))
         if self.marginals is not None:
             from tailrace.domain import kernel
 
             return self.marginals.summed(kernel.add_up(cells, many, self.marginals.covering.size))
         return self.tally(self.codes.settle(cells), many)
+
+
+def with_cells(
+    rows: Frame, codes: Codes, columns: list[nw.Expr]
+) -> tuple[nw.DataFrame[Any], np.ndarray]:
+    """Some columns, and the cell of every row; -1: dropped."""
+    if not isinstance(rows, nw.LazyFrame):
+        return rows.select(*columns), codes.cells(rows)
+    found = fetched(
+        rows, lambda: rows.select(*columns, codes.cell(rows).fill_null(-1).alias("cell"))
+    )
+    return found, codes.settle(found.get_column("cell").to_numpy().astype(np.int64))
 
 
 def unit_of(rows: Frame, column: str) -> nw.Expr:
@@ -243,10 +241,7 @@ def unit_of(rows: Frame, column: str) -> nw.Expr:
 
 
 def opened(frame: Any) -> Frame | None:
-    """Open any engine's frame; None if it has no columns.
-
-    A frame without columns has no rows: pandas and Polars make one of an empty list of records.
-    """
+    """Open any engine's frame; None if it has no columns, and so no rows."""
     if frame is None:
         return None
     try:
@@ -266,10 +261,7 @@ def opened(frame: Any) -> Frame | None:
 
 
 def fetched(rows: nw.LazyFrame[Any], query: Any) -> nw.DataFrame[Any]:
-    """Run a query, without passing on the engine's errors.
-
-    What an engine says when it fails may quote data.
-    """
+    """Run a query; the engine's errors, which may quote data, stay here."""
     try:
         return query().collect()
     except (ConfigError, DataError):
@@ -282,15 +274,9 @@ def fetched(rows: nw.LazyFrame[Any], query: Any) -> nw.DataFrame[Any]:
 
 
 def ids_of(ids: nw.Series[Any]) -> Any:
-    """Ids in NumPy, or in Arrow where NumPy cannot.
-
-    Arrow holds texts and missing values.
-    """
-    if (
-        holds_objects(ids)
-        or isinstance(ids.dtype, nw.Object)
-        or (ids.dtype.is_integer() and not ids.null_count())
-    ):
+    """Ids in NumPy; texts and missing values in Arrow."""
+    plain = ids.dtype.is_integer() and not ids.null_count()
+    if plain or holds_objects(ids) or isinstance(ids.dtype, nw.Object):
         return ids.to_numpy()
     try:
         import pyarrow as pa

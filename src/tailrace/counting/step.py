@@ -32,13 +32,7 @@ class UnitMemory:
 
 
 def count(
-    plan: Plan | Any,
-    unit: Unit,
-    frame: Any,
-    deletes: Any,
-    *,
-    snapshot: bool,
-    memory: UnitMemory,
+    plan: Plan | Any, unit: Unit, frame: Any, deletes: Any, *, snapshot: bool, memory: UnitMemory
 ) -> tuple[Any, str | None]:
     """Count one step; return the counts, and the segment written.
 
@@ -48,15 +42,8 @@ def count(
     if isinstance(plan, Plan) and snapshot and isinstance(unit, User | Window):
         return snapshot_counted(plan, unit, frame, folder=memory.folder, key=memory.key), None
     if isinstance(plan, Plan) and isinstance(unit, User):
-        counts = counted(
-            plan,
-            unit,
-            frame,
-            deletes,
-            old=None if memory.before is None else memory.folder / memory.before,
-            new=memory.folder / memory.after,
-            key=memory.key,
-            point=memory.point,
-        )
+        old = None if memory.before is None else memory.folder / memory.before
+        where = {"old": old, "new": memory.folder / memory.after}
+        counts = counted(plan, unit, frame, deletes, **where, key=memory.key, point=memory.point)
         return counts, memory.after
     return plan.counts(frame, deletes), None

@@ -46,10 +46,7 @@ Weighting = Even | Ends
 
 @dataclass(frozen=True, eq=False)
 class Routes:
-    """Trajectories on a graph, as runs of points in cells.
-
-    A cell that was only passed has a run without points.
-    """
+    """Trajectories as runs; a cell only passed has no points."""
 
     offsets: np.ndarray  # (trajectories + 1,)
     cells: np.ndarray  # (runs,)
@@ -82,18 +79,15 @@ def visits(
     `places` gives the place of each cell, below `size` or -1. A trajectory with fewer than `most`
     of them gives each one part of `most`, so that short ones do not weigh more.
     """
-    from tailrace.counting.journeys import moves_kernel as kernel
+    from tailrace.counting.journeys import kernel
 
     runs = (found.offsets, found.cells, found.among)
     return Masses.held(kernel.visited(*runs, whole, most, places, size))
 
 
 def distinct(found: Routes, cells: int, *, between: bool = False) -> np.ndarray:
-    """(trajectories,) the number of different cells with points.
-
-    With `between`, cells that were only passed count too.
-    """
-    from tailrace.counting.journeys import moves_kernel as kernel
+    """(trajectories,) different cells with points, or also those passed."""
+    from tailrace.counting.journeys import kernel
 
     return kernel.distinct(found.offsets, found.cells, found.points + between, cells)
 
@@ -105,7 +99,7 @@ def held(
 
     `most` is as in visits, `between` as in distinct.
     """
-    from tailrace.counting.journeys import moves_kernel as kernel
+    from tailrace.counting.journeys import kernel
 
     many, points = distinct(found, len(places), between=between), found.points + between
     runs = (found.offsets, found.cells, points, found.among)
@@ -118,7 +112,7 @@ def turns(
     found: Routes, graph: Graph, directions: np.ndarray, *, most: int, whole: int = WHOLE
 ) -> Masses:
     """Parts of turns between moves, in eighths of a circle."""
-    from tailrace.counting.journeys import moves_kernel as kernel
+    from tailrace.counting.journeys import kernel
 
     runs, edges = (found.offsets, found.cells, found.among), (graph.starts, graph.targets)
     return Masses.held(kernel.turned(*runs, whole, most, *edges, directions))
@@ -130,7 +124,7 @@ def routes(journeys: Journeys, homes: np.ndarray, side: int, graph: Graph) -> Ro
     `homes` gives for each cell of the domain (side, side) the graph's cell that it lies in, or -1.
     Points without a home are left out, and so are trajectories without any other.
     """
-    from tailrace.counting.journeys import moves_kernel as kernel
+    from tailrace.counting.journeys import kernel
 
     room, ends = max(len(journeys.cells), 1), np.zeros(len(journeys) + 1, np.int64)
     arguments = (journeys.offsets, journeys.cells, homes, side, graph.starts, graph.targets)
@@ -145,11 +139,8 @@ def routes(journeys: Journeys, homes: np.ndarray, side: int, graph: Graph) -> Ro
 
 
 def transitions(routes: Routes, graph: Graph, *, weighting: Weighting, stays: bool) -> Masses:
-    """The parts of transitions along each edge.
-
-    With `stays` also from a cell to itself, coded behind the edges.
-    """
-    from tailrace.counting.journeys import moves_kernel as kernel
+    """Parts of transitions by edge; stays are coded behind them."""
+    from tailrace.counting.journeys import kernel
 
     runs = (routes.offsets, routes.cells, routes.points, routes.among)
     edges, ends = (graph.starts, graph.targets), isinstance(weighting, Ends)

@@ -15,7 +15,7 @@ import narwhals as nw
 import numpy as np
 
 from tailrace.counting.memory.hashing import hash_units
-from tailrace.counting.plan import fetched, ids_of, opened, unit_of
+from tailrace.counting.plan import ids_of, opened, unit_of, with_cells
 from tailrace.domain import Codes, Frame
 from tailrace.domain.cells import column
 from tailrace.domain.columns import kinds, unreadable
@@ -90,7 +90,7 @@ class Reading:
 
     def journeys(self, frame: Any) -> Journeys:
         """The trajectories of a frame, or of None."""
-        from tailrace.counting.journeys import reading_kernel as kernel
+        from tailrace.counting.journeys import kernel
 
         rows = opened(frame)
         if rows is None:
@@ -117,12 +117,7 @@ class Reading:
         wanted = [unit_of(rows, self.trajectory).alias("trajectory")]
         wanted += [nw.col(self.order).alias("order")]
         wanted += [] if self.user is None else [unit_of(rows, self.user).alias("user")]
-        if isinstance(rows, nw.LazyFrame):
-            lazy, cell = rows, lambda: self.domain.cell(rows).fill_null(-1).alias("cell")
-            found = fetched(lazy, lambda: lazy.select(*wanted, cell()))
-            cells = self.domain.settle(found.get_column("cell").to_numpy().astype(np.int64))
-        else:
-            found, cells = rows.select(*wanted), self.domain.cells(rows)
+        found, cells = with_cells(rows, self.domain, wanted)
         people = None if self.user is None else _hashed(found, "user")
         order = orders(column(found.get_column("order")), timezone="UTC")
         return _hashed(found, "trajectory"), order, cells, people
@@ -130,7 +125,7 @@ class Reading:
 
 def _numbered(units: np.ndarray, known: np.ndarray) -> tuple[np.ndarray, int]:
     """Number the different units of known rows; -1 for nobody."""
-    from tailrace.counting.journeys import reading_kernel as kernel
+    from tailrace.counting.journeys import kernel
 
     return kernel.numbered(np.where(known, units["hi"], 0), np.where(known, units["lo"], 0))
 
