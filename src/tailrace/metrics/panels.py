@@ -1,53 +1,16 @@
-"""Errors of the windows and weights of synthetic people.
+"""Windows and weights of a panel, and the papers' error bounds.
 
-Errors are shares of the true people: |p / n - C / n| for every window and release, or for every "at
-least b of t". `padding` is taken off the synthetic counts first, as the papers' analyst does. The
-papers' bounds on these errors are here too.
+An error is a share of the true people: |p / n - C / n| for every window and release, or for every
+"at least b of t", with padding taken off the synthetic counts first.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
 from tailrace.errors import ConfigError, DataError
-
-
-@dataclass(frozen=True, eq=False)
-class PanelError:
-    """The error of each question, in shares of people."""
-
-    # Signed: (releases, windows), or (steps, weights) with 0 where there is nothing to ask.
-    by_question: np.ndarray
-
-    @property
-    def worst(self) -> float:
-        return float(np.abs(self.by_question).max(initial=0.0))
-
-    @property
-    def mean(self) -> float:
-        """The mean over all windows, or over b <= t."""
-        return float(np.abs(self._asked()).mean())
-
-    @property
-    def rms(self) -> float:
-        return float(np.sqrt((self._asked() ** 2).mean()))
-
-    def _asked(self) -> np.ndarray:
-        return self.by_question.ravel()
-
-
-@dataclass(frozen=True, eq=False)
-class CumulativeError(PanelError):
-    """Errors of "at least b of t".
-
-    They stand in row t - 1, column b - 1.
-    """
-
-    def _asked(self) -> np.ndarray:
-        return self.by_question[np.tril_indices(len(self.by_question))]
 
 
 def window_counts(panel: np.ndarray, *, window: int, values: int = 2) -> np.ndarray:
@@ -79,19 +42,6 @@ def weight_counts(panel: np.ndarray) -> np.ndarray:
     weights = np.cumsum(_panel(panel) == 1, axis=0)
     exactly = np.array([np.bincount(row, minlength=len(weights) + 1) for row in weights])
     return exactly[:, ::-1].cumsum(axis=1)[:, ::-1][:, 1:]
-
-
-def window_error(
-    true: np.ndarray, synthetic: np.ndarray, *, window: int, values: int = 2, padding: int = 0
-) -> PanelError:
-    """Window errors of panels of codes (steps, people)."""
-    found = window_counts(synthetic, window=window, values=values) - padding
-    return PanelError((found - window_counts(true, window=window, values=values)) / _people(true))
-
-
-def cumulative_error(true: np.ndarray, synthetic: np.ndarray) -> CumulativeError:
-    """Errors of "at least b of t", of (steps, people)."""
-    return CumulativeError((weight_counts(synthetic) - weight_counts(true)) / _people(true))
 
 
 def window_bound(
@@ -134,7 +84,3 @@ def _panel(panel: np.ndarray) -> np.ndarray:
     if codes.ndim != 2 or codes.dtype.kind not in "iub":
         raise DataError("A panel is an array of codes, a row per step and a column per person.")
     return codes.astype(np.int64)
-
-
-def _people(panel: np.ndarray) -> int:
-    return max(1, np.shape(panel)[1])

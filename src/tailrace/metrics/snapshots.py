@@ -49,10 +49,7 @@ class SnapshotError:
 
 @told
 def random_ranges(rng: np.random.Generator, shape: tuple[int, ...], number: int) -> Ranges:
-    """Blocks with a random interval on every side.
-
-    Both ends are even over the side.
-    """
+    """Blocks with a random interval on every side."""
     many = queries(number)
     ends = np.stack([rng.integers(0, side, (many, 2)) for side in sides(shape)], axis=2)
     return Ranges(ends.min(axis=1), ends.max(axis=1))

@@ -297,10 +297,7 @@ def lengths(tracks: Tracks) -> np.ndarray:
 
 
 def histogram_divergence(true: np.ndarray, synthetic: np.ndarray) -> float:
-    """The divergence of two sets of numbers, in bins.
-
-    There are 20 even bins from 0 to the largest true number; the last holds all beyond.
-    """
+    """The divergence of two sets of numbers, in 20 bins."""
     if not len(true):
         return float("nan")
     width = max(float(true.max()), np.finfo(float).tiny * BINS) / BINS
@@ -312,10 +309,7 @@ def histogram_divergence(true: np.ndarray, synthetic: np.ndarray) -> float:
 
 
 def places_tau(true: Visits, synthetic: Visits) -> float:
-    """Kendall's tau-b of the trajectories that visit each cell.
-
-    It is nan where all cells have equally many in one of the two.
-    """
+    """Kendall's tau-b of visits to each cell; nan where tied."""
     from tailrace.metrics import kernel
 
     f, g = (kernel.visits(part.offsets, part.cells, part.number) for part in (true, synthetic))

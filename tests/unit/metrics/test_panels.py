@@ -15,11 +15,9 @@ from tailrace import (
 )
 from tailrace.metrics.panels import (
     cumulative_bound,
-    cumulative_error,
     weight_counts,
     window_bound,
     window_counts,
-    window_error,
 )
 from tailrace.report.runs import panel_report
 
@@ -38,21 +36,6 @@ def test_windows_and_weights_are_counted_as_they_are_defined():
     for t in range(1, 7):
         for b in range(1, 7):
             assert weights[t - 1, b - 1] == (codes[:t].sum(axis=0) >= b).sum()
-
-
-def test_errors_are_shares_of_the_true_people():
-    true, other = panel(1), panel(2)
-    found = window_error(true, other, window=2)
-    assert found.by_question == pytest.approx(
-        (window_counts(other, window=2) - window_counts(true, window=2)) / 50
-    )
-    assert found.worst >= found.rms >= found.mean > 0
-    assert window_error(true, true, window=2).worst == 0
-    padded = window_error(true, other, window=2, padding=5)
-    assert padded.by_question == pytest.approx(found.by_question - 0.1)
-    weights = cumulative_error(true, other)
-    below = [abs(weights.by_question[t, b]) for t in range(6) for b in range(t + 1)]
-    assert weights.mean == pytest.approx(np.mean(below)), "only b <= t can be asked"
 
 
 def test_the_bounds_are_those_of_the_papers_own_method():
