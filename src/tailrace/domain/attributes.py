@@ -16,13 +16,13 @@ their place (`cells.py` says why).
 
 from __future__ import annotations
 
+import abc
 import functools
 import itertools
 import math
-import operator
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import KW_ONLY, dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Literal
 
 import narwhals as nw
@@ -42,9 +42,33 @@ EXACT = 2**53 - 1
 _LISTED = 20
 
 
+class _Coded(abc.ABC):
+    """What attributes share: the last code where one stands for all outside."""
+
+    outside: Any  # each has its own policies
+
+    @property
+    @abc.abstractmethod
+    def size(self) -> int:
+        """The number of codes."""
+
+    @property
+    def _other(self) -> int | None:
+        return self.size - 1 if self.outside == "other" else None
+
+    @property
+    def _outside(self) -> int:
+        return self.size - 1 if self.outside == "other" else -1
+
+    def to_dict(self) -> dict[str, Any]:
+        given = {one.name: getattr(self, one.name) for one in fields(self) if one.init}  # type: ignore[arg-type]
+        plain = {name: list(v) if isinstance(v, tuple) else v for name, v in given.items()}
+        return {"kind": type(self).__name__, **plain}
+
+
 @told
 @dataclass(frozen=True)
-class Categorical:
+class Categorical(_Coded):
     """One of a list of texts, whole numbers or booleans.
 
     >>> Categorical(["f", "m"], outside="other").size
@@ -62,9 +86,7 @@ class Categorical:
             raise ConfigError(
                 "Categorical takes a list of its values, for example Categorical(['f', 'm'])."
             )
-        values = tuple(
-            value.item() if isinstance(value, np.generic) else value for value in self.values
-        )
+        values = tuple(v.item() if isinstance(v, np.generic) else v for v in self.values)
         kinds = {type(value) for value in values}
         if len(kinds) != 1 or not kinds <= {str, int, bool} or len(set(values)) != len(values):
             raise ConfigError(
@@ -82,10 +104,9 @@ class Categorical:
                 "hold."
             )
         policy(self.outside, ("drop", "other"), "Categorical")
+        holds = {str: "text", int: "whole numbers", bool: "booleans"}
         object.__setattr__(self, "values", values)
-        object.__setattr__(
-            self, "holds", {str: "text", int: "whole numbers", bool: "booleans"}[kind]
-        )
+        object.__setattr__(self, "holds", holds[kind])
 
     @property
     def size(self) -> int:
@@ -93,56 +114,38 @@ class Categorical:
 
     @property
     def dtype(self) -> nw.dtypes.DType:
-        return {"text": nw.String(), "whole numbers": nw.Int64(), "booleans": nw.Boolean()}[
-            self.holds
-        ]
+        types = {"text": nw.String(), "whole numbers": nw.Int64(), "booleans": nw.Boolean()}
+        return types[self.holds]
 
     def code(self, x: nw.Expr) -> nw.Expr:
-        other = len(self.values) if self.outside == "other" else None
-        known = [int(value) for value in self.values]
+        known = {int(value): code for code, value in enumerate(self.values)}
         inside, whole = _whole(x, min(known), max(known))
-        code = whole.replace_strict(
-            known, list(range(len(known))), default=other, return_dtype=nw.Int64
-        )
-        return _else(nw.when(inside).then(code), other)
+        return _else(nw.when(inside).then(_mapped(whole, known, self._other)), self._other)
 
     def encode(self, values: np.ndarray) -> np.ndarray:
-        outside = len(self.values) if self.outside == "other" else -1
-        return _members(
-            values, [float(value) for value in self.values], range(len(self.values)), outside
-        )
+        known = {float(value): code for code, value in enumerate(self.values)}
+        return _members(values, known, self._outside)
 
     def code_number(self, number: nw.Expr) -> nw.Expr:
         """The code of the declared text that spells a number."""
-        other = len(self.values) if self.outside == "other" else None
         if not self.spelt:
-            return _else(
-                nw.when(number.is_null() & ~number.is_null()).then(nw.lit(0, nw.Int64)), other
-            )
+            never = number.is_null() & ~number.is_null()
+            return _else(nw.when(never).then(nw.lit(0, nw.Int64)), self._other)
         # -0.0 becomes 0.0, which every engine finds.
-        exact = number + 0.0
-        return exact.replace_strict(
-            list(self.spelt), list(self.spelt.values()), default=other, return_dtype=nw.Int64
-        )
+        return _mapped(number + 0.0, self.spelt, self._other)
 
     def code_text(self, text: nw.Expr) -> nw.Expr:
         """The code of the declared text that a text spells."""
-        other = len(self.values) if self.outside == "other" else None
-        bare, known = text.str.strip_chars(cells.BLANKS) if self.trimmed else text, self._codes
+        bare = text.str.strip_chars(cells.BLANKS) if self.trimmed else text
         if not self.spelt:
-            return bare.replace_strict(
-                list(known), list(known.values()), default=other, return_dtype=nw.Int64
-            )
-        code = bare.replace_strict(
-            list(known), list(known.values()), default=None, return_dtype=nw.Int64
-        )
+            return _mapped(bare, self._codes, self._other)
+        code = _mapped(bare, self._codes, None)
         rest = self.code_number(cells.number_there(text, words={}))
         return nw.when(~code.is_null()).then(code).otherwise(rest)
 
     def encode_number(self, values: np.ndarray) -> np.ndarray:
         """As `code_number`, of numbers in memory."""
-        outside = len(self.values) if self.outside == "other" else -1
-        return _members(values, list(self.spelt), list(self.spelt.values()), outside)
+        return _members(values, self.spelt, self._outside)
 
     def encode_text(self, text: pl.Series) -> np.ndarray:
         """As `code_text`, of a column in memory."""
@@ -172,25 +175,19 @@ class Categorical:
     def _codes(self) -> dict[str, int]:
         """The code of each declared text.
 
-        Also of true and false, where one declared text is a word for it.
-
-        Some readers make booleans of the words, "f" too.
+        Also of true and false, where one declared text is a word for it: some readers make booleans
+        of the words, "f" too.
         """
         declared, found = {str(value): code for code, value in enumerate(self.values)}, {}
         for word, meaning in cells.TRUE_FALSE.items():
-            meant = [
-                code for text, code in declared.items() if cells.YES_NO.get(text.lower()) == meaning
-            ]
+            meant = [c for text, c in declared.items() if cells.YES_NO.get(text.lower()) == meaning]
             if len(meant) == 1:
                 found |= dict.fromkeys((word, word.title(), word.upper()), meant[0])
         return found | declared
 
     @functools.cached_property
     def spelt(self) -> dict[float, int]:
-        """The code of each number that one declared text spells.
-
-        Also of one of them as numbers are written.
-        """
+        """The code of each number that one declared text spells."""
         import polars as pl
 
         texts = pl.Series(list(map(str, self.values)), dtype=pl.String)
@@ -207,13 +204,10 @@ class Categorical:
             return _objects([*self.values, None])[codes]
         return (_objects(self.values) if self.holds == "text" else np.array(self.values))[codes]
 
-    def to_dict(self) -> dict[str, Any]:
-        return {"kind": "Categorical", "values": list(self.values), "outside": self.outside}
-
 
 @told
 @dataclass(frozen=True)
-class Integer:
+class Integer(_Coded):
     """A whole number from `low` to `high`, both included.
 
     A number with a fraction lies outside ("clip" rounds it down).
@@ -230,11 +224,8 @@ class Integer:
     def __post_init__(self) -> None:
         for name in ("low", "high"):
             value = getattr(self, name)
-            if (
-                isinstance(value, bool)
-                or not isinstance(value, int | np.integer)
-                or abs(int(value)) > EXACT
-            ):
+            integral = isinstance(value, int | np.integer) and not isinstance(value, bool)
+            if not integral or abs(int(value)) > EXACT:
                 raise ConfigError(
                     f"{name} of an Integer must be a whole number strictly between -2**53 and "
                     "2**53."
@@ -258,22 +249,16 @@ class Integer:
 
     def code(self, x: nw.Expr) -> nw.Expr:
         if self.outside == "clip":
-            return nw.when(present(x)).then(
-                clipped(x, self.low, self.high).floor().cast(nw.Int64) - self.low
-            )
+            down = clipped(x, self.low, self.high).floor().cast(nw.Int64)
+            return nw.when(present(x)).then(down - self.low)
         inside, whole = _whole(x, self.low, self.high)
-        return _else(
-            nw.when(inside).then(whole - self.low),
-            self.size - 1 if self.outside == "other" else None,
-        )
+        return _else(nw.when(inside).then(whole - self.low), self._other)
 
     def encode(self, values: np.ndarray) -> np.ndarray:
         from tailrace.domain import kernel
 
-        outside = self.size - 1 if self.outside == "other" else -1
-        return kernel.integers(
-            values, float(self.low), float(self.high), self.outside == "clip", outside
-        )
+        low, high = float(self.low), float(self.high)
+        return kernel.integers(values, low, high, self.outside == "clip", self._outside)
 
     def decode(self, codes: np.ndarray, _rng: np.random.Generator) -> np.ndarray:
         values = self.low + codes.astype(np.int64)
@@ -283,13 +268,10 @@ class Integer:
         missing[codes == self.size - 1] = None
         return missing
 
-    def to_dict(self) -> dict[str, Any]:
-        return {"kind": "Integer", "low": self.low, "high": self.high, "outside": self.outside}
-
 
 @told
 @dataclass(frozen=True, kw_only=True)
-class Real:
+class Real(_Coded):
     """A number, known by its bin.
 
     A bin goes from an edge up to the next, the last bin closed; values are decoded evenly inside
@@ -326,13 +308,10 @@ class Real:
         if self.outside == "clip":
             return nw.when(present(x)).then(bins)
         inside = (x >= self.edges[0]) & (x <= self.edges[-1])
-        return _else(nw.when(inside).then(bins), self.size - 1 if self.outside == "other" else None)
+        return _else(nw.when(inside).then(bins), self._other)
 
     def _search(self, x: nw.Expr, lower: int, upper: int) -> nw.Expr:
-        """Search by halves, as nested cases of logarithmic depth.
-
-        So no engine's limit on depth is met.
-        """
+        """Search by halves: nested cases that no engine finds too deep."""
         if upper - lower == 1:
             return nw.lit(lower, nw.Int64)
         middle = (lower + upper) // 2
@@ -342,8 +321,7 @@ class Real:
     def encode(self, values: np.ndarray) -> np.ndarray:
         from tailrace.domain import kernel
 
-        outside = self.size - 1 if self.outside == "other" else -1
-        return kernel.bins(values, np.array(self.edges), self.outside == "clip", outside)
+        return kernel.bins(values, np.array(self.edges), self.outside == "clip", self._outside)
 
     def decode(self, codes: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         edges = np.array(self.edges)
@@ -357,9 +335,6 @@ class Real:
         values = np.clip(values, low, np.where(bins == last, high, np.nextafter(high, low)))
         return np.where(codes > last, np.nan, values)
 
-    def to_dict(self) -> dict[str, Any]:
-        return {"kind": "Real", "edges": list(self.edges), "outside": self.outside}
-
 
 Attribute = Categorical | Integer | Real
 
@@ -371,9 +346,9 @@ def listed(values: Sequence[Any]) -> str:
     ("'f', 'm'", '0, 1, 2, 3, 4, 5, 6, 7, 8, 9, ... 99')
     """
     shown = [repr(value) for value in values]
-    return ", ".join(
-        shown if len(shown) <= _LISTED else [*shown[: _LISTED // 2], f"... {shown[-1]}"]
-    )
+    if len(shown) > _LISTED:
+        shown = [*shown[: _LISTED // 2], f"... {shown[-1]}"]
+    return ", ".join(shown)
 
 
 def reals(values: Sequence[float], name: str) -> tuple[float, ...]:
@@ -387,11 +362,8 @@ def reals(values: Sequence[float], name: str) -> tuple[float, ...]:
         numbers = tuple(float(value) + 0.0 for value in given if not isinstance(value, bool | str))
     except (TypeError, ValueError, OverflowError):
         raise wanted from None
-    if (
-        len(numbers) != len(given)
-        or not all(map(math.isfinite, numbers))
-        or any(map(operator.ne, numbers, given))
-    ):
+    # None was left out or rounded.
+    if numbers != given or not all(map(math.isfinite, numbers)):
         raise wanted
     return numbers
 
@@ -406,10 +378,7 @@ def _surrogate(text: str) -> bool:
 
 
 def _objects(values: Iterable[Any]) -> np.ndarray:
-    """An object array of the values as they are.
-
-    numpy's own text arrays drop trailing zero letters.
-    """
+    """An object array: numpy's text arrays drop trailing zero letters."""
     values = list(values)
     array = np.empty(len(values), object)
     array[:] = values
@@ -423,34 +392,33 @@ def present(x: nw.Expr) -> nw.Expr:
 def clipped(x: nw.Expr, low: float, high: float) -> nw.Expr:
     """Clip to the bounds, NaN too, so casts cannot fail."""
     low, high = float(low), float(high)
-    return (
-        nw.when((x >= low) & (x <= high))
-        .then(x)
-        .otherwise(nw.when(x > high).then(nw.lit(high)).otherwise(nw.lit(low)))
-    )
+    beyond = nw.when(x > high).then(nw.lit(high)).otherwise(nw.lit(low))
+    return nw.when((x >= low) & (x <= high)).then(x).otherwise(beyond)
 
 
 def _whole(x: nw.Expr, low: int, high: int) -> tuple[nw.Expr, nw.Expr]:
-    """Whether x is whole and within bounds, and that number.
-
-    Where it is not, the number is anything between the bounds.
-    """
+    """Whether x is whole and within bounds, and then the number."""
     # NaN is below the range on some engines, above it on others, and inside on none.
     inside = (x >= float(low)) & (x <= float(high))
     down = nw.when(inside).then(x).otherwise(nw.lit(float(low))).floor()
     return inside & (x == down), down.cast(nw.Int64)
 
 
-def _members(
-    values: np.ndarray, known: Sequence[float], codes: Sequence[int], outside: int
-) -> np.ndarray:
+def _members(values: np.ndarray, codes: dict[float, int], outside: int) -> np.ndarray:
     """The code of each value that is a known one."""
     from tailrace.domain import kernel
 
-    if not known:
+    if not codes:
         return np.full(len(values), outside, np.int64)
-    order = np.argsort(known)
-    return kernel.members(values, np.array(known)[order], np.array(codes, np.int64)[order], outside)
+    known = np.array(sorted(codes))
+    numbers = np.array([codes[value] for value in known.tolist()], np.int64)
+    return kernel.members(values, known, numbers, outside)
+
+
+def _mapped(x: nw.Expr, codes: Mapping[Any, int], other: int | None) -> nw.Expr:
+    """The code of each value that is a known one, as an expression."""
+    known, numbers = list(codes), list(codes.values())
+    return x.replace_strict(known, numbers, default=other, return_dtype=nw.Int64)
 
 
 def _else(case: Any, other: int | None) -> nw.Expr:

@@ -1,7 +1,4 @@
-"""The domain of places: an evenly divided box of points.
-
-It has one to four dimensions.
-"""
+"""The domain of places: an evenly divided box of points."""
 
 from __future__ import annotations
 
@@ -28,10 +25,9 @@ _FINEST = 64
 class Box(Product):
     """Points from `low` to `high` on an even grid.
 
-    Both ends are included; there are `cells` per side, and the last column changes fastest.
-
-    `outside="drop"` does not count a point beyond the box, "clip" moves it to the nearest one
-    inside; a point with a missing coordinate is never counted.
+    Both ends are included; there are one to four columns, of which the last changes fastest, and
+    `cells` per side. `outside="drop"` does not count a point beyond the box, "clip" moves it to the
+    nearest one inside; a point with a missing coordinate is never counted.
 
     >>> Box(low=(-74.26, 40.48), high=(-73.70, 40.92), columns=("lon", "lat")).shape
     (1024, 1024)
@@ -53,11 +49,8 @@ class Box(Product):
         outside: Literal["drop", "clip"] = "drop",
     ) -> None:
         names = () if isinstance(columns, str) else tuple(columns)
-        if (
-            not 1 <= len(names) <= 4
-            or len(set(names)) != len(names)
-            or not all(isinstance(n, str) and n for n in names)
-        ):
+        named = all(isinstance(name, str) and name for name in names)
+        if not named or not 1 <= len(names) <= 4 or len(set(names)) != len(names):
             raise ConfigError(
                 "columns of a Box must be one to four different names, for example columns=('lon', "
                 "'lat')."

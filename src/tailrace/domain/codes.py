@@ -15,10 +15,7 @@ from tailrace.errors import ConfigError
 
 
 class Codes(Protocol):
-    """Rows as cell numbers below `size`, and back.
-
-    A `Schema`, a `Box`, or any other public map.
-    """
+    """Rows as cell numbers below `size`, and back."""
 
     @property
     def columns(self) -> tuple[str, ...]: ...
@@ -30,10 +27,7 @@ class Codes(Protocol):
     def cell(self, frame: Frame) -> nw.Expr: ...
     def cells(self, frame: nw.DataFrame[Any]) -> np.ndarray: ...
     def settle(self, cells: np.ndarray) -> np.ndarray:
-        """Settle the cells that the expression leaves open.
-
-        Numbers of an engine become those of `cells`.
-        """
+        """Turn the cells of an expression into those of `cells`."""
         ...
 
     def decode(self, cells: np.ndarray, rng: np.random.Generator) -> dict[str, np.ndarray]: ...

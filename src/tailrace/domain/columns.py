@@ -26,11 +26,14 @@ MOST_CELLS = 2**62
 _MOST_VALUES = 2**31 - 1
 _WIDE = {nw.Int64: -EXACT - 1, nw.UInt64: 0}
 # Types that narwhals does not know, by their own names.
-_UNKNOWN = {
-    **dict.fromkeys(("null", '"null"', "void", "nulltype()"), "null"),
-    "uuid": "text",
+_UNKNOWN = {**dict.fromkeys(("null", '"null"', "void", "nulltype()"), "null"), "uuid": "text"}
+_SIMPLE = {
+    nw.Boolean: "boolean",
+    nw.Object: "object",
+    nw.Binary: "bytes",
+    **dict.fromkeys((nw.String, nw.Enum), "text"),
+    **dict.fromkeys((nw.Date, nw.Datetime, nw.Time, nw.Duration), "time"),
 }
-_TIMES = (nw.Date, nw.Datetime, nw.Time, nw.Duration)
 
 
 class Axis(Protocol):
@@ -46,10 +49,7 @@ class Axis(Protocol):
 
 
 def kinds(frame: Frame, columns: Sequence[str]) -> dict[str, str]:
-    """The kind of value that each column holds.
-
-    Integers, floats, booleans, text, times, bytes, objects, nulls, or "nested".
-    """
+    """The kind of each column: integer, text, ..., or "nested"."""
     types = frame.collect_schema()
     for column in columns:
         if column not in types:
@@ -132,10 +132,7 @@ class Product(abc.ABC):
         return cells
 
     def decode(self, cells: np.ndarray, rng: np.random.Generator) -> dict[str, np.ndarray]:
-        """Values of each cell in the user's types.
-
-        `rng` places numbers inside their bins.
-        """
+        """Values of each cell; `rng` places numbers in their bins."""
         return self.decode_digits(np.unravel_index(np.asarray(cells, np.int64), self.shape), rng)
 
     def decode_digits(
@@ -146,10 +143,7 @@ class Product(abc.ABC):
         return {column: axis.decode(code, rng) for column, axis, code in parts}
 
     def _read(self, frame: Frame) -> list[tuple[str, str, Axis]]:
-        """Columns, their kinds and axes; refuses a column of nested values.
-
-        No other type is refused: a frame may have got it from one cell.
-        """
+        """Columns with kinds and axes; only nested ones are refused."""
         found = kinds(frame, self.columns)
         for column, axis in zip(self.columns, self.axes, strict=True):
             if found[column] in unreadable(frame):
@@ -183,10 +177,7 @@ class Product(abc.ABC):
 
 
 def unreadable(frame: Frame) -> set[str]:
-    """The kinds of columns that cannot be read.
-
-    Objects and bytes can be, but only in memory.
-    """
+    """Kinds that cannot be read; objects only in memory."""
     return {"nested"} if isinstance(frame, nw.DataFrame) else {"nested", "object", "bytes"}
 
 
@@ -210,32 +201,22 @@ def _kind(frame: Frame, column: str, dtype: nw.dtypes.DType) -> str:
         return "float" if dtype.is_float() else "integer"
     if isinstance(dtype, nw.Unknown):
         return _UNKNOWN.get(_native_type(frame, column), "nested")
-    if isinstance(dtype, _TIMES):
-        return "time"
-    simple = {
-        nw.Boolean: "boolean",
-        nw.String: "text",
-        nw.Enum: "text",
-        nw.Object: "object",
-        nw.Binary: "bytes",
-    }
-    return simple.get(type(dtype), "nested")
+    return _SIMPLE.get(type(dtype), "nested")
 
 
 def _kind_of_categories(frame: Frame, column: str) -> str:
     """The kind of categories, which need not be text."""
-    native = frame.to_native()
+    native, name = frame.to_native(), "categories"
     if frame.implementation.is_pandas_like():
-        values = native[column].dtype.categories.to_series().reset_index(drop=True)
-        return kinds(
-            nw.from_native(values.to_frame("categories"), eager_only=True), ["categories"]
-        )["categories"]
-    if frame.implementation.is_pyarrow():
+        series = native[column].dtype.categories.to_series()
+        values = series.reset_index(drop=True).to_frame(name)
+    elif frame.implementation.is_pyarrow():
         import pyarrow as pa
 
-        values = pa.table({"categories": pa.array([], native.schema.field(column).type.value_type)})
-        return kinds(nw.from_native(values, eager_only=True), ["categories"])["categories"]
-    return "text"
+        values = pa.table({name: pa.array([], native.schema.field(column).type.value_type)})
+    else:
+        return "text"
+    return kinds(nw.from_native(values, eager_only=True), [name])[name]
 
 
 def _native_type(frame: Frame, column: str) -> str:
@@ -250,12 +231,9 @@ def _native_type(frame: Frame, column: str) -> str:
 
 
 def _in_arrow(frame: Frame, column: str) -> bool:
-    pandas_like = frame.implementation.is_pandas_like()
-    return (
-        str(frame.to_native()[column].dtype).endswith("[pyarrow]")
-        if pandas_like
-        else frame.implementation.is_pyarrow()
-    )
+    if frame.implementation.is_pandas_like():
+        return str(frame.to_native()[column].dtype).endswith("[pyarrow]")
+    return frame.implementation.is_pyarrow()
 
 
 def _code(frame: Frame, column: str, kind: str, axis: Axis) -> nw.Expr:
@@ -279,9 +257,6 @@ def _double(frame: Frame, column: str, kind: str) -> nw.Expr:
         # Arrow refuses to round an integer to a double; what lies beyond the exact ones is outside,
         # so any such will do.
         lowest, highest = nw.lit(_WIDE[type(dtype)], dtype), nw.lit(EXACT + 1, dtype)
-        x = (
-            nw.when(x > highest)
-            .then(highest)
-            .otherwise(nw.when(x < lowest).then(lowest).otherwise(x))
-        )
+        above = nw.when(x < lowest).then(lowest).otherwise(x)
+        x = nw.when(x > highest).then(highest).otherwise(above)
     return x.cast(nw.Float64)

@@ -1,7 +1,4 @@
-"""Rows of a table too wide to number its cells.
-
-Each row is known by the numbers of its values.
-"""
+"""Rows of a table too wide to number its cells."""
 
 from __future__ import annotations
 
@@ -18,9 +15,9 @@ from tailrace.errors import ConfigError
 
 @dataclass(frozen=True)
 class Digits:
-    """The rows of a schema of any width.
+    """The rows of a schema of any width, by the numbers of their values.
 
-    `cells` is an array (rows, attributes) of the numbers of their values.
+    `cells` is an array (rows, attributes).
 
     >>> import polars as pl
     >>> from tailrace.domain import Categorical, Integer
@@ -62,8 +59,5 @@ class Digits:
         return cells
 
     def decode(self, cells: np.ndarray, rng: np.random.Generator) -> dict[str, np.ndarray]:
-        """Values of each row in the user's types.
-
-        `rng` places numbers inside their bins.
-        """
+        """Values of each row in the user's types."""
         return self.schema.decode_digits(np.ascontiguousarray(np.transpose(cells)), rng)

@@ -58,16 +58,12 @@ class Halving:
 
     @functools.cached_property
     def _halves(self) -> tuple[tuple[np.ndarray, np.ndarray, np.ndarray], ...]:
-        """The nodes of two children of each depth.
-
-        With them, how many cells are in the first half and in the second.
-        """
+        """Each depth's nodes of two children, and the cells of both."""
         found = []
         for first, children, size in zip(self.first, self._children, self.size[1:], strict=True):
             nodes = np.flatnonzero(children == 2)
-            found.append(
-                (nodes, size[first[nodes]].astype(float), size[first[nodes] + 1].astype(float))
-            )
+            halves = size[first[nodes]], size[first[nodes] + 1]
+            found.append((nodes, *(half.astype(float) for half in halves)))
         return tuple(found)
 
     def details(self, cells: np.ndarray) -> list[np.ndarray]:
@@ -116,9 +112,7 @@ def halving(shape: tuple[int, ...]) -> Halving:
     ([1, 2, 4, 6], (0, 2, 3))
     """
     paths, bits = zip(*(_paths(side) for side in shape), strict=True)
-    turns = [
-        (turn, axis) for turn in range(max(bits)) for axis in range(len(shape)) if bits[axis] > turn
-    ]
+    turns = [(turn, a) for turn in range(max(bits)) for a in range(len(shape)) if bits[a] > turn]
     key = np.zeros(shape, np.int64)
     for turn, axis in turns:
         along = paths[axis] >> (bits[axis] - 1 - turn) & 1

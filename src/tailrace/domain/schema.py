@@ -29,11 +29,8 @@ class Schema(Product):
     attributes: tuple[Attribute, ...]
 
     def __init__(self, /, **attributes: Attribute) -> None:
-        if (
-            not attributes
-            or not all(attributes)
-            or not all(isinstance(a, Attribute) for a in attributes.values())
-        ):
+        known = all(isinstance(a, Attribute) for a in attributes.values())
+        if not attributes or not all(attributes) or not known:
             raise ConfigError(
                 "Schema takes one or more named attributes, for example Schema(age=Integer(0, 99))."
             )
@@ -50,17 +47,11 @@ class Schema(Product):
 
     @property
     def types(self) -> dict[str, nw.dtypes.DType]:
-        """The types of decoded columns, from the domain alone.
-
-        Missing values are left apart.
-        """
+        """The types of decoded columns, missing values left apart."""
         return {name: a.dtype for name, a in zip(self.columns, self.attributes, strict=True)}
 
     def to_dict(self) -> dict[str, Any]:
-        """The schema in plain values, for TOML or JSON.
-
-        Attributes are a list, since the order of columns matters.
-        """
+        """The schema in plain values; attributes are an ordered list."""
         parts = zip(self.columns, self.attributes, strict=True)
         return {
             "kind": "Schema",

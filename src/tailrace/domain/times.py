@@ -122,14 +122,11 @@ def _pattern(format: str) -> str:  # noqa: A002
         raise ConfigError(
             f'format holds %{unknown[0]}, which is not among {known}; for example "%d.%m.%Y %H:%M".'
         )
-    once = all(
-        sum(used.count(directive) for directive in group) <= 1
-        for group in ("HI", "M", "S", "f", "p", "z")
+    date, others = (
+        [sum(map(used.count, group)) for group in groups]
+        for groups in (("Yy", "mbB", "d"), ("HI", "M", "S", "f", "p", "z"))
     )
-    date = all(
-        sum(used.count(directive) for directive in group) == 1 for group in ("Yy", "mbB", "d")
-    )
-    if not (once and date):
+    if date != [1, 1, 1] or max(others) > 1:
         raise ConfigError(
             'format needs a year, a month and a day, and no part twice, for example "%d.%m.%Y '
             '%H:%M".'
@@ -141,22 +138,17 @@ def _pattern(format: str) -> str:  # noqa: A002
 
 
 def _from_counts(values: pl.Series, unit: str) -> np.ndarray:
-    """Days or ticks since 1970 as datetime64[us].
-
-    NaT outside the years 1 to 9999, which need not fit.
-    """
+    """Ticks since 1970 as datetime64[us]; NaT beyond years 1-9999."""
     import polars as pl
 
-    counts = values.to_physical().cast(pl.Int64).fill_null(np.iinfo(np.int64).min).to_numpy()
+    none = np.iinfo(np.int64).min
+    counts = values.to_physical().cast(pl.Int64).fill_null(none).to_numpy()
     if unit == "ns":
-        return np.where(
-            counts == np.iinfo(np.int64).min, NOT_A_TIME, (counts // 1000).view("M8[us]")
-        )
+        return np.where(counts == none, NOT_A_TIME, (counts // 1000).view("M8[us]"))
     first, last = (end.astype(f"M8[{unit}]").astype(np.int64) for end in (FIRST, END))
     within = (counts >= first) & (counts <= last)
-    return np.where(
-        within, np.where(within, counts, 0).view(f"M8[{unit}]").astype("M8[us]"), NOT_A_TIME
-    )
+    moments = np.where(within, counts, 0).view(f"M8[{unit}]").astype("M8[us]")
+    return np.where(within, moments, NOT_A_TIME)
 
 
 def _from_text(texts: pl.Series, pattern: str, timezone: str) -> np.ndarray:
@@ -165,9 +157,8 @@ def _from_text(texts: pl.Series, pattern: str, timezone: str) -> np.ndarray:
     days = months.astype("M8[D]") + (parts["day"] - 1)
     # No match is the year 0; a day that its month does not have falls into the next.
     readable = (parts["year"] >= 1) & (parts["month"] >= 1) & (days.astype("M8[M]") == months)
-    walls = np.where(
-        readable, days.astype("M8[us]") + parts["since_midnight"].view("m8[us]"), NOT_A_TIME
-    )
+    moments = days.astype("M8[us]") + parts["since_midnight"].view("m8[us]")
+    walls = np.where(readable, moments, NOT_A_TIME)
     result = walls - parts["ahead"].view("m8[us]")
     local = parts["local"]
     if local.any():
@@ -176,10 +167,7 @@ def _from_text(texts: pl.Series, pattern: str, timezone: str) -> np.ndarray:
 
 
 def _parts(texts: pl.Series, pattern: str) -> dict[str, np.ndarray]:
-    """The numbers in each text, 0 where it has none.
-
-    Times of day and offsets are in microseconds.
-    """
+    """The numbers in each text, or 0; times in microseconds."""
     import polars as pl
 
     groups = texts.str.strip_chars().str.extract_groups(f"(?i)^(?:{pattern})$").struct.unnest()
@@ -191,24 +179,20 @@ def _parts(texts: pl.Series, pattern: str) -> dict[str, np.ndarray]:
         return text(name).cast(pl.Int64)
 
     short = number("short_year")
-    numbers = {name[:3].lower(): number for number, name in enumerate(MONTHS, start=1)}
-    named = (
-        text("month_name").str.slice(0, 3).str.to_lowercase().replace_strict(numbers, default=None)
-    )
+    century = pl.when(short < 69).then(2000).otherwise(1900)
+    months = {name[:3].lower(): place for place, name in enumerate(MONTHS, start=1)}
+    start = text("month_name").str.slice(0, 3).str.to_lowercase()
+    named = start.replace_strict(months, default=None)
     afternoon = pl.when(text("half").str.to_lowercase() == "p").then(12).otherwise(0)
-    fraction = text("fraction").str.pad_end(6, "0").cast(pl.Int64)
+    fraction = text("fraction").str.pad_end(6, "0").cast(pl.Int64).fill_null(0)
     ahead = number("ahead_hours") * HOUR + number("ahead_minutes").fill_null(0) * MINUTE
+    hours = pl.coalesce(number("hour"), number("half_day_hour") % 12 + afternoon, 0)
+    minutes, seconds = (number(name).fill_null(0) for name in ("minute", "second"))
     expressions = {
-        "year": pl.coalesce(
-            number("year"), short + pl.when(short < 69).then(2000).otherwise(1900), 0
-        ),
+        "year": pl.coalesce(number("year"), short + century, 0),
         "month": pl.coalesce(number("month"), named, 0),
         "day": pl.coalesce(number("day"), 0),
-        "since_midnight": pl.coalesce(number("hour"), number("half_day_hour") % 12 + afternoon, 0)
-        * HOUR
-        + number("minute").fill_null(0) * MINUTE
-        + number("second").fill_null(0) * SECOND
-        + fraction.fill_null(0),
+        "since_midnight": hours * HOUR + minutes * MINUTE + seconds * SECOND + fraction,
         "ahead": pl.when(text("sign") == "-").then(-ahead).otherwise(ahead).fill_null(0),
         "local": text("sign").is_null() & text("utc").is_null(),
     }

@@ -70,10 +70,7 @@ Shape = int | tuple[int, ...]
 
 
 class Draws(Protocol):
-    """The draws that counters and mechanisms use.
-
-    `Noise`, or a spy in the conformance suite.
-    """
+    """The draws that counters and mechanisms use."""
 
     def at(self, *path: Part) -> Draws: ...
     def laplace(self, scale: Number, shape: Shape) -> np.ndarray: ...
@@ -145,10 +142,7 @@ class Noise:
 
     @classmethod
     def kept(cls, secret: bytes, kind: str) -> Noise:
-        """Noise from the secret that a stream keeps.
-
-        A step that was cut off can be finished with the same noise.
-        """
+        """Noise from a stream's secret, to finish a cut-off step."""
         return cls(_Root(secret, kind))
 
     @property
@@ -162,10 +156,7 @@ class Noise:
         return self._root.secret()
 
     def nonce(self) -> str:
-        """A name for one attempt at a step.
-
-        From the operating system, or from the path where the noise is insecure.
-        """
+        """A name for one attempt at a step."""
         fresh = os.urandom(16) if self.kind == "fresh" else self.keyed_hash(b"nonce")[:16]
         return fresh.hex()
 
@@ -365,10 +356,7 @@ def _empty(shape: Shape) -> np.ndarray:
 
 
 def _names(part: object) -> bool:
-    """Whether `part` can name noise.
-
-    A whole number of at most 64 bits, or a text that can be encoded.
-    """
+    """Whether `part` is a text or a number below 2^64."""
     if type(part) is int:
         return abs(part) < 1 << 64
     return type(part) is str and not any("\ud800" <= letter <= "\udfff" for letter in part)
@@ -385,19 +373,13 @@ def _integers(name: str, values: np.ndarray) -> np.ndarray:
 
 
 def laplace_variance(scale: Fraction) -> float:
-    """The exact variance of `laplace(scale)`.
-
-    2 q / (1 - q)^2 with q = exp(-1 / scale).
-    """
+    """The exact variance of `laplace(scale)`."""
     rate = float(1 / scale)
     return 2 * math.exp(-rate) / math.expm1(-rate) ** 2
 
 
 def gaussian_variance(variance: Fraction) -> float:
-    """The exact variance of `gaussian(variance)`.
-
-    A hair below `variance`, visibly so only below 1.
-    """
+    """The exact variance of `gaussian`, a hair below its parameter."""
     spread = float(variance)
     if spread > 50:  # the difference is then below exp(-2 pi^2 50)
         return spread

@@ -33,7 +33,6 @@ GUIDE_BITS = 10
 DIGIT_BITS = 12
 _REACH = 1 << DIGIT_BITS
 # Bernoulli(exp(-n r)) is drawn as one coin per byte of n
-_COIN_BITS = 8
 _COIN_BYTES = 8
 
 

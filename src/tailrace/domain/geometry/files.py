@@ -5,33 +5,35 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tailrace.domain.geometry import shapes
 from tailrace.errors import ConfigError, StateError
 
+if TYPE_CHECKING:
+    import polars as pl
+    from shapely.geometry.base import BaseGeometry as Geometry
 
-def polygons(path: Path) -> Any:
+
+def polygons(path: Path) -> Geometry:
     """Read all polygons of a file, merged where they meet."""
     shapely = shapes.library()
     found = _parts(path, "polygons", shapely.GeometryType.POLYGON)
     if not shapely.is_valid(found).all():
-        raise ConfigError(
-            f"{path.name} holds polygons that are not valid: their borders cross; see "
-            f"shapely.make_valid."
-        )
+        why = "their borders cross; see shapely.make_valid"
+        raise ConfigError(f"{path.name} holds polygons that are not valid: {why}.")
     return found[0] if len(found) == 1 else shapely.union_all(found)
 
 
-def lines(path: Path) -> Any:
+def lines(path: Path) -> Geometry:
     """Read all lines of a file."""
     shapely = shapes.library()
     return shapely.MultiLineString(list(_parts(path, "lines", shapely.GeometryType.LINESTRING)))
 
 
-def edges(path: Path, nodes: Path, columns: Sequence[str]) -> Any:
+def edges(path: Path, nodes: Path, columns: Sequence[str]) -> Geometry:
     """Read edges as straight lines between their nodes."""
     shapely = shapes.library()
     places, ends = _table(nodes), _table(path)
@@ -40,8 +42,7 @@ def edges(path: Path, nodes: Path, columns: Sequence[str]) -> Any:
     if not set(columns) <= set(places.columns[1:]) or len(ends.columns) < 2:
         raise StateError(
             f"{nodes.name} must hold ids in its first column, and coordinates in the columns of "
-            "the domain or in x and y; "
-            f"{path.name} the ids of an edge's ends in its first two."
+            f"the domain or in x and y; {path.name} the ids of an edge's ends in its first two."
         )
     ids = {node: row for row, node in enumerate(places.to_series(0).to_list())}
     rows = [[ids.get(node, -1) for node in ends.to_series(end).to_list()] for end in range(2)]
@@ -51,14 +52,11 @@ def edges(path: Path, nodes: Path, columns: Sequence[str]) -> Any:
         raise StateError(f"The coordinates in {nodes.name} must be numbers.") from None
     start, end = np.array(rows, np.int64)
     if not len(start) or min(start.min(), end.min()) < 0 or len(ids) != len(places):
-        raise StateError(
-            f"Every edge in {path.name} must join two nodes of {nodes.name}, whose ids must be "
-            f"distinct."
-        )
+        wanted = f"must join two nodes of {nodes.name}, whose ids must be distinct"
+        raise StateError(f"Every edge in {path.name} {wanted}.")
     apart = start != end
-    return shapely.MultiLineString(
-        list(np.stack([points[start[apart]], points[end[apart]]], axis=1))
-    )
+    lines = np.stack([points[start[apart]], points[end[apart]]], axis=1)
+    return shapely.MultiLineString(list(lines))
 
 
 def _parts(path: Path, kind: str, wanted: int) -> np.ndarray:
@@ -71,31 +69,22 @@ def _parts(path: Path, kind: str, wanted: int) -> np.ndarray:
     return found
 
 
-def _shapes(path: Path) -> list[Any]:
-    shapely = shapes.library()
-    readers = {
-        ".geojson": _geojson,
-        ".json": _geojson,
-        ".parquet": _geoparquet,
-        ".geoparquet": _geoparquet,
-    }
-    if path.suffix.lower() not in readers:
+def _shapes(path: Path) -> list[Geometry]:
+    suffix, failed = path.suffix.lower(), shapes.library().errors.ShapelyError
+    if suffix not in (".geojson", ".json", ".parquet", ".geoparquet"):
         raise ConfigError("A geometry is read from .geojson, .json, .parquet or .geoparquet files.")
     try:
-        return readers[path.suffix.lower()](path)
+        return _geoparquet(path) if suffix.endswith("parquet") else _geojson(path)
+    except ConfigError:
+        raise
     except OSError:
-        raise StateError(
-            f"{path.name} cannot be read: no such file, or not a readable one."
-        ) from None
-    except (KeyError, TypeError, ValueError, AttributeError, shapely.errors.ShapelyError) as error:
-        if isinstance(error, ConfigError):
-            raise
-        raise StateError(
-            f"{path.name} is damaged, or no GeoJSON or GeoParquet as its name says."
-        ) from None
+        why = "cannot be read: no such file, or not a readable one"
+    except (KeyError, TypeError, ValueError, AttributeError, failed):
+        why = "is damaged, or no GeoJSON or GeoParquet as its name says"
+    raise StateError(f"{path.name} {why}.")
 
 
-def _geojson(path: Path) -> list[Any]:
+def _geojson(path: Path) -> list[Geometry]:
     from shapely.geometry import shape
 
     return [shape(geometry) for geometry in _geometries(json.loads(path.read_text("utf-8")))]
@@ -113,7 +102,7 @@ def _geometries(plain: dict[str, Any]) -> Iterator[dict[str, Any]]:
         yield plain
 
 
-def _geoparquet(path: Path) -> list[Any]:
+def _geoparquet(path: Path) -> list[Geometry]:
     try:
         import pyarrow.parquet as pq
     except ImportError:
@@ -127,7 +116,7 @@ def _geoparquet(path: Path) -> list[Any]:
     return [one for one in shapes.library().from_wkb(storage.to_pylist()) if one is not None]
 
 
-def _table(path: Path) -> Any:
+def _table(path: Path) -> pl.DataFrame:
     import polars as pl
 
     readers = {".csv": pl.read_csv, ".parquet": pl.read_parquet}

@@ -10,12 +10,15 @@ part of the cell, in proportion to its size, then a point of the part.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tailrace.domain.geometry import shapes
 from tailrace.domain.geometry.grid import Grid, Pieces, cut
+
+if TYPE_CHECKING:
+    from shapely.geometry.base import BaseGeometry as Geometry
 
 # Of a cell's area or side: a cell that holds less counts as empty. Chosen by reasoning: less is
 # rounding.
@@ -70,7 +73,7 @@ class Lengths:
         return self.grid.points(cells, start * (1 - share) + end * share)
 
 
-def lengths(lines: Any, grid: Grid) -> Lengths:
+def lengths(lines: Geometry, grid: Grid) -> Lengths:
     """Measure lines on the grid; a repeated stretch counts once."""
     segments = shapes.segments(lines)
     x, y, to_x, to_y = segments.T
@@ -92,7 +95,7 @@ class Areas:
     Every cell with a measure holds a point that is both counted in it and on the region.
     """
 
-    region: Any
+    region: Geometry
     grid: Grid
     measure: np.ndarray  # (side, side) area
     # The trapezoids of the cells that borders cross.
@@ -116,7 +119,7 @@ class Areas:
         return points
 
 
-def areas(region: Any, grid: Grid) -> Areas:
+def areas(region: Geometry, grid: Grid) -> Areas:
     """Measure a region that the grid may cut off."""
     pieces = cut(shapes.segments(shapes.within(region, grid.outline)), grid)
     shares = _shares(pieces, grid.side)
@@ -157,7 +160,7 @@ def _shares(pieces: Pieces, side: int) -> np.ndarray:
 
 
 def _trapezoids(
-    region: Any, grid: Grid, pieces: Pieces
+    region: Geometry, grid: Grid, pieces: Pieces
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(crossed, cells, trapezoids): crossed cells, and their inside.
 
@@ -202,5 +205,5 @@ def _inside(trapezoids: np.ndarray, share: np.ndarray) -> np.ndarray:
     return np.stack([x, y], axis=1)
 
 
-def _on(region: Any, points: np.ndarray) -> np.ndarray:
+def _on(region: Geometry, points: np.ndarray) -> np.ndarray:
     return shapes.library().intersects_xy(region, points[:, 0], points[:, 1])

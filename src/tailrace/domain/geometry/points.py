@@ -13,7 +13,7 @@ import numbers
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import narwhals as nw
 import numpy as np
@@ -27,6 +27,9 @@ from tailrace.domain.geometry.grid import Grid, of_box
 from tailrace.domain.geometry.measures import Areas, Lengths, areas, lengths
 from tailrace.errors import ConfigError, DataError
 from tailrace.privacy.loss import whole
+
+if TYPE_CHECKING:
+    from shapely.geometry.base import BaseGeometry as Geometry
 
 # Cells per side. Chosen by reasoning: every cell has an entry in a table, 16 million of them here.
 _MOST = 4096
@@ -45,7 +48,7 @@ class OnBox(abc.ABC):
     outside: Literal["drop", "nearest"]
 
     @functools.cached_property
-    def _geometry(self) -> Any:
+    def _geometry(self) -> Geometry:
         return shapes.from_bytes(self.wkb)
 
     @functools.cached_property
@@ -142,10 +145,7 @@ class OnBox(abc.ABC):
         return dict(zip(self.columns, np.ascontiguousarray(points.T), strict=True))
 
     def to_dict(self) -> dict[str, Any]:
-        """The domain in plain values of TOML or JSON.
-
-        The geometry is well-known binary in hexadecimal digits.
-        """
+        """The domain in plain values; the geometry is hexadecimal WKB."""
         geometry = {"kind": type(self).__name__, self._noun: self.wkb.hex()}
         place = {"columns": list(self.columns), "box": [*self.low, *self.high]}
         return {**geometry, **place, "cells": self.side, "outside": self.outside}
@@ -206,7 +206,7 @@ class Region(OnBox):
         return cls(files.polygons(Path(path)), **options)
 
     @property
-    def polygons(self) -> Any:
+    def polygons(self) -> Geometry:
         """The shapely geometry."""
         return self._geometry
 
@@ -291,7 +291,7 @@ class Roads(OnBox):
         return f"{super().__repr__()[:-1]}, reach={self.reach})"
 
     @property
-    def lines(self) -> Any:
+    def lines(self) -> Geometry:
         """The shapely geometry."""
         return self._geometry
 
@@ -319,7 +319,7 @@ def _set(frozen: OnBox, **values: Any) -> None:
 
 
 def _box(
-    name: str, shape: Any, box: Sequence[float] | None, margin: float = 0.0, **options: Any
+    name: str, shape: Geometry, box: Sequence[float] | None, margin: float = 0.0, **options: Any
 ) -> Box:
     """The declared box, or the bounding box with a margin."""
     columns = options["columns"]

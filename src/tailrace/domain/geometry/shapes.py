@@ -6,11 +6,14 @@ They are checked once. Bytes compare, hash and are stored exactly.
 from __future__ import annotations
 
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tailrace.errors import ConfigError
+
+if TYPE_CHECKING:
+    from shapely.geometry.base import BaseGeometry as Geometry
 
 
 def library() -> ModuleType:
@@ -22,7 +25,7 @@ def library() -> ModuleType:
     return shapely
 
 
-def polygons(given: Any) -> Any:
+def polygons(given: Geometry) -> Geometry:
     """Check polygons: valid, of some area, in two dimensions."""
     flat = _flat(given, "Region", "Polygon")
     if not library().is_valid(flat):
@@ -34,7 +37,7 @@ def polygons(given: Any) -> Any:
     return flat
 
 
-def lines(given: Any) -> Any:
+def lines(given: Geometry) -> Geometry:
     """Check lines: of some length, in two dimensions."""
     flat = _flat(given, "Roads", "LineString")
     if not flat.length > 0:
@@ -42,12 +45,12 @@ def lines(given: Any) -> Any:
     return flat
 
 
-def to_bytes(shape: Any) -> bytes:
+def to_bytes(shape: Geometry) -> bytes:
     """The shape as well-known binary, the same on every machine."""
     return library().to_wkb(shape, output_dimension=2, byte_order=1, include_srid=False)
 
 
-def from_bytes(wkb: bytes) -> Any:
+def from_bytes(wkb: bytes) -> Geometry:
     """The shape of well-known binary, prepared for many point queries."""
     shapely = library()
     shape = shapely.from_wkb(wkb)
@@ -55,7 +58,7 @@ def from_bytes(wkb: bytes) -> Any:
     return shape
 
 
-def from_text(plain: Any) -> Any:
+def from_text(plain: str) -> Geometry:
     """The shape that `to_bytes(shape).hex()` wrote."""
     shapely = library()
     try:
@@ -66,7 +69,7 @@ def from_text(plain: Any) -> Any:
         ) from None
 
 
-def segments(shape: Any) -> np.ndarray:
+def segments(shape: Geometry) -> np.ndarray:
     """Every straight stretch of rings or lines.
 
     Each is x, y, x, y. Of polygons all borders, with the inside always on the same hand.
@@ -80,7 +83,7 @@ def segments(shape: Any) -> np.ndarray:
     return np.hstack([points[:-1], points[1:]])[owner[:-1] == owner[1:]]
 
 
-def within(shape: Any, outline: tuple[float, float, float, float]) -> Any:
+def within(shape: Geometry, outline: tuple[float, float, float, float]) -> Geometry:
     """The part inside a rectangle, of the same dimension."""
     shapely = library()
     rectangle = shapely.box(*outline)
@@ -91,7 +94,7 @@ def within(shape: Any, outline: tuple[float, float, float, float]) -> Any:
     return shapely.GeometryCollection(list(kept)) if len(kept) != 1 else kept[0]
 
 
-def _flat(given: Any, name: str, kind: str) -> Any:
+def _flat(given: Geometry, name: str, kind: str) -> Geometry:
     shapely = library()
     if not isinstance(given, (getattr(shapely, kind), getattr(shapely, f"Multi{kind}"))):
         raise ConfigError(
