@@ -55,7 +55,7 @@ def _best(privacy: Loss, horizon: int | None) -> Counter[Any]:
     return min(candidates(privacy, horizon), key=mean_squared_error)
 
 
-def check_counter(counter: Any) -> None:
+def check_counter(counter: object) -> None:
     """Refuse what is no counter."""
     parts = ("privacy", "horizon", "init", "step", "loss", "variance")
     if counter is not None and (
@@ -137,5 +137,5 @@ def _endless() -> Iterator[Any]:
             yield Unbounded(counter=KaryTree(levels=levels, subtract=False), first=first)
 
 
-def _subtracts(shape: Any) -> bool:
+def _subtracts(shape: object) -> bool:
     return getattr(getattr(shape, "counter", shape), "subtract", False)

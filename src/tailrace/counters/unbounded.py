@@ -141,11 +141,11 @@ class Unbounded:
             )
         return result
 
-    def _start(self, number: Any) -> Any:
+    def _start(self, number: int) -> int:
         """The time before the epoch begins."""
         return self.first * (2**number - 1)
 
-    def _epoch_of(self, t: Any) -> Any:
+    def _epoch_of(self, t: np.ndarray) -> np.ndarray:
         """The epoch that holds step t >= 1."""
         return np.frexp((np.maximum(t, 1) - 1) // self.first + 1)[1].astype(np.int64) - 1
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import enum
 import math
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Generic, Protocol, TypeVar
 
 import narwhals as nw
 import numpy as np
@@ -23,6 +23,9 @@ from tailrace.privacy.guarantee import Guarantee
 from tailrace.privacy.loss import Loss
 from tailrace.privacy.unit import Neighbours, Unit
 
+Public = TypeVar("Public")
+Private = TypeVar("Private")
+
 
 class Takes(enum.Enum):
     """What a mechanism is fed at each step."""
@@ -34,11 +37,11 @@ class Takes(enum.Enum):
 
 
 @dataclass(frozen=True)
-class State:
+class State(Generic[Public, Private]):
     """What a mechanism keeps: two frozen dataclasses of arrays."""
 
-    public: Any
-    private: Any
+    public: Public
+    private: Private
 
 
 @dataclass(frozen=True)
@@ -47,13 +50,13 @@ class Nothing:
 
 
 @dataclass(frozen=True)
-class Step:
+class Step(Generic[Public, Private]):
     """The state after `measure`.
 
     With `again`, the step needs another round of counting by the new plan.
     """
 
-    state: State
+    state: State[Public, Private]
     again: bool = False
 
 
@@ -186,7 +189,7 @@ class Mechanism(Protocol):
         """Derived from what draws the noise."""
         ...
 
-    def init(self) -> State:
+    def init(self) -> State[Any, Any]:
         """Before the first step."""
         ...
 
@@ -194,7 +197,7 @@ class Mechanism(Protocol):
         """What to count next."""
         ...
 
-    def measure(self, state: State, counts: Counts | Any, noise: Draws) -> Step:
+    def measure(self, state: State[Any, Any], counts: Counts | Any, noise: Draws) -> Step[Any, Any]:
         """Meet the counts with noise."""
         ...
 

@@ -114,7 +114,7 @@ class HistogramStream(OfEvents):
     def _loss(self, inserted: int, deleted: int) -> Loss:
         return restate(self.counting.loss(inserted, deleted), self.privacy)
 
-    def init(self) -> State:
+    def init(self) -> State[HistogramPublic, object]:
         return State(
             public=HistogramPublic(np.zeros((), np.int64), np.zeros(self.domain.size)),
             private=self.counting.init(self.domain.size),
@@ -123,7 +123,9 @@ class HistogramStream(OfEvents):
     def plan(self, public: HistogramPublic) -> Plan:  # noqa: ARG002
         return Plan(codes=self.domain, key=self._key)
 
-    def measure(self, state: State, counts: Counts, noise: Draws) -> Step:
+    def measure(
+        self, state: State[HistogramPublic, object], counts: Counts, noise: Draws
+    ) -> Step[HistogramPublic, object]:
         private, estimates = self.counting.step(state.private, counts.net, noise.at("bins"))
         public = HistogramPublic(np.asarray(state.public.step + 1), estimates.astype(float))
         return Step(State(public, private))

@@ -18,7 +18,11 @@ from tailrace.errors import ConfigError
 from tailrace.mechanisms.panel.cumulative import PanelCumulative
 from tailrace.mechanisms.panel.window import PanelWindow
 from tailrace.mechanisms.snapshot.histogram import SnapshotHistogram
+from tailrace.mechanisms.snapshot.levels import Static
+from tailrace.mechanisms.snapshot.policy import Policy
+from tailrace.mechanisms.spatial.tree import Places
 from tailrace.mechanisms.tabular.workloads import Workload, default_fit
+from tailrace.mechanisms.trajectories.layout import Map
 from tailrace.models.tables import Fit
 from tailrace.papers.privtree.splits import PrivTree
 from tailrace.papers.privtree.stream import PrivTreeStream
@@ -72,7 +76,7 @@ __all__ = [
 @told
 def privstream(
     *,
-    domain: Any,
+    domain: Places,
     privacy: Loss,
     unit: Unit,
     horizon: int | None,
@@ -199,7 +203,7 @@ def dsft(
     horizon: int | None,
     threshold: float,
     releases: int | None = None,
-    histogram: Any = None,
+    histogram: Static | None = None,
     population: int | None = None,
 ) -> SnapshotHistogram:
     """DSFT (Li, Xiong, Jiang, Liu), corrected: noise on bins.
@@ -221,7 +225,7 @@ def dsat(
     releases: int | None = None,
     gains: tuple[float, float, float] = (0.5, 0.0, 0.0),
     burn_in: int = 5,
-    histogram: Any = None,
+    histogram: Static | None = None,
     population: int | None = None,
 ) -> SnapshotHistogram:
     """DSAT (Li, Xiong, Jiang, Liu), corrected: noise on bins.
@@ -246,7 +250,7 @@ def budget_distribution(
     privacy: Loss,
     unit: User | Window,
     horizon: int | None,
-    histogram: Any = None,
+    histogram: Static | None = None,
 ) -> SnapshotHistogram:
     """BD (Kellaris, Papadopoulos, Xiao, Papadias): noise on bins."""
     return _snapshots(domain, privacy, unit, horizon, BudgetDistribution(), histogram, None)
@@ -259,7 +263,7 @@ def budget_absorption(
     privacy: Loss,
     unit: User | Window,
     horizon: int | None,
-    histogram: Any = None,
+    histogram: Static | None = None,
 ) -> SnapshotHistogram:
     """BA (Kellaris, Papadopoulos, Xiao, Papadias): noise on bins."""
     return _snapshots(domain, privacy, unit, horizon, BudgetAbsorption(), histogram, None)
@@ -268,7 +272,7 @@ def budget_absorption(
 @told
 def trajectories(
     *,
-    domain: Any,
+    domain: Map,
     privacy: Loss,
     unit: Unit,
     trajectory: str,
@@ -391,8 +395,8 @@ def _snapshots(
     privacy: Loss,
     unit: User | Window,
     horizon: int | None,
-    policy: Any,
-    histogram: Any,
+    policy: Policy,
+    histogram: Static | None,
     population: int | None,
 ) -> SnapshotHistogram:
     """Snapshots under a policy, Laplace noise on bins by default."""

@@ -248,7 +248,7 @@ class TabularSteps(Tabular):
             loss = loss & self.choice.loss(inserted, deleted)
         return restate(loss, self.privacy)
 
-    def init(self) -> State:
+    def init(self) -> State[StepsPublic, StepsPrivate]:
         zero, cells = np.zeros((), np.int64), np.zeros(self.marginals.size)
         public = StepsPublic(
             step=zero,
@@ -264,7 +264,9 @@ class TabularSteps(Tabular):
             public, StepsPrivate(self.totals.init(1), self.counting.init(self.marginals.size))
         )
 
-    def measure(self, state: State, counts: Counts, noise: Draws) -> Step:
+    def measure(
+        self, state: State[StepsPublic, StepsPrivate], counts: Counts, noise: Draws
+    ) -> Step[StepsPublic, StepsPrivate]:
         before, private, net = state.public, state.private, counts.net
         arrived = np.array([rows_in(self.marginals, net)])
         total_state, totals = self.totals.step(private.total, arrived, noise.at("total"))

@@ -193,7 +193,7 @@ class PanelCumulative(Panel):
             losses.append(self._number.loss(1, 0))
         return self._guaranteed(losses)
 
-    def init(self) -> State:
+    def init(self) -> State[CumulativePublic, CumulativePrivate]:
         none = np.zeros((0, self.horizon + 1), np.int64)
         public = CumulativePublic(
             np.zeros((), np.int64), np.zeros((), np.int64), none, none.astype(float)
@@ -206,8 +206,10 @@ class PanelCumulative(Panel):
         )
         return Plan(codes=self.domain, key=self._column, memory=recall)
 
-    def measure(self, state: State, counts: Counts, noise: Draws) -> Step:
-        before: CumulativePublic = state.public
+    def measure(
+        self, state: State[CumulativePublic, CumulativePrivate], counts: Counts, noise: Draws
+    ) -> Step[CumulativePublic, CumulativePrivate]:
+        before = state.public
         step, held = int(before.step) + 1, list(state.private.counters)
         estimate = np.zeros(self.horizon + 1)
         if step == 1:

@@ -182,7 +182,7 @@ class PanelWindow(Panel):
         first, *later = (atoms.variance() for atoms in self._atoms)
         return first, later[0] / (1 if self.raw_bins else self.domain.size) if later else 0.0
 
-    def init(self) -> State:
+    def init(self) -> State[WindowPublic, Nothing]:
         none = np.zeros((0, self.domain.size**self.window), np.int64)
         return State(
             WindowPublic(np.zeros((), np.int64), np.zeros((), np.int64), none, none.astype(float)),
@@ -198,8 +198,10 @@ class PanelWindow(Panel):
         )
         return Plan(codes=self.domain, key=self._column, memory=recall)
 
-    def measure(self, state: State, counts: Counts, noise: Draws) -> Step:
-        before: WindowPublic = state.public
+    def measure(
+        self, state: State[WindowPublic, Nothing], counts: Counts, noise: Draws
+    ) -> Step[WindowPublic, Nothing]:
+        before = state.public
         step, number = int(before.step) + 1, before.seed
         if step < self.window:
             return Step(State(replace(before, step=np.asarray(step)), state.private))

@@ -237,7 +237,7 @@ class SnapshotHistogram:
         loss: Loss = releases if decisions is None else releases & decisions
         return Guarantee(restate(loss, self.privacy), self.unit, self.neighbours, self.horizon)
 
-    def init(self) -> State:
+    def init(self) -> State[SnapshotPublic, SnapshotPrivate]:
         bins = self.domain.size
         pace = self._policy.begin(self.series)
         spread = np.zeros(bins if self._policy.tracks else 0, np.float32)
@@ -249,7 +249,9 @@ class SnapshotHistogram:
     def plan(self, public: SnapshotPublic) -> Plan:  # noqa: ARG002
         return Plan(codes=self.domain, key=self.unit.column)
 
-    def measure(self, state: State, counts: Counts, noise: Draws) -> Step:
+    def measure(
+        self, state: State[SnapshotPublic, SnapshotPrivate], counts: Counts, noise: Draws
+    ) -> Step[SnapshotPublic, SnapshotPrivate]:
         public, private, series = state.public, state.private, self.series
         current = private.current + counts.net if self.changes else counts.adds
         snapshot = Snapshot(

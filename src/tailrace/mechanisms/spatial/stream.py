@@ -166,7 +166,7 @@ class SpatialStream(OfEvents):
         loss = self.clock.loss(inserted, deleted) & self.atoms.loss(inserted, deleted)
         return restate(loss, self.privacy)
 
-    def init(self) -> State:
+    def init(self) -> State[SpatialPublic, SpatialPrivate]:
         zero, none, rows = (np.zeros(shape, np.int64) for shape in ((), 0, self._rows))
         flags, parts = none.astype(np.bool_), np.zeros((0, 0), np.int64)
         public = SpatialPublic(
@@ -187,7 +187,9 @@ class SpatialStream(OfEvents):
         groups = groups_of(self._epochs.tree(public), self.domain)
         return Plan(codes=self.domain, key=self._key, groups=groups)
 
-    def measure(self, state: State, counts: Counts, noise: Draws) -> Step:
+    def measure(
+        self, state: State[SpatialPublic, SpatialPrivate], counts: Counts, noise: Draws
+    ) -> Step[SpatialPublic, SpatialPrivate]:
         private = state.private
         public = replace(state.public, step=np.asarray(state.public.step + 1))
         happened = np.array([counts.adds.sum(), counts.deletes.sum()])[: self._rows]

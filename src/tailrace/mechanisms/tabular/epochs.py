@@ -208,7 +208,7 @@ class TabularEpochs:
             self.fit, marginals, spanning(marginals, sorted(several, key=lambda j: -strength[j]))
         )
         found = [Measured(marginals.cliques[j], counts[j], float(variance[j])) for j in held]
-        columns: dict[int, list[tuple[Any, float]]] = {}
+        columns: dict[int, list[tuple[np.ndarray, float]]] = {}
         for j in sorted(set(known) - set(held)):
             for axis, column in enumerate(marginals.cliques[j]):
                 summed = counts[j].sum(

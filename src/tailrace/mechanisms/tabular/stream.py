@@ -169,13 +169,15 @@ class TabularStream(Tabular):
     def _loss(self, inserted: int, deleted: int) -> Loss:
         return self.budget.loss(self.clock, inserted, deleted)
 
-    def init(self) -> State:
+    def init(self) -> State[TabularPublic, TabularPrivate]:
         buffer = np.zeros(self.marginals.size, np.int64)
         return State(
             self._epochs.beginning, TabularPrivate(buffer, self.clock.init(self._epochs.clock.rows))
         )
 
-    def measure(self, state: State, counts: Counts, noise: Draws) -> Step:
+    def measure(
+        self, state: State[TabularPublic, TabularPrivate], counts: Counts, noise: Draws
+    ) -> Step[TabularPublic, TabularPrivate]:
         private = state.private
         public = replace(state.public, step=np.asarray(state.public.step + 1))
         happened = np.array(

@@ -33,22 +33,20 @@ from typing import Any
 import numpy as np
 
 from tailrace.calls import told
-from tailrace.counting.journeys.reading import Reading
 from tailrace.errors import ConfigError
-from tailrace.mechanisms.base import Nothing, Sample, State, Step, Table, Takes
+from tailrace.mechanisms.base import Nothing, Sample, State, Step, Table
 from tailrace.mechanisms.trajectories.clock import DayClock
 from tailrace.mechanisms.trajectories.counts import COUNTS, Bins, Count, Grids, counts_of
 from tailrace.mechanisms.trajectories.layout import Layout, Map, even_layout
 from tailrace.mechanisms.trajectories.plan import JourneyPlan, Points, Tally
 from tailrace.mechanisms.trajectories.points import placed, stays
-from tailrace.mechanisms.trajectories.promise import check, promise
+from tailrace.mechanisms.trajectories.promise import OfTrajectories
 from tailrace.mechanisms.trajectories.view import Noisy, TrajectoriesView
 from tailrace.mechanisms.trajectories.walks import Model, TurningWalks, Walks, moves_of
 from tailrace.noise import Draws
-from tailrace.privacy.budget import Drawn, split
 from tailrace.privacy.guarantee import Guarantee
 from tailrace.privacy.loss import Loss
-from tailrace.privacy.unit import AddRemove, Unit, User
+from tailrace.privacy.unit import Unit
 
 
 @dataclass(frozen=True)
@@ -61,7 +59,7 @@ class TrajectoriesPublic:
 
 @told
 @dataclass(frozen=True, kw_only=True)
-class Trajectories:
+class Trajectories(OfTrajectories):
     """Trajectories in `domain`, released once as synthetic ones.
 
     Rows have the id of a `trajectory`, its `order` (a number or a time), and a place.
@@ -78,9 +76,6 @@ class Trajectories:
     'epsilon = 1 for one trajectory over 1 step'
     """
 
-    neighbours = AddRemove
-    horizon = 1
-    deletes = False
     rounds = 1
 
     domain: Map
@@ -105,7 +100,7 @@ class Trajectories:
     walks: TurningWalks = field(default_factory=TurningWalks)
 
     def __post_init__(self) -> None:
-        check(self.domain, self.privacy, self.unit, self.trajectory, self.order)
+        self._check()
         for name, count in COUNTS.items():
             part, optional = getattr(self, name), name in ("pairs", "timing")
             if not isinstance(part, count.kind) and not (optional and part is None):
@@ -115,15 +110,11 @@ class Trajectories:
         self.guarantee  # noqa: B018 - a budget beyond the range of the noise is refused now
 
     @property
-    def takes(self) -> Takes:
-        return Takes.Once
-
-    @property
     def rows(self) -> Points:
         """The rows of the synthetic table."""
         return Points(self.domain, self.trajectory, self.order, self.timing)
 
-    @functools.cached_property
+    @property
     def _parts(self) -> dict[str, Any]:
         return {name: part for name in COUNTS if (part := getattr(self, name)) is not None}
 
@@ -133,29 +124,24 @@ class Trajectories:
         return counts_of(self.domain, self._parts, self.budgets, between=bool(self.between))
 
     @functools.cached_property
-    def budgets(self) -> dict[str, Drawn]:
-        """The budget of each count, in epsilon or rho."""
-        return split(self.privacy, {name: part.share for name, part in self._parts.items()})
-
-    @functools.cached_property
     def guarantee(self) -> Guarantee:
         losses = [count.loss(self.budgets[count.name]) for count in self.counts]
-        return promise(losses, self.privacy, self.unit)
+        return self._guaranteed(losses)
 
     @property
     def layout(self) -> Layout:
         """The cells that are walked on."""
         return even_layout(self.domain, self.visits.within(self.domain.side)[-1])
 
-    def init(self) -> State:
+    def init(self) -> State[TrajectoriesPublic, Nothing]:
         return State(TrajectoriesPublic(np.zeros((), np.int64), np.zeros(0, np.int64)), Nothing())
 
     def plan(self, public: TrajectoriesPublic) -> JourneyPlan:  # noqa: ARG002
-        user = self.unit.column if isinstance(self.unit, User) else None
-        reading = Reading(self.domain, trajectory=self.trajectory, order=self.order, user=user)
-        return JourneyPlan(reading, self.layout, self.counts)
+        return JourneyPlan(self._reading, self.layout, self.counts)
 
-    def measure(self, state: State, counts: Tally, noise: Draws) -> Step:
+    def measure(
+        self, state: State[TrajectoriesPublic, Nothing], counts: Tally, noise: Draws
+    ) -> Step[TrajectoriesPublic, Nothing]:
         found = [
             count.measured(masses, budget=self.budgets[count.name], noise=noise.at(count.name))
             for count, masses in zip(self.counts, counts.parts, strict=True)

@@ -9,16 +9,22 @@
 
 from __future__ import annotations
 
+import abc
 import functools
-from collections.abc import Iterable, Sequence
+import operator
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from tailrace.counting.journeys.masses import LEAST, WHOLE
+from tailrace.counting.journeys.reading import Reading
 from tailrace.domain.geometry.partition import partition_of
 from tailrace.errors import ConfigError
+from tailrace.mechanisms.base import Takes
+from tailrace.mechanisms.trajectories.layout import Map
 from tailrace.noise import drawable
 from tailrace.noise.atoms import Atoms
-from tailrace.privacy.budget import Drawn, restate
+from tailrace.privacy.budget import Drawn, restate, split
 from tailrace.privacy.guarantee import Guarantee
 from tailrace.privacy.loss import Loss, PureDP, check_privacy
 from tailrace.privacy.unit import AddRemove, Event, Unit, User
@@ -48,28 +54,58 @@ def _drawable(budget: Drawn, whole: int) -> bool:
     return drawable(Atoms(budget, whole if pure else whole**2).scale, gaussian=not pure)
 
 
-def promise(losses: Sequence[Loss], privacy: Loss, unit: Unit) -> Guarantee:
-    """The guarantee of parts with these losses."""
-    loss = restate(functools.reduce(lambda one, other: one & other, losses), privacy)
-    if isinstance(unit, Event):
-        return Guarantee(loss, unit, AddRemove, 1, record="trajectory", deletes=False)
-    return Guarantee(loss, unit, AddRemove, 1, deletes=False)
+class OfTrajectories(abc.ABC):
+    """The shared part of mechanisms that release trajectories once."""
 
+    takes = Takes.Once
+    neighbours = AddRemove
+    horizon = 1
+    deletes = False
 
-def check(domain: Any, privacy: Loss, unit: Unit, trajectory: str, order: str) -> None:
-    """Refuse arguments that no mechanism for trajectories can have."""
-    check_privacy(privacy)
-    person = isinstance(unit, User) and unit.events is None and unit.records is None
-    if not isinstance(unit, Event) and not person:
-        raise ConfigError(
-            "unit must be Event(), which is one trajectory, or User(column=...), one person with "
-            "all of theirs: no bound on their number is needed."
-        )
-    for name, column in (("trajectory", trajectory), ("order", order)):
-        if not isinstance(column, str) or not column:
-            raise ConfigError(f"{name} must name a column, for example {name}='{name}'.")
-    partition_of(domain)
-    if len(domain.columns) != 2:
-        raise ConfigError("domain must have two columns: trajectories are followed on a map.")
-    if len({trajectory, order, *domain.columns}) < 4:
-        raise ConfigError("trajectory, order and the columns of domain must be different columns.")
+    domain: Map
+    privacy: Loss
+    unit: Unit
+    trajectory: str
+    order: str
+
+    def _check(self) -> None:
+        """Refuse arguments that no such mechanism can have."""
+        check_privacy(self.privacy)
+        unit, domain, names = self.unit, self.domain, (self.trajectory, self.order)
+        person = isinstance(unit, User) and unit.events is None and unit.records is None
+        if not isinstance(unit, Event) and not person:
+            raise ConfigError(
+                "unit must be Event(), which is one trajectory, or User(column=...), one person "
+                "with all of theirs: no bound on their number is needed."
+            )
+        for name, column in zip(("trajectory", "order"), names, strict=True):
+            if not isinstance(column, str) or not column:
+                raise ConfigError(f"{name} must name a column, for example {name}='{name}'.")
+        partition_of(domain)
+        if len(domain.columns) != 2:
+            raise ConfigError("domain must have two columns: trajectories are followed on a map.")
+        if len({*names, *domain.columns}) < 4:
+            raise ConfigError(
+                "trajectory, order and the columns of domain must be different columns."
+            )
+
+    @property
+    def _reading(self) -> Reading:
+        user = self.unit.column if isinstance(self.unit, User) else None
+        return Reading(self.domain, trajectory=self.trajectory, order=self.order, user=user)
+
+    @property
+    @abc.abstractmethod
+    def _parts(self) -> Mapping[str, Any]:
+        """The parts that are measured, each with its share."""
+
+    @functools.cached_property
+    def budgets(self) -> dict[str, Drawn]:
+        """The budget of each part, in epsilon or rho."""
+        return split(self.privacy, {name: part.share for name, part in self._parts.items()})
+
+    def _guaranteed(self, losses: Iterable[Loss]) -> Guarantee:
+        """The guarantee of parts with these losses."""
+        loss = restate(functools.reduce(operator.and_, losses), self.privacy)
+        made = Guarantee(loss, self.unit, AddRemove, 1, deletes=False)
+        return replace(made, record="trajectory") if isinstance(self.unit, Event) else made

@@ -35,6 +35,7 @@ from typing import Any, Literal
 import numpy as np
 
 from tailrace.calls import told
+from tailrace.counters import Counter
 from tailrace.counters.choice import allot, check_counter
 from tailrace.counting.plan import Counts, Plan
 from tailrace.domain import Box
@@ -42,11 +43,12 @@ from tailrace.domain.geometry.partition import Partition
 from tailrace.errors import ConfigError
 from tailrace.mechanisms.base import Estimate, Sample, State, Step, Table
 from tailrace.mechanisms.shared.events import OfEvents, changed
+from tailrace.mechanisms.spatial.tree import Places
 from tailrace.noise import Draws
 from tailrace.papers.privtree.nodes import Batch, Grid, Growth, Nodes
 from tailrace.papers.privtree.splits import GRID, PrivTree, SplitCoin
 from tailrace.privacy.budget import Drawn, drawable, part, restate
-from tailrace.privacy.loss import Loss, whole
+from tailrace.privacy.loss import Loss, Number, whole
 from tailrace.privacy.unit import Unit
 
 
@@ -140,7 +142,7 @@ class PrivTreeStream(OfEvents):
     'epsilon = 1 for one event over 100 steps'
     """
 
-    domain: Any
+    domain: Places
     privacy: Loss
     unit: Unit
     horizon: int | None
@@ -172,10 +174,10 @@ class PrivTreeStream(OfEvents):
         self.splitting.penalty  # noqa: B018
 
     @property
-    def rows(self) -> Any:
+    def rows(self) -> Places:
         return self.domain
 
-    def _budget(self, share: Any) -> Drawn:
+    def _budget(self, share: Number) -> Drawn:
         """A share of epsilon, or of rho."""
         return part(drawable(self.privacy), share)
 
@@ -186,7 +188,7 @@ class PrivTreeStream(OfEvents):
         return SplitCoin(self.structure.fan_out, self.structure.threshold, budget, self._events[0])
 
     @functools.cached_property
-    def counting(self) -> Any:
+    def counting(self) -> Counter[Any]:
         """The counter of a leaf, within its budget."""
         steps = None if self.horizon is None else self.horizon - self.begin + 1
         budget = self._budget(1 - Fraction(self.structure.share))
@@ -219,7 +221,7 @@ class PrivTreeStream(OfEvents):
         groups = np.where(np.diff(self._before)[self.partition.places] > 0, places, -1)
         return Plan(codes=self.domain, key=self._key, groups=groups)
 
-    def init(self) -> State:
+    def init(self) -> State[PrivTreePublic, PrivTreePrivate]:
         none, zero = np.zeros(0, np.int64), np.zeros((), np.int64)
         return State(
             PrivTreePublic(zero, zero, Nodes.none(), none, none, np.zeros(0)),
@@ -229,7 +231,9 @@ class PrivTreeStream(OfEvents):
     def plan(self, public: PrivTreePublic | None) -> Plan:  # noqa: ARG002
         return self._plan
 
-    def measure(self, state: State, counts: Counts, noise: Draws) -> Step:
+    def measure(
+        self, state: State[PrivTreePublic, PrivTreePrivate], counts: Counts, noise: Draws
+    ) -> Step[PrivTreePublic, PrivTreePrivate]:
         public, held = state.public, _joined(state.private, counts)
         step = np.asarray(public.step + 1)
         if step < self.begin:
@@ -311,7 +315,7 @@ class PrivTreeStream(OfEvents):
         return changed(self.domain, previous, stayed, cells, rng)
 
 
-def weights_of(domain: Any) -> np.ndarray:
+def weights_of(domain: Places) -> np.ndarray:
     """The public measure of each finest cell."""
     # In a box not the area: sums of ones are exact.
     if isinstance(domain, Box):

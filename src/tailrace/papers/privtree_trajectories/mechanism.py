@@ -33,13 +33,12 @@ from typing import Any
 import numpy as np
 
 from tailrace.calls import told
-from tailrace.counting.journeys.reading import Reading
 from tailrace.domain.geometry.shares import shares
 from tailrace.errors import ConfigError
-from tailrace.mechanisms.base import Estimate, Nothing, Sample, State, Step, Table, Takes
+from tailrace.mechanisms.base import Estimate, Nothing, Sample, State, Step, Table
 from tailrace.mechanisms.trajectories.layout import Layout, Leaves, Map, layout_of
 from tailrace.mechanisms.trajectories.plan import JourneyPlan, Points, Tally
-from tailrace.mechanisms.trajectories.promise import check, promise
+from tailrace.mechanisms.trajectories.promise import OfTrajectories
 from tailrace.models.walks.walks import walks
 from tailrace.noise import Draws
 from tailrace.papers.privtree_trajectories.cells import PrivTreeCells
@@ -51,10 +50,9 @@ from tailrace.papers.privtree_trajectories.transitions import (
     repeated,
 )
 from tailrace.papers.privtree_trajectories.trips import PrivTreeTrips, Trips
-from tailrace.privacy.budget import Drawn, split
 from tailrace.privacy.guarantee import Guarantee
 from tailrace.privacy.loss import Loss
-from tailrace.privacy.unit import AddRemove, Unit, User
+from tailrace.privacy.unit import Unit
 
 Corners = tuple[Sequence[float], Sequence[float]]
 
@@ -120,7 +118,7 @@ class PrivTreeTrajectoriesView:
 
 @told
 @dataclass(frozen=True, kw_only=True)
-class PrivTreeTrajectories:
+class PrivTreeTrajectories(OfTrajectories):
     """Trajectories by a chain on the cells of a PrivTree.
 
     Rows have the id of a `trajectory`, its `order` (a number or a time), and a place.
@@ -133,9 +131,6 @@ class PrivTreeTrajectories:
     'epsilon = 1 for one trajectory over 1 step'
     """
 
-    neighbours = AddRemove
-    horizon = 1
-    deletes = False
     rounds = 2
 
     domain: Map
@@ -149,7 +144,7 @@ class PrivTreeTrajectories:
     lengths: ProbableLengths = field(default_factory=ProbableLengths)
 
     def __post_init__(self) -> None:
-        check(self.domain, self.privacy, self.unit, self.trajectory, self.order)
+        self._check()
         kinds = {
             "cells": PrivTreeCells,
             "moves": Transitions,
@@ -162,10 +157,6 @@ class PrivTreeTrajectories:
         self.guarantee  # noqa: B018 - a budget beyond the range of the noise is refused now
 
     @property
-    def takes(self) -> Takes:
-        return Takes.Once
-
-    @property
     def rows(self) -> Points:
         """The rows of the synthetic table."""
         return Points(self.domain, self.trajectory, self.order)
@@ -175,27 +166,24 @@ class PrivTreeTrajectories:
         return {"cells": self.cells, "moves": self.moves, "trips": self.trips}
 
     @functools.cached_property
-    def budgets(self) -> dict[str, Drawn]:
-        """The budget of each part, in epsilon or rho."""
-        return split(self.privacy, {name: part.share for name, part in self._parts.items()})
-
-    @functools.cached_property
     def guarantee(self) -> Guarantee:
         losses = [part.loss(self.budgets[name]) for name, part in self._parts.items()]
-        return promise(losses, self.privacy, self.unit)
+        return self._guaranteed(losses)
 
-    def init(self) -> State:
+    def init(self) -> State[PrivTreeTrajectoriesPublic, Nothing]:
         none = (Leaves.none(), self.moves.none(), self.trips.none())
         return State(PrivTreeTrajectoriesPublic(np.zeros((), np.int64), *none), Nothing())
 
     def plan(self, public: PrivTreeTrajectoriesPublic) -> JourneyPlan:
-        user = self.unit.column if isinstance(self.unit, User) else None
-        reading = Reading(self.domain, trajectory=self.trajectory, order=self.order, user=user)
         if not public.round:
-            return JourneyPlan(reading)
-        return JourneyPlan(reading, layout_of(self.domain, public.leaves), (self.moves, self.trips))
+            return JourneyPlan(self._reading)
+        return JourneyPlan(
+            self._reading, layout_of(self.domain, public.leaves), (self.moves, self.trips)
+        )
 
-    def measure(self, state: State, counts: Tally, noise: Draws) -> Step:
+    def measure(
+        self, state: State[PrivTreeTrajectoriesPublic, Nothing], counts: Tally, noise: Draws
+    ) -> Step[PrivTreeTrajectoriesPublic, Nothing]:
         def drawn(name: str) -> dict[str, Any]:
             return {"budget": self.budgets[name], "noise": noise.at(name)}
 

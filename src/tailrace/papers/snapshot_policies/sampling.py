@@ -47,7 +47,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
@@ -396,7 +395,7 @@ def _checked_share(share: Number | None) -> Fraction | None:
     return None if share is None else exact("share", share, below=1)
 
 
-def _checked_threshold(threshold: Any) -> float:
+def _checked_threshold(threshold: float) -> float:
     """A relative distance, from 0 to 2."""
     number = isinstance(threshold, int | float) and not isinstance(threshold, bool)
     if not number or not 0 <= threshold <= 2:
