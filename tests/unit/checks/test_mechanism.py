@@ -7,6 +7,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+import tailrace
 from samples import LOSSES, UNITS
 from tailrace import (
     ZCDP,
@@ -33,7 +34,6 @@ from tailrace import (
     Trajectories,
     User,
     counters,
-    mechanisms,
     papers,
 )
 from tailrace.checks import check_mechanism
@@ -235,7 +235,7 @@ def test_conformance_of_tabular_streams(mechanism):
 
 
 def test_every_mechanism_of_the_package_is_in_the_suite():
-    public = (*vars(mechanisms).values(), *vars(papers).values())
+    public = (*(getattr(tailrace, name) for name in tailrace.__all__), *vars(papers).values())
     known = {cls for cls in public if inspect.isclass(cls) and hasattr(cls, "measure")}
     elsewhere = {SnapshotHistogram}  # in test_snapshot.py
     here = (*histograms(), *panels(), *spatials(), *tabulars(), *trajectories())
