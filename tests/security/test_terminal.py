@@ -108,7 +108,7 @@ def test_a_password_in_json_leaves_json(capsys):
         "c": ["plain@host", "a://b:c@d"],
     }
     say.as_json(value)
-    say.as_line(value)
+    say.as_json(value, indent=None)
     shown = capsys.readouterr().out
     whole, line = shown.rsplit("\n", 2)[:2]
     assert json.loads(whole) == json.loads(line) and 'se\\"cr' not in shown and "***@host" in shown

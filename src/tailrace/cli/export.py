@@ -16,12 +16,11 @@ from tailrace.sinks.folders import csv_of
 def export_table(path: Path, to: Path, step: int | None, *, formulas: bool) -> None:
     """Write the published table of one step as a file."""
     releases = Place.of(path).folder / "releases"
-    held = sorted(int(one.name) for one in releases.iterdir() if one.name.isdigit())
-    wanted = step if step is not None else (held[-1] if held else 0)
+    held = {int(one.name) for one in releases.iterdir() if one.name.isdigit()}
+    last = max(held, default=0)
+    wanted = last if step is None else step
     if wanted not in held:
-        raise StateError(
-            f"There is no release of step {wanted}: the last one is {held[-1] if held else 0}."
-        )
+        raise StateError(f"There is no release of step {wanted}: the last one is {last}.")
     table, buffer = releases / f"{wanted:06d}" / "table.parquet", io.BytesIO()
     try:
         frame = pl.read_parquet(table)

@@ -92,9 +92,8 @@ def _calendar(flags: Flags, names: list[str]) -> tuple[dict[str, str], Calendar 
         time = _ask(None, "--time", question, "none", lambda text: _named(text, offered))
         time = None if time == "none" else time
         if time is not None and written is None:
-            written = say.ask(
-                "How are its times written? (ISO, or a pattern such as %d.%m.%Y)", default="ISO"
-            )
+            question = "How are its times written? (ISO, or a pattern such as %d.%m.%Y)"
+            written = say.ask(question, default="ISO")
             written = None if written.lower() == "iso" else written
     if time is None:
         return _no_calendar(flags)
@@ -120,9 +119,8 @@ def _no_calendar(flags: Flags) -> tuple[dict[str, str], None]:
 def _named(time: str, names: list[str]) -> str:
     """Refuse a column that the file does not have."""
     if names and time not in names:
-        raise ConfigError(
-            f"There is no such column in that file: --time names one of {', '.join(names)}."
-        )
+        there = ", ".join(names)
+        raise ConfigError(f"There is no such column in that file: --time names one of {there}.")
     return time
 
 

@@ -19,31 +19,24 @@ def show_ledger(stream: Path | None, path: Path, *, json: bool) -> None:
     """Show caps and charges of a stream's ledger, or of `path`."""
     book = _ledger(path) if stream is None else _ledger_of(stream)
     entries = book.entries()
-    caps = [
-        {
-            "population": cap.population,
-            "cap": str(cap.loss),
-            "unit": cap.unit.words(),
-            "spent": cap.words(
-                cap.spent(one.guarantee for one in entries if one.population == cap.population)
-            ),
-        }
-        for cap in book.caps()
-    ]
+    caps = []
+    for cap in book.caps():
+        spent = cap.spent(one.guarantee for one in entries if one.population == cap.population)
+        told = {"cap": str(cap.loss), "unit": cap.unit.words(), "spent": cap.words(spent)}
+        caps.append({"population": cap.population, **told})
     streams = [_entry(entry) for entry in entries]
     if json:
         return say.as_json({"caps": caps, "streams": streams})
     for title, rows in (("Caps", caps), ("Streams", streams)):
         if rows:
-            words = {True: "yes", False: "no"}
-            cells = [
-                [words[one] if isinstance(one, bool) else f"{one}" for one in row.values()]
-                for row in rows
-            ]
-            say.show(title, tuple(rows[0]), cells)
+            say.show(title, tuple(rows[0]), [[_cell(one) for one in row.values()] for row in rows])
         else:
             say.tell(f"{title}: none.")
     return None
+
+
+def _cell(value: object) -> str:
+    return {True: "yes", False: "no"}[value] if isinstance(value, bool) else f"{value}"
 
 
 def set_cap(path: Path, population: str, epsilon: str, delta: str | None, unit: str) -> None:

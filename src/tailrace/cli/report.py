@@ -29,9 +29,8 @@ def write_report(path: Path, to: Path | None, *, private: bool) -> None:
     """Write a stream's public report, or the curator's private one."""
     where = Place.of(path)
     if private and to is not None:
-        raise ConfigError(
-            "The private report stays in the stream's private folder: leave --to out."
-        )
+        stays = "The private report stays in the stream's private folder: leave --to out."
+        raise ConfigError(stays)
     hidden = where.folder / "private" / "PRIVATE-report.html"
     target = hidden if private else to or Path("report.html")
     ours = target.is_file() and OURS.encode() in target.read_bytes()[:1000]
@@ -74,6 +73,5 @@ def _points(frame: pl.DataFrame | None, domain: Codes) -> np.ndarray:
 
 def _inside(frame: pl.DataFrame, domain: Codes) -> pl.DataFrame:
     """The rows that the domain counts."""
-    return frame.filter(
-        domain.cells(nw.from_native(frame.select(domain.columns), eager_only=True)) >= 0
-    )
+    columns = nw.from_native(frame.select(domain.columns), eager_only=True)
+    return frame.filter(domain.cells(columns) >= 0)

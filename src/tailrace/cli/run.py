@@ -94,9 +94,8 @@ def _ready(stream: Stream) -> int | None:
 def _tell(config: Config, release: Release, *, json: bool) -> None:
     period = release.provenance.get("period")
     if json:
-        say.as_line(
-            {"step": release.step, "period": period, "folder": _folder(config, release.step)}
-        )
+        folder = _folder(config, release.step)
+        say.as_json({"step": release.step, "period": period, "folder": folder}, indent=None)
     else:
         say.tell(f"Released step {release.step}" + (f" ({period})" if period else "") + ".")
 

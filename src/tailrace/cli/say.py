@@ -31,21 +31,15 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import typer
 from typer.core import TyperGroup
 
-from tailrace.errors import (
-    BudgetExceeded,
-    ConfigError,
-    DataError,
-    Error,
-    Uncapped,
-    without_password,
-)
+from tailrace import errors
+from tailrace.errors import ConfigError, DataError, Error, Uncapped, without_password
 from tailrace.storage.durable import place, write_file
 
 if TYPE_CHECKING:
     from rich.progress import Progress
     from rich.table import Table
 
-_CODES = {ConfigError: 3, DataError: 4, BudgetExceeded: 6}
+_CODES = {ConfigError: 3, DataError: 4, errors.BudgetExceeded: 6}
 # controls, marks that reorder text, halves of letters, line ends
 _UNSEEN = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 
@@ -56,11 +50,8 @@ def plain(text: object) -> str:
     >>> plain("cleared\\x1b[2J postgresql://me:secret@host/ward")
     'cleared\\\\x1b[2J postgresql://me:***@host/ward'
     """
-    bare = without_password(str(text))
-    return "".join(
-        ascii(letter)[1:-1] if unicodedata.category(letter) in _UNSEEN else letter
-        for letter in bare
-    )
+    letters = ((one, unicodedata.category(one)) for one in without_password(str(text)))
+    return "".join(ascii(one)[1:-1] if kind in _UNSEEN else one for one, kind in letters)
 
 
 class Commands(TyperGroup):
@@ -122,10 +113,8 @@ def _sentences() -> Iterator[None]:
     except Error as error:
         refuse(str(error), _CODES.get(type(error), 5))
     except OSError as error:
-        refuse(
-            f"{error.filename or 'A file'} cannot be used: "
-            f"{(error.strerror or 'the disk refuses').lower()}."
-        )
+        why = (error.strerror or "the disk refuses").lower()
+        refuse(f"{error.filename or 'A file'} cannot be used: {why}.")
     except MemoryError:
         refuse(
             "There is not enough memory; nothing is lost. Free some, or split what is read into "
@@ -133,10 +122,8 @@ def _sentences() -> Iterator[None]:
         )
     except BaseException as error:  # a panic of Polars is no Exception
         if type(error).__name__ == "PanicException":
-            refuse(
-                "Polars broke down on a file or table; nothing is lost. See whether it is damaged.",
-                4,
-            )
+            broke = "Polars broke down on a file or table; nothing is lost."
+            refuse(f"{broke} See whether it is damaged.", 4)
         # Typer's, for a command that was not understood.
         if hasattr(error, "format_message"):
             vars(error)["message"] = plain(vars(error).get("message", ""))
@@ -145,10 +132,8 @@ def _sentences() -> Iterator[None]:
             raise
         where = traceback.extract_tb(error.__traceback__)[-1]
         at = f"{type(error).__name__} at {where.filename.rsplit('/', 1)[-1]}:{where.lineno}"
-        refuse(
-            f"A fault of Tailrace itself ({at}); nothing is lost. Please report it with this line.",
-            70,
-        )
+        fault = f"A fault of Tailrace itself ({at}); nothing is lost."
+        refuse(f"{fault} Please report it with this line.", 70)
 
 
 @contextlib.contextmanager
@@ -156,9 +141,8 @@ def _warned() -> Iterator[None]:
     """Warnings of our own as sentences."""
 
     def show(message: Warning | str, category: type[Warning], *place: Any) -> None:
-        tell(message, err=True) if issubclass(category, Uncapped) else shown(
-            message, category, *place
-        )
+        ours = issubclass(category, Uncapped)
+        tell(message, err=True) if ours else shown(message, category, *place)
 
     with warnings.catch_warnings():
         warnings.simplefilter("always", Uncapped)
@@ -208,19 +192,10 @@ def releasing(things: str, **options: Any) -> Progress:
     return bars.Progress("Releasing", *columns, bars.TimeRemainingColumn(), **options)
 
 
-def as_json(value: Any) -> None:
-    """Print JSON, for scripts."""
-    typer.echo(_encoded(value, indent=2))
-
-
-def as_line(value: Any) -> None:
-    """Print JSON on one line."""
-    typer.echo(_encoded(value))
-
-
-def _encoded(value: Any, **form: Any) -> str:
-    """JSON in ASCII, with DEL escaped too."""
-    return without_password(json.dumps(value, **form)).replace("\x7f", "\\u007f")
+def as_json(value: Any, *, indent: int | None = 2) -> None:
+    """Print JSON in ASCII, for scripts, with DEL escaped too."""
+    text = without_password(json.dumps(value, indent=indent))
+    typer.echo(text.replace("\x7f", "\\u007f"))
 
 
 def share(part: int, whole: int) -> str:
