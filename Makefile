@@ -44,7 +44,7 @@ check:
 	@.ci/run
 
 bench: $(VENV)/.test
-	@for script in $(filter-out benchmarks/results.py,$(wildcard benchmarks/*.py)); do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+	@$(BIN)/python benchmarks/runner.py
 
 clean:
 	rm -rf $(VENV) demo

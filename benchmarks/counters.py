@@ -1,25 +1,35 @@
-"""Error of the counters at epsilon = 0.5: root mean square over t <= T, as a ratio to the simple
-counter, predicted and measured.
+"""Error of the counters at epsilon = 0.5: root mean square over t <= T, against Simple's.
 
-Goals: pure .82 (T = 128), .50 (1000), .33 (4096); with delta = 1e-6 .43 (1000), .245 (4096);
-unit-noise maximum variance of SqrtToeplitz 10.7 at T = 1024. Also draws the papers' comparison
-(PrivStream, figure 2: Simple, Block 8, Binary tree at T = 128 and 4096) with ours beside.
+Goals are PURE_GOALS and DELTA_GOALS. Also draws the papers' comparison (PrivStream, figure 2:
+Simple, Block 8, Binary tree at T = 128 and 4096) with ours beside; and times a step.
 """
 
+import dataclasses
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from results import FOLDER, save
+from runner import best_of, draw, main, measurement
 from tailrace import ZCDP, ApproxDP, Noise, PureDP
-from tailrace.counters import BinaryTree, Block, Counter, Simple, SqrtToeplitz, UnboundedBlock, best
+from tailrace.counters import (
+    BinaryTree,
+    Block,
+    Counter,
+    KaryTree,
+    Simple,
+    SqrtToeplitz,
+    UnboundedBlock,
+    best,
+)
 from tailrace.counters.choice import candidates, mean_squared_error
 from tailrace.report.chart import Line, line_chart
 
 EPSILON, DELTA = "0.5", "1e-6"
 PURE_GOALS, DELTA_GOALS = {128: 0.82, 1000: 0.50, 4096: 0.33}, {1000: 0.43, 4096: 0.245}
 COPIES = {32: 4000, 128: 4000, 1000: 1000, 4096: 400}
+DRAWN = (128, 4096)
+ROWS, HORIZON = 1_000_000, 1024
 
 
 @dataclass(frozen=True)
@@ -68,115 +78,114 @@ def described(counter) -> str:
         return "UnboundedBlock, squares" if counter.squares else "UnboundedBlock"
     options = [
         f"{part}={getattr(counter, part)}"
-        for part in ("size", "arity", "levels")
+        for part in ("size", "arity", "levels", "subtract")
         if getattr(counter, part, None)
     ]
     return type(counter).__name__ + (f"({', '.join(options)})" if options else "")
 
 
-def accuracy() -> None:
-    noise, rows = Noise.fresh(), []
+@measurement(
+    "counters",
+    keys="T | counter",
+    columns="algorithm | predicted RMS .3f | measured RMS .3f | ratio to Simple .4f | goal | goal met ?",
+    cases=[(horizon,) for horizon in COPIES],
+    goal="the best counter's predicted RMS against Simple",
+)
+def accuracy(horizon):
+    """Predicted and measured errors; for two horizons, also drawn."""
+    noise = Noise.fresh()
     budgets = {
         "pure": PureDP(epsilon=EPSILON),
         f"delta {DELTA}": ApproxDP(epsilon=EPSILON, delta=DELTA),
     }
-    for horizon, copies in COPIES.items():
-        simple = mean_squared_error(Simple(privacy=budgets["pure"], horizon=horizon)) ** 0.5
-        named = contestants(horizon=horizon)
-        named |= {
-            f"best, {kind}": best(privacy=privacy, horizon=horizon)
-            for kind, privacy in budgets.items()
-        }
-        for name, counter in named.items():
-            result = compare(
-                name, counter, horizon=horizon, copies=copies, noise=noise.at("accuracy", horizon)
-            )
-            predicted, measured = result.rms
-            goal = {"best, pure": PURE_GOALS, f"best, delta {DELTA}": DELTA_GOALS}.get(
-                name, {}
-            ).get(horizon)
-            met = "" if goal is None else "yes" if predicted / simple <= goal else "NO"
-            numbers = [f"{predicted:.3f}", f"{measured:.3f}", f"{predicted / simple:.4f}"]
-            rows.append([horizon, name, described(counter), *numbers, goal or "", met])
-    save(
-        "counters",
-        [
-            "T",
-            "counter",
-            "algorithm",
-            "predicted RMS",
-            "measured RMS",
-            "ratio to Simple",
-            "goal",
-            "goal met",
-        ],
-        rows,
-    )
+    simple = mean_squared_error(Simple(privacy=budgets["pure"], horizon=horizon)) ** 0.5
+    named = contestants(horizon=horizon)
+    drawn = list(named)
+    named |= {
+        f"best, {kind}": best(privacy=privacy, horizon=horizon) for kind, privacy in budgets.items()
+    }
+    goals = {"best, pure": PURE_GOALS, f"best, delta {DELTA}": DELTA_GOALS}
+    compared = {}
+    for name, counter in named.items():
+        compared[name] = compare(
+            name, counter, horizon=horizon, copies=COPIES[horizon], noise=noise
+        )
+        predicted, measured = compared[name].rms
+        ratio, goal = predicted / simple, goals.get(name, {}).get(horizon)
+        met = None if goal is None else ratio <= goal
+        yield [horizon, name, described(counter), predicted, measured, ratio, goal, met]
+    if horizon in DRAWN:
+        # Predicted errors are lines, measured ones dots.
+        steps = np.arange(1, horizon + 1)
+        lines = [
+            Line(name, steps, compared[name].predicted, dots=compared[name].measured)
+            for name in drawn
+        ]
+        title = f"Error of a running sum, epsilon = {EPSILON}, T = {horizon}"
+        y = "standard deviation of the running sum"
+        draw(f"counters_{horizon}", line_chart(lines, title=title, x_label="step", y_label=y))
 
 
-def endless() -> None:
-    """Counters without a horizon, over the first 4,096 and 65,536 steps."""
-    rows = []
+@measurement(
+    "sqrt_toeplitz",
+    keys="T",
+    columns="maximum variance at unit sensitivity noise .3f | standard deviation .3f",
+    goal="a maximum variance of 10.7 at T = 1024",
+)
+def toeplitz():
+    for horizon in (16, 64, 365, 1024, 4096):
+        counter = SqrtToeplitz(privacy=ZCDP(rho=0.5), horizon=horizon)
+        most = counter.variance(np.arange(1, horizon + 1)).max()
+        yield [horizon, most, most**0.5]
+
+
+@measurement(
+    "counters_endless",
+    keys="budget | counter | noise for",
+    columns="RMS over 4096 .2f | RMS over 65536 .2f",
+)
+def endless():
+    """Counters without a horizon, over their first steps."""
     for privacy in (PureDP(epsilon=EPSILON), ApproxDP(epsilon=EPSILON, delta=DELTA)):
         for counter in candidates(privacy, None):
             errors = [mean_squared_error(counter, steps) ** 0.5 for steps in (4096, 65536)]
-            noise_for = type(counter.privacy).__name__
-            rows.append(
-                [
-                    type(privacy).__name__,
-                    described(counter),
-                    noise_for,
-                    *(f"{error:.2f}" for error in errors),
-                ]
-            )
-    save(
-        "counters_endless",
-        ["budget", "counter", "noise for", "RMS over 4096", "RMS over 65536"],
-        rows,
-    )
+            kinds = [type(one).__name__ for one in (privacy, counter.privacy)]
+            yield [kinds[0], described(counter), kinds[1], *errors]
 
 
-def toeplitz() -> None:
-    rows = []
-    for horizon in (16, 64, 365, 1024, 4096):
-        variance = SqrtToeplitz(privacy=ZCDP(rho=0.5), horizon=horizon).variance(
-            np.arange(1, horizon + 1)
-        )
-        rows.append([horizon, f"{variance.max():.3f}", f"{variance.max() ** 0.5:.3f}"])
-    save(
-        "sqrt_toeplitz",
-        ["T", "maximum variance at unit sensitivity noise", "standard deviation"],
-        rows,
-    )
+def copied(state) -> None:
+    for field in dataclasses.fields(state):
+        getattr(state, field.name).copy()
 
 
-def figure() -> None:
-    noise = Noise.fresh()
-    for horizon in (128, 4096):
-        named = contestants(horizon=horizon)
-        compared = [
-            compare(
-                name,
-                counter,
-                horizon=horizon,
-                copies=COPIES[horizon],
-                noise=noise.at("figure", horizon),
-            )
-            for name, counter in named.items()
-        ]
-        # Predicted errors are lines, measured ones dots.
-        steps = np.arange(1, horizon + 1)
-        lines = [Line(one.name, steps, one.predicted, dots=one.measured) for one in compared]
-        title = f"Error of a running sum, epsilon = {EPSILON}, T = {horizon}"
-        svg = line_chart(
-            lines, title=title, x_label="step", y_label="standard deviation of the running sum"
-        )
-        (FOLDER / f"counters_{horizon}.svg").write_text(svg + "\n")
-        print(f"results/counters_{horizon}.svg")
+@measurement(
+    "counter_speed",
+    keys="budget | counter | case",
+    columns="step ms .1f | noise ms .1f | copy ms .1f | ratio .2f | goal met ?",
+    goal="Simple, Block and BinaryTree take at most 3 times the floor at every kind of step",
+)
+def speed():
+    """A step of a million rows, against drawing its noise and copying the state once."""
+    noise, x = Noise.fresh(), np.random.default_rng(0).integers(0, 5, ROWS)
+    clocks = {"first step": 0, "step 512 ends levels": 511, "own clocks": np.arange(ROWS) % 1000}
+    for privacy in (PureDP(epsilon=0.5), ZCDP(rho=0.1)):
+        for shape in (Simple(), Block(size=32), BinaryTree(), KaryTree(subtract=False)):
+            counter = dataclasses.replace(shape, privacy=privacy, horizon=HORIZON)
+            kind, name = type(privacy).__name__, type(counter).__name__
+            start = counter.init(ROWS)
+            for case, clock in clocks.items():
+                state = dataclasses.replace(start, clock=np.broadcast_to(clock, ROWS).copy())
+                at = noise.at(kind, name, case)
+                works = (
+                    lambda i: counter.step(state, x, at.at("step", i)),
+                    lambda i: counter.atoms.draw(at.at("draw", i), ROWS),
+                    lambda _: copied(state),
+                )
+                step, draw, copy = (1e3 * best_of(5, work)[0].seconds for work in works)
+                ratio = step / (draw + copy)
+                met = None if name == "KaryTree" else ratio <= 3
+                yield [kind, name, case, step, draw, copy, ratio, met]
 
 
 if __name__ == "__main__":
-    accuracy()
-    toeplitz()
-    endless()
-    figure()
+    main(__doc__)

@@ -1,15 +1,12 @@
 """Measure the house: sizes, imports, words and repetition of a source tree.
 
-    python benchmarks/house.py LABEL=FOLDER...
+    python benchmarks/house.py --tree before=../before/src
 
-FOLDER holds the package `tailrace` (a clone's `src`); without arguments, `after` is this tree. One
-row a label goes to results/house.csv; rows of other labels stay.
-A push is counted in a process of its own that imports from FOLDER: files of the package with at
+The folder holds the package `tailrace` (a clone's `src`). A push is counted in a process of its own that imports from FOLDER: files of the package with at
 least one line run during the third `Stream.push`.
 """
 
 import ast
-import csv
 import os
 import re
 import statistics
@@ -18,7 +15,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from results import FOLDER, save
+from runner import main, measurement
 
 COLUMNS = 100
 BLOCK = 6
@@ -116,65 +113,41 @@ def repeated(texts: list[str]) -> int:
     return sum((number, start - 1) not in again for number, start in again)
 
 
-def measured(label: str, source: Path) -> list[str]:
-    """One row of the table."""
+@measurement(
+    "house",
+    keys="tree",
+    columns="files | lines | root modules | files passed by a spatial push"
+    " | files passed by a tabular push | mean importers of a file .1f | files with one importer"
+    f" | Any | lines over {COLUMNS} columns | median words of first lines .0f"
+    f" | repeated blocks of {BLOCK} lines",
+)
+def house(tree="after=src"):
+    """One row for a tree, LABEL=FOLDER."""
+    label, _, folder = tree.partition("=")
+    source = Path(__file__).parents[1].joinpath(folder).resolve()
     files = sorted((source / "tailrace").rglob("*.py"))
+    if not files:
+        sys.exit("Name a label and a folder: --tree before=../before/src")
     names = [".".join(file.relative_to(source).with_suffix("").parts) for file in files]
     texts = [file.read_text() for file in files]
-    trees = {
-        name.removesuffix(".__init__"): ast.parse(text)
-        for name, text in zip(names, texts, strict=True)
-    }
+    parsed = zip(names, map(ast.parse, texts), strict=True)
+    trees = {name.removesuffix(".__init__"): one for name, one in parsed}
     lines = [line for text in texts for line in text.splitlines()]
     used = importers(trees)
-    row = [
+    yield [
         label,
         len(files),
         len(lines),
         len(list((source / "tailrace").glob("*.py"))),
         *(passed(source, made) for made in PUSHES.values()),
-        f"{statistics.mean(used):.1f}",
+        statistics.mean(used),
         sum(count == 1 for count in used),
         sum(len(re.findall(r"\bAny\b", line)) for line in lines if "import" not in line),
         sum(len(line) > COLUMNS for line in lines),
-        round(statistics.median(first_lines(trees))),
+        statistics.median(first_lines(trees)),
         repeated(texts),
     ]
-    return [str(cell) for cell in row]
-
-
-HEADER = [
-    "tree",
-    "files",
-    "lines",
-    "root modules",
-    "files passed by a spatial push",
-    "files passed by a tabular push",
-    "mean importers of a file",
-    "files with one importer",
-    "Any",
-    f"lines over {COLUMNS} columns",
-    "median words of first lines",
-    f"repeated blocks of {BLOCK} lines",
-]
-
-
-def earlier() -> dict[str, list[str]]:
-    """Committed rows by their label."""
-    path = FOLDER / "house.csv"
-    if not path.exists():
-        return {}
-    with path.open() as file:
-        next(file)  # what they were measured on
-        header, *rows = csv.reader(file)
-    return {row[0]: row for row in rows} if header == HEADER else {}
 
 
 if __name__ == "__main__":
-    here = str(Path(__file__).parents[1] / "src")
-    named = [argument.partition("=") for argument in sys.argv[1:]]
-    given = {label: folder for label, _, folder in named} or {"after": here}
-    if not all(given.values()):
-        sys.exit("Name trees: python benchmarks/house.py before=../before/src after=src")
-    rows = {label: measured(label, Path(folder).resolve()) for label, folder in given.items()}
-    save("house", HEADER, [*(earlier() | rows).values()])
+    main(__doc__)

@@ -1,5 +1,4 @@
-"""What a claim costs with a rollback journal (synchronous=EXTRA) against the write-ahead log (FULL)
-that ledgers had before.
+"""What a claim costs with a rollback journal (EXTRA) against the write-ahead log (FULL).
 
 Both do what `Ledger.claim` does: open the file, read a stream's row, move its mark, commit, close.
 They take turns, so that whatever else the machine does falls on both. A step of a small stream,
@@ -10,12 +9,11 @@ import contextlib
 import sqlite3
 import statistics
 import tempfile
-import time
 from pathlib import Path
 
 import polars as pl
 
-from results import save
+from runner import Lap, main, measurement
 from tailrace import (
     AddRemove,
     Categorical,
@@ -53,7 +51,8 @@ def claim(path: Path, synchronous: str, name: str, step: int) -> None:
         file.execute("COMMIT")
 
 
-def main() -> None:
+@measurement("ledger", keys="what", columns="median ms .1f | ratio to log .2f")
+def claims():
     times: dict[str, list[float]] = {mode: [] for mode in (*MODES, "a step of a stream")}
     with tempfile.TemporaryDirectory(dir=".") as name:
         folder = Path(name)
@@ -70,20 +69,17 @@ def main() -> None:
             stream.push(day)
             for turn in range(ROUNDS):
                 for mode in MODES:
-                    start = time.perf_counter()
-                    for again in range(TURN):
-                        claim(books[mode], MODES[mode][1], ids[mode], turn * TURN + again)
-                    times[mode].append((time.perf_counter() - start) / TURN)
-                start = time.perf_counter()
-                stream.push(day)
-                times["a step of a stream"].append(time.perf_counter() - start)
+                    with Lap() as lap:
+                        for again in range(TURN):
+                            claim(books[mode], MODES[mode][1], ids[mode], turn * TURN + again)
+                    times[mode].append(lap.seconds / TURN)
+                with Lap() as lap:
+                    stream.push(day)
+                times["a step of a stream"].append(lap.seconds)
     middle = {what: statistics.median(taken) * 1e3 for what, taken in times.items()}
-    rows = [
-        [what, f"{taken:.1f}", f"{taken / middle['log, FULL']:.2f}"]
-        for what, taken in middle.items()
-    ]
-    save("ledger", ["what", "median ms", "ratio to log"], rows)
+    for what, taken in middle.items():
+        yield [what, taken, taken / middle["log, FULL"]]
 
 
 if __name__ == "__main__":
-    main()
+    main(__doc__)

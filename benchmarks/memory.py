@@ -1,22 +1,18 @@
 """A step of the unit memory with ten million units: time, and the peak of resident memory.
 
-Goal: under 10 s a step and under 1 GB. Each step runs in a process of its own, loops compiled
+Each step runs in a process of its own, loops compiled
 before. The time is that of `bound` alone, from ids and cells to the new segment on disk, all files
 synced. The peak (VmHWM) is of the whole process, nothing subtracted: Python, NumPy and numba (and
 PyArrow, for text), the inputs, which are mapped from files and count where they are touched, and
 the accepted cells that are returned.
 """
 
-import json
-import subprocess
-import sys
 import tempfile
-import time
 from pathlib import Path
 
 import numpy as np
 
-from results import save
+from runner import Lap, alone, main, measurement
 from tailrace.counting.memory import bound
 from tailrace.privacy.unit import User
 
@@ -46,9 +42,7 @@ def batch(folder: Path, name: str | None, text: bool):
 
 
 def prepare(folder: Path) -> None:
-    """Ids in random order, cells of the step before and of this one, and the memory after the step
-    before.
-    """
+    """Write ids, cells of two steps, and the memory after the first."""
     import pyarrow as pa
 
     random = np.random.default_rng(0)
@@ -61,49 +55,35 @@ def prepare(folder: Path) -> None:
         for part in np.array_split(ids, 20):
             file.write(pa.record_batch([pa.array([f"person-{i:08d}" for i in part])], schema))
     for place, (unit, _, _, _, text) in enumerate(CASES.values()):
-        bound(
-            old=None,
-            new=folder / f"old{place}",
-            unit=unit,
-            key=KEY,
-            adds=batch(folder, "before", text),
-            deletes=None,
-        )
+        adds, new = batch(folder, "before", text), folder / f"old{place}"
+        bound(old=None, new=new, unit=unit, key=KEY, adds=adds, deletes=None)
 
 
-def measure(folder: Path, place: int) -> None:
-    """One step, in this process; prints seconds and megabytes."""
+def step(folder: Path, place: int) -> tuple[float, float]:
+    """Seconds of one step in this process, and megabytes of its new segment."""
     unit, old, adds, deletes, text = list(CASES.values())[place]
     adds, deletes = batch(folder, adds, text), batch(folder, deletes, text)
     tiny = [None if rows is None else (rows[0][:1], rows[1][:1]) for rows in (adds, deletes)]
     bound(old=None, new=folder / "warm", unit=unit, key=KEY, adds=tiny[0], deletes=tiny[1])
     before, after = folder / f"old{place}" if old else None, folder / f"new{place}"
-    start = time.perf_counter()
-    bound(old=before, new=after, unit=unit, key=KEY, adds=adds, deletes=deletes)
-    seconds = time.perf_counter() - start
-    status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
-    size = sum(file.stat().st_size for file in after.iterdir())
-    print(json.dumps([seconds, int(status["VmHWM"].split()[0]) * 1024 / 1e6, size / 1e6]))
+    with Lap() as lap:
+        bound(old=before, new=after, unit=unit, key=KEY, adds=adds, deletes=deletes)
+    return lap.seconds, sum(file.stat().st_size for file in after.iterdir()) / 1e6
 
 
-def main() -> None:
-    rows = []
+@measurement(
+    "memory",
+    keys="step",
+    columns="units , | seconds .2f | peak MB .0f | segment MB .0f | goal met ?",
+    goal="under 10 s a step and under 1 GB",
+)
+def steps():
     with tempfile.TemporaryDirectory() as name:
-        subprocess.run([sys.executable, __file__, "prepare", name], check=True)
+        alone(prepare, Path(name))
         for place, case in enumerate(CASES):
-            command = [sys.executable, __file__, "measure", name, str(place)]
-            output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-            seconds, peak, size = json.loads(output)
-            goal = "yes" if seconds < 10 and peak < 1000 else "NO"
-            rows.append([case, f"{UNITS:,}", f"{seconds:.2f}", f"{peak:.0f}", f"{size:.0f}", goal])
-    save("memory", ["step", "units", "seconds", "peak MB", "segment MB", "goal met"], rows)
+            (seconds, size), peak = alone(step, Path(name), place)
+            yield [case, UNITS, seconds, peak, size, seconds < 10 and peak < 1000]
 
 
 if __name__ == "__main__":
-    match sys.argv[1:]:
-        case ["prepare", folder]:
-            prepare(Path(folder))
-        case ["measure", folder, place]:
-            measure(Path(folder), int(place))
-        case _:
-            main()
+    main(__doc__)

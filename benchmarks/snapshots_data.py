@@ -1,19 +1,16 @@
-"""Series of snapshots for benchmarks, as histograms: a census-like table, traffic in Oldenburg,
-taxis from dpcomp.
+"""Series of snapshots: a generated census-like table, traffic in Oldenburg, taxis from dpcomp.
 
-The first is generated; the others are read from a folder outside of the project, named by
-TAILRACE_DATA or found as ../shared/data beside the checkout, and are None where it is absent. One
-person has one record in a snapshot at most.
+One person has one record in a snapshot at most.
 """
 
 import itertools
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
+import polars as pl
 
+from runner import data
 from tailrace import Integer, Schema
 
 CENSUS = (96, 2, 12, 2, 2, 3)
@@ -55,18 +52,16 @@ def census(
     regimes: int = 10,
     seed: int = 0,
 ) -> Series:
-    """The paper's construction: at each step m people leave and m others come from one pool; m is
-    normal around rate people / 2.
+    """The paper's construction: m people leave at each step and m come from one pool.
 
-    The mean of m is another one in each of ten regimes. `sides` keeps the first of the six
-    attributes.
+    m is normal around rate people / 2, with another mean in each of ten regimes. `sides` keeps the
+    first of the six attributes.
     """
     rng = np.random.default_rng(seed)
     shape = CENSUS[:sides]
     share = _joint(np.random.default_rng(1)).reshape(*shape, -1).sum(axis=-1).reshape(-1)
-    pace = np.random.default_rng(2).permutation(
-        np.linspace(0.0, 2.0, regimes)
-    )  # times the mean; none to twice
+    # Times the mean: none to twice.
+    pace = np.random.default_rng(2).permutation(np.linspace(0.0, 2.0, regimes))
     now = rng.multinomial(people, share)
     found = [now.astype(np.int32)]
     for t in range(1, steps):
@@ -97,14 +92,9 @@ def _joint(rng: np.random.Generator) -> np.ndarray:
     return table / table.sum()
 
 
-def traffic(*, side: int = 1024) -> Series | None:
+def traffic(*, side: int = 1024) -> Series:
     """Where the objects are, on a grid of side x side cells, at each of 200 steps."""
-    import polars as pl
-
-    path = _found("oldenburg_traffic", "points.parquet")
-    if path is None:
-        return None
-    points = pl.read_parquet(path).sort("t")
+    points = pl.read_parquet(data("oldenburg_traffic", "points.parquet")).sort("t")
     x, y = (
         np.clip(points[name].to_numpy() * side // 100_000, 0, side - 1) for name in ("x_dm", "y_dm")
     )
@@ -114,18 +104,9 @@ def traffic(*, side: int = 1024) -> Series | None:
     return Series("traffic", (side, side), 4000, parts, sparse=True)
 
 
-def taxis(
-    *, steps: int = 400, people: int = 100_000, rate: float = 0.1, seed: int = 0
-) -> Series | None:
-    """Taxis that wait where trips start or end in Beijing: the share of the two changes over four
-    days, and with it who moves where.
-    """
-    import polars as pl
-
-    path = _found("dpcomp_hist", "histograms.parquet")
-    if path is None:
-        return None
-    found = pl.read_parquet(path)
+def taxis(*, steps: int = 400, people: int = 100_000, rate: float = 0.1, seed: int = 0) -> Series:
+    """Taxis that wait where trips start or end in Beijing; the share of the two changes."""
+    found = pl.read_parquet(data("dpcomp_hist", "histograms.parquet"))
     maps = []
     for name in ("BeijingTaxiS_256_256", "BeijingTaxiE_256_256"):
         rows = found.filter(pl.col("dataset") == name)
@@ -144,9 +125,3 @@ def taxis(
         )
         snapshots.append(place.astype(np.int32))
     return Series("taxis", (256, 256), people, snapshots, sparse=True)
-
-
-def _found(folder: str, name: str) -> Path | None:
-    base = os.environ.get("TAILRACE_DATA") or Path(__file__).parents[2] / "shared" / "data"
-    path = Path(base, folder, name)
-    return path if path.is_file() else None

@@ -1,29 +1,25 @@
-"""Streams of places for benchmarks: lists of (adds, deletes), two arrays (points, 2) a step.
+"""Streams of places: lists of (adds, deletes), two arrays (points, 2) a step."""
 
-Generated ones come from the project; real ones are read from a folder outside of it, named by
-TAILRACE_DATA or found as ../shared/data beside the checkout, and are None where it is absent.
-"""
-
-import os
-from collections.abc import Callable
 from datetime import datetime
-from pathlib import Path
 
 import numpy as np
+import polars as pl
 
+from runner import data
 from tailrace import Box
 
 Steps = list[tuple[np.ndarray, np.ndarray]]
 
 SQUARE = Box(low=(0, 0), high=(1, 1), columns=("x", "y"))
+# Where PrivStream's authors begin: the months before hold 333 check-ins.
+OCTOBER = datetime(2009, 10, 1)
 NEW_YORK = Box(low=(-74.26, 40.48), high=(-73.70, 40.92), columns=("lon", "lat"))
 
 
 def circles(*, steps: int = 100, events: int = 500, seed: int = 0) -> Steps:
-    """Half of the time points come on a ring of radius .2; then half of a step's events delete
-    some, and half add as many on a ring of .4.
+    """Points come on a ring of radius .2; from half time on they move to one of .4.
 
-    The distance from the centre has a standard deviation of .01.
+    Then half of a step's events delete and half add. The distance from the centre has a standard deviation of .01.
     """
     rng, half = np.random.default_rng(seed), steps // 2
 
@@ -41,8 +37,9 @@ def circles(*, steps: int = 100, events: int = 500, seed: int = 0) -> Steps:
 
 
 def city(*, steps: int = 200, events: int = 500, stay: int | None = 60, seed: int = 0) -> Steps:
-    """60 drifting clusters around the middle, the k-th of weight 1 / k, and 3 % anywhere; a point
-    is deleted `stay` steps after it came.
+    """60 drifting clusters, the k-th of weight 1 / k, and 3 % anywhere.
+
+    A point is deleted `stay` steps after it came.
     """
     rng, clusters = np.random.default_rng(seed), 60
     centre = np.clip(rng.normal(0.5, 0.15, (clusters, 2)), 0.05, 0.95)
@@ -58,24 +55,14 @@ def city(*, steps: int = 200, events: int = 500, stay: int | None = 60, seed: in
         )
         anywhere = rng.random(events) < 0.03
         points[anywhere] = rng.random((int(anywhere.sum()), 2))
-        adds.append(1 - np.abs(1 - np.abs(points)))  # what would leave the square is reflected
+        # A point that would leave the square is reflected.
+        adds.append(1 - np.abs(1 - np.abs(points)))
     return deleted_after(adds, stay)
 
 
-OCTOBER = datetime(
-    2009, 10, 1
-)  # where PrivStream's authors begin: the months before hold 333 check-ins
-
-
-def gowalla(*, steps: int = 300, stay: int | None = None) -> Steps | None:
-    """Check-ins in New York since October 2009, in equal slices of time; deleted `stay` steps later
-    where it is given.
-    """
-    path = _found("gowalla_nyc", "checkins.parquet")
-    if path is None:
-        return None
-    import polars as pl
-
+def gowalla(*, steps: int = 300, stay: int | None = None) -> Steps:
+    """Check-ins in New York since October 2009, in equal slices of time."""
+    path = data("gowalla_nyc", "checkins.parquet")
     rows = pl.read_parquet(path, columns=["ts", "lon", "lat"]).filter(pl.col("ts") >= OCTOBER)
     when = rows["ts"].cast(pl.Datetime("us")).cast(pl.Int64).to_numpy()
     step = np.minimum(
@@ -84,14 +71,9 @@ def gowalla(*, steps: int = 300, stay: int | None = None) -> Steps | None:
     return deleted_after(_by_step(rows.select("lon", "lat").to_numpy(), step, steps), stay)
 
 
-def uber() -> Steps | None:
+def uber() -> Steps:
     """4.3 million pickups in New York by hour of the week: 168 steps, no deletions."""
-    path = _found("uber_nyc_2014", "pickups.parquet")
-    if path is None:
-        return None
-    import polars as pl
-
-    rows = pl.read_parquet(path)
+    rows = pl.read_parquet(data("uber_nyc_2014", "pickups.parquet"))
     points = rows.select(pl.col("lon_e4") / 1e4, pl.col("lat_e4") / 1e4).to_numpy()
     return deleted_after(_by_step(points, rows["hour_of_week"].to_numpy(), 168), None)
 
@@ -103,13 +85,6 @@ def deleted_after(adds: list[np.ndarray], stay: int | None) -> Steps:
         (new, adds[t - stay] if stay is not None and t >= stay else empty)
         for t, new in enumerate(adds)
     ]
-
-
-def begun(stream: Steps, begin: int) -> Steps:
-    """The same stream from a step on (counted from 1), with all that is there until then as its
-    first adds.
-    """
-    return [(present(stream, begin), stream[0][1][:0]), *stream[begin:]]
 
 
 def present(stream: Steps, step: int) -> np.ndarray:
@@ -124,22 +99,6 @@ def present(stream: Steps, step: int) -> np.ndarray:
         which[len(added) :], minlength=len(places)
     )
     return np.repeat(places, left, axis=0)
-
-
-STREAMS: dict[
-    str, tuple[Box, Callable[[], Steps | None], int]
-] = {  # box, stream, first step of a release
-    "circles": (SQUARE, circles, 1),
-    "city": (SQUARE, city, 1),
-    "gowalla": (NEW_YORK, gowalla, 100),
-    "gowalla, deleted after 30": (NEW_YORK, lambda: gowalla(stay=30), 100),
-}
-
-
-def _found(*names: str) -> Path | None:
-    folder = os.environ.get("TAILRACE_DATA") or Path(__file__).parents[2] / "shared" / "data"
-    path = Path(folder, *names)
-    return path if path.exists() else None
 
 
 def _by_step(points: np.ndarray, step: np.ndarray, steps: int) -> list[np.ndarray]:

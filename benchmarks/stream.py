@@ -1,17 +1,12 @@
-"""What durability costs: pushes a second of a kept stream against the same stream in memory, in one
-run.
-
-Goal: at least 50 pushes a second for a histogram of 10,000 bins.
-"""
+"""What durability costs: pushes a second of a kept stream against one in memory."""
 
 import tempfile
-import time
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 
-from results import save
+from runner import Lap, main, measurement
 from tailrace import Categorical, Event, HistogramStream, Integer, PureDP, Schema, Stream, User
 
 STEPS = 60
@@ -39,14 +34,20 @@ def speed(stream: Stream, batches: list[pl.DataFrame]) -> float:
     """Pushes a second after the first five."""
     for batch in batches[:5]:
         stream.push(batch)
-    start = time.perf_counter()
-    for batch in batches[5:]:
-        stream.push(batch)
-    return (len(batches) - 5) / (time.perf_counter() - start)
+    with Lap() as lap:
+        for batch in batches[5:]:
+            stream.push(batch)
+    return (len(batches) - 5) / lap.seconds
 
 
-def main() -> None:
-    results = []
+@measurement(
+    "stream",
+    keys="bins , | rows a step , | unit",
+    columns="kept: pushes/s .0f | in memory: pushes/s .0f | durability ms/step .1f"
+    f" | state.db MB after {STEPS} steps .1f | goal met ?",
+    goal="50 pushes a second for a histogram of 10,000 bins",
+)
+def pushes():
     for bins, rows in ((100, 100), (10_000, 100), (10_000, 1000)):
         for name, unit in (("Event", Event()), ("User, events=3", User(column="id", events=3))):
             mechanism = HistogramStream(
@@ -60,21 +61,9 @@ def main() -> None:
             with Stream(mechanism) as held:
                 memory = speed(held, batches)
             overhead = 1000 / durable - 1000 / memory
-            met = "" if bins != 10_000 else "yes" if durable >= 50 else "NO"
-            numbers = [f"{durable:.0f}", f"{memory:.0f}", f"{overhead:.1f}", f"{size / 1e6:.1f}"]
-            results.append([f"{bins:,}", f"{rows:,}", name, *numbers, met])
-    header = [
-        "bins",
-        "rows a step",
-        "unit",
-        "kept: pushes/s",
-        "in memory: pushes/s",
-        "durability ms/step",
-        "state.db MB after 60 steps",
-        "goal met",
-    ]
-    save("stream", header, results)
+            met = durable >= 50 if bins == 10_000 else None
+            yield [bins, rows, name, durable, memory, overhead, size / 1e6, met]
 
 
 if __name__ == "__main__":
-    main()
+    main(__doc__)

@@ -1,8 +1,6 @@
-"""Streams of tables for benchmarks, and what the paper prints for them: Adult in random and in
-sorted order, San Francisco's evictions.
+"""Streams of tables, and what the paper prints for them.
 
-Read from a folder outside of the project, named by TAILRACE_DATA or found as ../shared/data beside
-the checkout; None where it is absent. The evictions are those of 2011 to 2015, in 261 weeks; the
+Adult in random and in sorted order, and San Francisco's evictions. The evictions are those of 2011 to 2015, in 261 weeks; the
 paper's stream began in 1997 and has 1,409, so what it prints for them is of another length. Their
 lists of places are read off the data, as the paper does it; a missing place is a value of its own.
 
@@ -12,14 +10,13 @@ The printed errors are the paper's tables 1 and 2, by the author's dissertation 
 
 import functools
 import json
-import os
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import narwhals as nw
 import numpy as np
 import polars as pl
 
+from runner import data
 from tailrace import Categorical, Integer, Schema
 
 NAMES = (
@@ -41,8 +38,7 @@ class TableStream:
     domain: Schema
     frame: pl.DataFrame
     cuts: np.ndarray  # (steps + 1,) where each step's rows begin, and the end
-    # cells of a junction tree, for every method: 22 columns fitted at each step would else take
-    # hours
+    # Cells of a junction tree, for every method: 22 columns at each step would else take hours.
     limit: int
 
     def __len__(self) -> int:
@@ -57,27 +53,18 @@ class TableStream:
         """The rows of a step; the first is step 1."""
         return slice(int(self.cuts[step - 1]), int(self.cuts[step]))
 
-    def first(self, steps: int | None) -> "TableStream":
-        """A shorter stream, for a trial."""
-        return self if steps is None else replace(self, cuts=self.cuts[: steps + 1])
-
-
-def data(*parts: str) -> Path | None:
-    folder = os.environ.get("TAILRACE_DATA") or Path(__file__).parents[2] / "shared" / "data"
-    path = Path(folder, *parts)
-    return path if path.exists() else None
+    def first(self, steps: int) -> "TableStream":
+        """A shorter stream, for a trial of some steps (0: all)."""
+        return replace(self, cuts=self.cuts[: steps + 1]) if steps else self
 
 
 @functools.lru_cache(maxsize=2)
-def stream(name: str, seed: int = 0) -> TableStream | None:
+def stream(name: str, seed: int = 0) -> TableStream:
     """One of `NAMES`; `seed` shuffles the randomized ones."""
     kind, order, *size = name.split("-", 2)
     if kind == "evictions":
         return evictions(name, days=7 if order == "weekly" else 14)
-    rows = adult()
-    if rows is None:
-        return None
-    frame, domain = rows
+    frame, domain = adult()
     shuffled = np.random.default_rng(seed).permutation(len(frame))
     frame = frame[shuffled] if order == "randomized" else frame.sort(frame.columns)
     return batched(name, domain, frame, int(size[0]))
@@ -91,21 +78,16 @@ def batched(name: str, domain: Schema, frame: pl.DataFrame, size: int) -> TableS
 
 
 @functools.lru_cache(maxsize=1)
-def adult() -> tuple[pl.DataFrame, Schema] | None:
+def adult() -> tuple[pl.DataFrame, Schema]:
     """48,842 rows of 13 columns, numbers in a few bins; the sizes of the columns are public."""
-    path, sizes = data("adult", "adult_binned.parquet"), data("adult", "adult_binned-domain.json")
-    if path is None or sizes is None:
-        return None
-    frame = pl.read_parquet(path)
-    known = json.loads(sizes.read_text())
+    frame = pl.read_parquet(data("adult", "adult_binned.parquet"))
+    known = json.loads(data("adult", "adult_binned-domain.json").read_text())
     return frame, Schema(**{column: Integer(0, known[column] - 1) for column in frame.columns})
 
 
-def evictions(name: str, *, days: int) -> TableStream | None:
-    path = data("sf_evictions", "evictions.parquet")
-    if path is None:
-        return None
-    frame = pl.read_parquet(path).sort("file_date", maintain_order=True)
+def evictions(name: str, *, days: int) -> TableStream:
+    frame = pl.read_parquet(data("sf_evictions", "evictions.parquet"))
+    frame = frame.sort("file_date", maintain_order=True)
     causes = [column for column, kind in frame.schema.items() if kind == pl.Boolean]
     domain = Schema(
         zip=Categorical(frame["zip"].unique().sort().to_list()),
@@ -115,11 +97,8 @@ def evictions(name: str, *, days: int) -> TableStream | None:
         ),
         **{cause: Categorical([False, True]) for cause in causes},
     )
-    since = (
-        (frame["file_date"].to_numpy() - np.datetime64("2011-01-01"))
-        .astype("timedelta64[D]")
-        .astype(int)
-    )
+    since = frame["file_date"].to_numpy() - np.datetime64("2011-01-01")
+    since = since.astype("timedelta64[D]").astype(int)
     cuts = np.searchsorted(since // days, np.arange(since.max() // days + 2))
     return TableStream(name, domain, frame.select(domain.columns), cuts, 2**14)
 

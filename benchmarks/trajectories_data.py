@@ -1,20 +1,15 @@
-"""Trajectories for benchmarks, and trivial releases that a good one must beat.
-
-The real ones (Geolife in Beijing) and the simulated ones (traffic on Oldenburg's roads) are read
-from a folder outside of the project, named by TAILRACE_DATA or found as ../shared/data beside the
-checkout, and are None where it is absent.
+"""Trajectories, and trivial releases that a good one must beat.
 
 Geolife is the dissertation's: the trajectories that have only points inside of the box, with two
 points at least. What a trajectory has outside is not cut off: one that leaves the box is left out
 as a whole.
 """
 
-import os
-from pathlib import Path
-
 import numpy as np
+import polars as pl
 from numba import njit
 
+from runner import data
 from tailrace import Box, Roads
 from tailrace.metrics import Tracks
 
@@ -23,14 +18,9 @@ OLDENBURG = Box(low=(0, 0), high=(10_000, 10_000), columns=("x", "y"))
 WALK_SIDE = 40  # of the random walk's grid
 
 
-def geolife() -> Tracks | None:
+def geolife() -> Tracks:
     """14,936 journeys of 170 people in Beijing, a point a minute: 821,317 points."""
-    path = _found("geolife", "points.parquet")
-    if path is None:
-        return None
-    import polars as pl
-
-    rows = pl.read_parquet(path).select(
+    rows = pl.read_parquet(data("geolife", "points.parquet")).select(
         "traj", "ts", lon=pl.col("lon_e5") / 1e5, lat=pl.col("lat_e5") / 1e5
     )
     inside = pl.all_horizontal(
@@ -41,34 +31,22 @@ def geolife() -> Tracks | None:
     return Tracks.of_rows(*(rows[name].to_numpy() for name in ("traj", "ts", "lon", "lat")))
 
 
-def oldenburg() -> Tracks | None:
+def oldenburg() -> Tracks:
     """19,997 simulated journeys, a point a step: 684,522 points."""
-    path = _found("oldenburg_traffic", "points.parquet")
-    if path is None:
-        return None
-    import polars as pl
-
-    rows = pl.read_parquet(path).select("obj", "t", pl.col("x_dm") / 10, pl.col("y_dm") / 10)
+    rows = pl.read_parquet(data("oldenburg_traffic", "points.parquet"))
+    rows = rows.select("obj", "t", pl.col("x_dm") / 10, pl.col("y_dm") / 10)
     return Tracks.of_rows(*(rows[name].to_numpy() for name in ("obj", "t", "x_dm", "y_dm")))
 
 
-def oldenburg_roads(*, cells: int = 1024) -> Roads | None:
+def oldenburg_roads(*, cells: int = 1024) -> Roads:
     """The network that the traffic of Oldenburg was simulated on."""
-    edges, nodes = (
-        _found("roads", "oldenburg_edges.parquet"),
-        _found("roads", "oldenburg_nodes.parquet"),
-    )
-    if edges is None or nodes is None:
-        return None
-    return Roads.read(
-        edges, nodes=nodes, columns=("x", "y"), cells=cells, box=(*OLDENBURG.low, *OLDENBURG.high)
-    )
+    edges, nodes = (data("roads", f"oldenburg_{part}.parquet") for part in ("edges", "nodes"))
+    box = (*OLDENBURG.low, *OLDENBURG.high)
+    return Roads.read(edges, nodes=nodes, columns=("x", "y"), cells=cells, box=box)
 
 
 def halves(tracks: Tracks, rng: np.random.Generator) -> tuple[Tracks, Tracks]:
-    """Two random halves of the trajectories, of one size: what fresh data of the same kind would
-    score.
-    """
+    """Two random halves of one size: what fresh data of the same kind would score."""
     order, half = rng.permutation(len(tracks)), len(tracks) // 2
     return tracks.pick(order[:half]), tracks.pick(order[half : 2 * half])
 
@@ -79,10 +57,10 @@ def nothing() -> Tracks:
 
 
 def random_walks(tracks: Tracks, box: Box, rng: np.random.Generator) -> Tracks:
-    """As many trajectories of as many points, that begin anywhere and then stay or go to one of the
-    cells around, all as likely.
+    """As many trajectories of as many points, that begin anywhere and wander.
 
-    The grid is that of the patterns, 40 x 40.
+    Each step stays or goes to one of the cells around, all as likely; the grid is that of the
+    patterns, 40 x 40.
     """
     column, row = _walk(np.diff(tracks.offsets), WALK_SIDE, rng)
     places = (np.stack([column, row]) + rng.random((2, len(column)))) / WALK_SIDE
@@ -104,9 +82,3 @@ def _walk(sizes, side, rng):
             columns[at], rows[at] = column, row
             at += 1
     return columns, rows
-
-
-def _found(*names: str) -> Path | None:
-    folder = os.environ.get("TAILRACE_DATA") or Path(__file__).parents[2] / "shared" / "data"
-    path = Path(folder, *names)
-    return path if path.exists() else None

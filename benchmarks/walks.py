@@ -1,23 +1,18 @@
-"""15,000 conditioned walks over 10,000 cells, against the floor: unconditioned walks of the same
-lengths, which end anywhere.
+"""15,000 conditioned walks against the floor: unconditioned walks of the same lengths.
 
 Cells are those of a tree that halves where the most mass is; a few moves from each cell are likely,
 all others are not; lengths are exponential around those of the most probable paths. Order 2: the
 next move depends on the last one, too, by the turn that it makes; cells are then those of an even
-grid in a round city, as `Trajectories` has them. Goal: graph, lengths and walks in 60 s and 2 GB on
-two cores.
+grid in a round city, as `Trajectories` has them.
 """
 
 import heapq
 import resource
-import time
-from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 from numba import njit
 
-from results import save
+from runner import best_of, main, measurement
 from tailrace import Box
 from tailrace.domain.geometry.graph import Graph, adjacency
 from tailrace.domain.geometry.partition import Partition
@@ -113,65 +108,50 @@ def floor(
     )
 
 
-def timed(work: Callable[[], Any]) -> tuple[float, Any]:
-    start = time.perf_counter()
-    result = work()
-    return time.perf_counter() - start, result
-
-
 def peaked(sources: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Chances that sum to 1 for each source, most of it at a few."""
     weights = rng.gamma(0.3, size=len(sources)) + 1e-3
     return weights / np.bincount(sources, weights)[sources]
 
 
-def measured(
-    name: str, cells: int, reach: float, order: int, rng: np.random.Generator
-) -> list[object]:
+def measured(name: str, cells: int, reach: float, order: int, rng: np.random.Generator):
     depth, index = halved(cells, rng) if order == 1 else even(cells)
     low, high = SPACE.box(depth, index)
-    to_build, graph = timed(lambda: adjacency(SPACE, depth, index))
+    build, graph = best_of(1, lambda _: adjacency(SPACE, depth, index))
     chance, ends = peaked(graph.sources, rng), trips((low + high) / 2, reach, rng)
     directions = directions_of(graph, (low + high) / 2)
-    to_measure, usual = timed(lambda: most_probable(graph, chance, *ends))
+    measure, usual = best_of(1, lambda _: most_probable(graph, chance, *ends))
     moves = np.minimum(np.ceil(rng.exponential(usual / np.log(2))), LONGEST)
-    processor = time.process_time()
     if order == 1:
-        to_walk, (offsets, _) = timed(lambda: walks(graph, chance, *ends, moves, rng))
+        walk, (offsets, _) = best_of(1, lambda _: walks(graph, chance, *ends, moves, rng))
     else:
-        to_walk, (offsets, _) = timed(
-            lambda: turning_walks(graph, directions, chance, TURNS, *ends, moves, rng)
+        walk, (offsets, _) = best_of(
+            1, lambda _: turning_walks(graph, directions, chance, TURNS, *ends, moves, rng)
         )
-    processor = time.process_time() - processor
-    to_wander, _ = timed(lambda: floor(graph, chance, ends[0], offsets, rng))
-    seconds, megabytes = (
-        to_build + to_measure + to_walk,
-        resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000,
-    )
-    goal = "" if cells > 10_000 else "yes" if seconds < SECONDS and megabytes < MEGABYTES else "NO"
+    wander, _ = best_of(1, lambda _: floor(graph, chance, ends[0], offsets, rng))
+    seconds = build.seconds + measure.seconds + walk.seconds
+    megabytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000
     lengths = np.diff(offsets) - 1
-    shape = [
-        name,
-        cells,
-        order,
-        len(graph.targets),
-        len(np.unique(ends[1])),
-        f"{lengths.mean():.1f}",
-        lengths.max(),
-    ]
-    times = [f"{one:.2f}" for one in (to_build, to_measure, to_walk, processor, to_wander)]
-    return [*shape, *times, f"{to_walk / to_wander:.0f}", f"{megabytes:.0f}", goal]
+    shape = [len(graph.targets), len(np.unique(ends[1])), lengths.mean(), lengths.max()]
+    times = [build.seconds, measure.seconds, walk.seconds, walk.processor, wander.seconds]
+    met = seconds < SECONDS and megabytes < MEGABYTES if cells <= 10_000 else None
+    return [name, cells, order, *shape, *times, walk.seconds / wander.seconds, megabytes, met]
 
 
-def main() -> None:
+@measurement(
+    "walks",
+    keys="trips | cells | order",
+    columns="edges | ends | mean moves .1f | most moves | graph s .2f | lengths s .2f | walks s .2f"
+    " | processor s .2f | floor s .2f | ratio .0f | peak MB .0f | goal met ?",
+    goal="graph, lengths and walks over 10,000 cells in 60 s and 2 GB on two cores",
+)
+def sizes():
     rng = np.random.default_rng(0)
     for order in (1, 2):
         measured("to compile", 100, np.inf, order, rng)
-    rows = [measured(*case, rng) for case in CASES]
-    shape = ["trips", "cells", "order", "edges", "ends", "mean moves", "most moves"]
-    times = ["graph s", "lengths s", "walks s", "processor s", "floor s"]
-    save("walks", [*shape, *times, "ratio", "peak MB", "goal met"], rows)
+    for case in CASES:
+        yield measured(*case, rng)
 
 
 if __name__ == "__main__":
-    main()
+    main(__doc__)

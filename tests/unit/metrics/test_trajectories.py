@@ -14,6 +14,7 @@ from scipy.spatial.distance import jensenshannon
 from scipy.stats import kendalltau
 
 import trajectories_data
+from runner import NotHereError
 from tailrace.errors import ConfigError, DataError
 from tailrace.metrics import Rectangles, Tracks, small_rectangles, trajectory_error
 from tailrace.metrics import trajectories as measures
@@ -299,10 +300,15 @@ def test_random_walks_stay_or_go_to_a_cell_around():
     assert min(moves.values()) > 0.9 * 500 * 39 / 9
 
 
+def real(read):
+    try:
+        return read()
+    except NotHereError as missing:
+        pytest.skip(f"{missing} is not here")
+
+
 def test_halves_of_geolife_score_what_the_issue_says():
-    true = trajectories_data.geolife()
-    if true is None:
-        pytest.skip("Geolife is not here")
+    true = real(trajectories_data.geolife)
     assert (len(true), len(true.x)) == (14_936, 821_317)
     box, parts = trajectories_data.BEIJING, trajectories_data.halves(true, np.random.default_rng(0))
     found = scored(*parts, low=box.low, high=box.high)
@@ -320,9 +326,7 @@ def test_halves_of_geolife_score_what_the_issue_says():
 
 
 def test_traffic_in_oldenburg_scores_what_the_issue_says():
-    true = trajectories_data.oldenburg()
-    if true is None:
-        pytest.skip("the traffic of Oldenburg is not here")
+    true = real(trajectories_data.oldenburg)
     assert (len(true), len(true.x)) == (19_997, 684_522)
     box = trajectories_data.OLDENBURG
     rectangles = small_rectangles(np.random.default_rng(0), low=box.low, high=box.high)
