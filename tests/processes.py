@@ -4,6 +4,7 @@ import contextlib
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 from typer.testing import CliRunner
@@ -21,10 +22,25 @@ def variables(**more):
     return {**os.environ, "PATH": path, "COLUMNS": "120", "LANG": "C.UTF-8", **more}
 
 
-def call(*arguments, cwd=".", code=0):
+@contextlib.contextmanager
+def piped(text):
+    """Let file descriptor 0, which lines are read from, be this text."""
+    before = os.dup(0)
+    with tempfile.TemporaryFile() as file:
+        file.write(text.encode())
+        file.seek(0)
+        os.dup2(file.fileno(), 0)
+        try:
+            yield
+        finally:
+            os.dup2(before, 0)
+            os.close(before)
+
+
+def call(*arguments, cwd=".", code=0, stdin=""):
     """Call a command of Tailrace in this process; it must end with `code`."""
     variables = {"COLUMNS": "120", "LANG": "C.UTF-8"}
-    with contextlib.chdir(cwd):
+    with contextlib.chdir(cwd), piped(stdin):
         done = CliRunner().invoke(app, [*map(str, arguments)], env=variables)
     assert done.exit_code == code, f"{done.exit_code}: {done.output}"
     return done

@@ -1,5 +1,5 @@
 """A process that makes one release of trajectories in children and kills them: `python
-killing_once.py FOLDER UNIT`.
+killing_once.py FOLDER UNIT MECHANISM EVERY`.
 """
 
 import json
@@ -103,7 +103,7 @@ def killed_in_round(number, job, kind):
     return run
 
 
-def at_each(folder, unit, make):
+def at_each(folder, unit, make, every):
     """Killed once at every durable point of create and push, and once in every round; each in a
     directory of its own, then resumed.
     """
@@ -113,20 +113,21 @@ def at_each(folder, unit, make):
     kind, rounds = type(mechanism(unit, make)), mechanism(unit, make).rounds
     ways = [lambda job, n=n: killed_at(n, job) for n in range(1, len(points) + 1)]
     ways += [lambda job, n=n: killed_in_round(n, job, kind) for n in (*range(rounds), None)]
-    for number, way in enumerate(ways, 1):
-        own = folder / str(number)
+    numbers = range(1, len(ways) + 1, every)
+    for number in numbers:
+        own, way = folder / str(number), ways[number - 1]
         own.mkdir()
         job = lambda own=own: work(own, unit, make)  # noqa: E731
         assert ended(begin(way(job))) == -signal.SIGKILL, number
         before = held(own)
         assert ended(begin(job)) == 0, number
         assert all(held(own)[step] == digest for step, digest in before.items()), number
-    return {"kills": len(ways), "points": points, "rounds": rounds}
+    return {"numbers": list(numbers), "ways": len(ways), "points": points, "rounds": rounds}
 
 
 if __name__ == "__main__":
     import polars  # noqa: F401 (imported, not used: its threads start with the first frame)
 
-    where, whose, which = sys.argv[1:]
+    where, whose, which, every = sys.argv[1:]
     warm(whose, which)
-    print(json.dumps(at_each(Path(where), whose, which)))
+    print(json.dumps(at_each(Path(where), whose, which, int(every))))

@@ -36,11 +36,13 @@ def piped(lines):
 
 
 def test_json_lines_are_cut_by_the_calendar_and_piping_them_again_changes_nothing(
-    process, configure, tmp_path
+    tailrace, configure, tmp_path
 ):
     configure(tmp_path, source='kind = "Lines"\ntime = "day"')
     text = piped(LINES) + '{"sex": "f", "day": \nno json at all\n'
-    assert "Released steps 1 to 5" in process("run", "stream.toml", cwd=tmp_path, stdin=text).stdout
+    assert (
+        "Released steps 1 to 5" in tailrace("run", "stream.toml", cwd=tmp_path, stdin=text).stdout
+    )
     totals = [counts(tmp_path, step) for step in range(1, 6)]
     assert totals == [
         {"f": 1},
@@ -49,14 +51,14 @@ def test_json_lines_are_cut_by_the_calendar_and_piping_them_again_changes_nothin
         {"f": 2, "m": 1},
         {"f": 2, "m": 1},
     ]
-    assert "Nothing to release" in process("run", "stream.toml", cwd=tmp_path, stdin=text).stdout
+    assert "Nothing to release" in tailrace("run", "stream.toml", cwd=tmp_path, stdin=text).stdout
     assert counts(tmp_path, 5) == totals[-1]
 
 
-def test_json_lines_without_a_calendar_are_one_step_a_run(process, configure, tmp_path):
+def test_json_lines_without_a_calendar_are_one_step_a_run(tailrace, configure, tmp_path):
     configure(tmp_path, calendar=None, source='kind = "Lines"')
     for step in (1, 2):
-        done = process("run", "stream.toml", "--json", cwd=tmp_path, stdin=piped(LINES[:3]))
+        done = tailrace("run", "stream.toml", "--json", cwd=tmp_path, stdin=piped(LINES[:3]))
         assert [json.loads(line)["step"] for line in done.stdout.splitlines()] == [step]
         assert counts(tmp_path, step) == {"f": 2 * step, "m": step}
 
@@ -239,9 +241,9 @@ def test_rows_piped_again_after_a_cut_off_run_do_not_count_twice(
         "durable.hook = stop; app()"
     )
     process("run", "stream.toml", cwd=tmp_path, stdin=rows, script=killed, code=9)
-    again = process("run", "stream.toml", cwd=tmp_path, stdin=rows, code=5)
+    again = tailrace("run", "stream.toml", cwd=tmp_path, stdin=rows, code=5)
     assert "pipe in new rows only" in again.stderr
-    process("run", "stream.toml", cwd=tmp_path, stdin='{"sex": "m"}\n')
+    tailrace("run", "stream.toml", cwd=tmp_path, stdin='{"sex": "m"}\n')
     tailrace("export", "stream.toml", "--to", "out.csv", cwd=tmp_path)
     lines = (tmp_path / "out.csv").read_text().split()
     assert (lines.count('"f"'), lines.count('"m"')) == (40, 1)

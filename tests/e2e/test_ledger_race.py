@@ -10,15 +10,16 @@ import signal
 
 import pytest
 
+from processes import PATIENCE
 from tailrace import AddRemove, BehindLedger, BudgetExceeded, Event, Guarantee, PureDP, StateError
 from tailrace.ledger import Ledger, Mark
 
-ROUNDS = 200
+ROUNDS = pytest.mark.parametrize("rounds", [50, pytest.param(200, marks=pytest.mark.slow)])
 FORK = multiprocessing.get_context("fork")
 PROMISE = Guarantee(PureDP(epsilon=0.6), Event(), AddRemove, 10)
 
 
-def race(attempt, rounds=ROUNDS, racers=2):
+def race(attempt, rounds, racers=2):
     """What `attempt(racer, round)` gave each racer, round by round; all start each round
     together.
     """
@@ -27,7 +28,7 @@ def race(attempt, rounds=ROUNDS, racers=2):
     def run(racer):
         results = []
         for number in range(rounds):
-            start.wait(60)
+            start.wait(PATIENCE)
             try:
                 results.append(attempt(racer, number))
             except BaseException as error:
@@ -39,13 +40,14 @@ def race(attempt, rounds=ROUNDS, racers=2):
         worker.start()
     given = dict(answers.get() for _ in workers)
     for worker in workers:
-        worker.join(60)
+        worker.join(PATIENCE)
     return list(zip(*(given[racer] for racer in range(racers)), strict=True))
 
 
-def test_of_two_creators_racing_for_the_last_of_a_budget_exactly_one_wins(tmp_path):
+@ROUNDS
+def test_of_two_creators_racing_for_the_last_of_a_budget_exactly_one_wins(tmp_path, rounds):
     ledger = Ledger(tmp_path / "l")
-    for number in range(ROUNDS):
+    for number in range(rounds):
         ledger.cap(f"city {number}", PureDP(epsilon=1), Event())
     own = functools.cache(lambda: Ledger(ledger.path))  # called in the children only: one for each
 
@@ -61,22 +63,23 @@ def test_of_two_creators_racing_for_the_last_of_a_budget_exactly_one_wins(tmp_pa
             return "refused"
         return "won"
 
-    rounds = race(attempt)
-    assert [sorted(results) for results in rounds] == [["refused", "won"]] * ROUNDS
+    found = race(attempt, rounds)
+    assert [sorted(results) for results in found] == [["refused", "won"]] * rounds
     winners = {
-        (f"city {number}", f"/data/{results.index('won')}") for number, results in enumerate(rounds)
+        (f"city {number}", f"/data/{results.index('won')}") for number, results in enumerate(found)
     }
     assert {(entry.population, entry.path) for entry in ledger.entries()} == winners
-    assert len(ledger.entries()) == ROUNDS
+    assert len(ledger.entries()) == rounds
 
 
-def test_of_two_copies_racing_for_a_step_exactly_one_wins(tmp_path):
+@ROUNDS
+def test_of_two_copies_racing_for_a_step_exactly_one_wins(tmp_path, rounds):
     ledger = Ledger(tmp_path / "l")
     entries = [
         ledger.charge(
             population=f"city {number}", path="/data/a", fingerprint="f", guarantee=PROMISE
         ).id
-        for number in range(ROUNDS)
+        for number in range(rounds)
     ]
     own = functools.cache(lambda: Ledger(ledger.path))
 
@@ -87,9 +90,9 @@ def test_of_two_copies_racing_for_a_step_exactly_one_wins(tmp_path):
             return "refused"
         return "won"
 
-    rounds = race(attempt)
-    assert [sorted(results) for results in rounds] == [["refused", "won"]] * ROUNDS
-    for entry, results in zip(entries, rounds, strict=True):
+    found = race(attempt, rounds)
+    assert [sorted(results) for results in found] == [["refused", "won"]] * rounds
+    for entry, results in zip(entries, found, strict=True):
         assert ledger.mark(entry) == Mark(1, f"copy {results.index('won')}")
 
 

@@ -1,5 +1,6 @@
 """A plug-in of another distribution: checked, kept, opened again and configured."""
 
+import json
 import os
 import re
 from pathlib import Path
@@ -74,7 +75,6 @@ class Log:
         with self.path.open("a") as file:
             file.write(f"{release.step}\\n")
 '''
-CALL = "from tailrace.cli import app; app()"
 PARTS = ("Daily", "Weekly", "Alternate", "Same", "Log")
 MAKE = """
 import polars as pl
@@ -177,44 +177,60 @@ def test_a_plug_in_passes_the_conformance_suite(installed, tmp_path):
     said_by(CHECK, tmp_path, path=installed)
 
 
-@pytest.mark.parametrize(
-    ("kind", "more"),
-    [("Daily", ""), ("HistogramStream", 'counter = { kind = "Weekly" }\n')],
-    ids=["mechanism", "counter"],
-)
-def test_a_plug_in_is_configured(installed, tmp_path, kind, more):
-    text = CONFIGURE.format(kind=kind, more=more, unit=EVENT, source=FOLDER)
-    (tmp_path / "stream.toml").write_text(text)
-    (tmp_path / "incoming").mkdir()
-    (tmp_path / "incoming" / "a.csv").write_text("sex\nf\nm\nf\n")
-    said = said_by(CALL, tmp_path, "run", "stream.toml", path=installed)
-    assert "Released step 1 of 4" in said
-
-
-def test_a_source_and_a_sink_of_a_plug_in_are_configured(installed, tmp_path):
-    same = 'kind = "Same"\nsteps = 3\nvalue = "f"'
-    text = CONFIGURE.format(kind="Daily", more="", unit=EVENT, source=same)
-    text += '\n[[sink]]\nkind = "Log"\npath = "log"\n'
-    (tmp_path / "stream.toml").write_text(text)
-    said = said_by(CALL, tmp_path, "run", "stream.toml", path=installed)
-    assert "Released steps 1 to 3 of 4" in said
-    assert (tmp_path / "log").read_text().split() == ["1", "2", "3"]
-    (tmp_path / "stream.toml").write_text(text.replace("steps = 3\n", ""))
-    said = said_by(CALL, tmp_path, "run", "stream.toml", path=installed, fails=True)
-    assert "[source] needs the key 'steps'" in said
-
-
-def test_a_policy_of_a_plug_in_is_configured(installed, tmp_path):
-    unit = '{ kind = "User", column = "id", records = 1 }'
-    text = CONFIGURE.format(
+SAME = 'kind = "Same"\nsteps = 3\nvalue = "f"'
+LOG = '\n[[sink]]\nkind = "Log"\npath = "log"\n'
+PERSON = '{ kind = "User", column = "id", records = 1 }'
+TEXTS = {
+    "mechanism": CONFIGURE.format(kind="Daily", more="", unit=EVENT, source=FOLDER),
+    "counter": CONFIGURE.format(
+        kind="HistogramStream", more='counter = { kind = "Weekly" }\n', unit=EVENT, source=FOLDER
+    ),
+    "policy": CONFIGURE.format(
         kind="SnapshotHistogram",
         more='policy = { kind = "Alternate" }\n',
-        unit=unit,
+        unit=PERSON,
         source=FOLDER,
-    )
-    (tmp_path / "stream.toml").write_text(text)
-    code = "from tailrace.config import load; print(load('stream.toml').mechanism.policy)"
-    assert said_by(code, tmp_path, path=installed) == "Alternate()\n"
+    ),
+    "edges": CONFIGURE.format(kind="Daily", more="", unit=EVENT, source=SAME) + LOG,
+    "wrong": CONFIGURE.format(kind="Daily", more="", unit=EVENT, source='kind = "Same"') + LOG,
+}
+RUN = """
+import json, sys
+from typer.testing import CliRunner
+from tailrace.cli import app
+from tailrace.config import load
+said = {
+    name: CliRunner().invoke(app, ["run", f"{name}/stream.toml"]).output for name in sys.argv[1:]
+}
+print(json.dumps({**said, "made": str(load("policy/stream.toml").mechanism.policy)}))
+"""
+
+
+@pytest.fixture(scope="module")
+def ran(installed, tmp_path_factory):
+    """What a run of each configuration says, all of them in one process; and where they lie."""
+    folder = tmp_path_factory.mktemp("ran")
+    for name, text in TEXTS.items():
+        (folder / name / "incoming").mkdir(parents=True)
+        (folder / name / "stream.toml").write_text(text)
+        (folder / name / "incoming" / "a.csv").write_text("id,sex\n1,f\n2,m\n3,f\n")
+    return folder, json.loads(said_by(RUN, folder, *TEXTS, path=installed))
+
+
+@pytest.mark.parametrize("name", ["mechanism", "counter", "policy"])
+def test_a_plug_in_is_configured(ran, name):
+    assert "Released step 1 of 4" in ran[1][name]
+
+
+def test_a_source_and_a_sink_of_a_plug_in_are_configured(ran):
+    folder, said = ran
+    assert "Released steps 1 to 3 of 4" in said["edges"]
+    assert (folder / "edges" / "log").read_text().split() == ["1", "2", "3"]
+    assert "[source] needs the key 'steps'" in said["wrong"]
+
+
+def test_a_policy_of_a_plug_in_is_the_one_that_was_made(ran):
+    assert ran[1]["made"] == "Alternate()"
 
 
 def test_a_plug_in_cannot_take_the_name_of_a_part_of_ours(installed, tmp_path):
