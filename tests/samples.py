@@ -17,6 +17,22 @@ WARD = Schema(sex=Categorical(["f", "m"]))
 DAY = pl.DataFrame({"id": [1, 2, 3], "sex": ["f", "m", "f"]})
 
 
+# Every unit with every loss in the slow run; each of them at least once by default.
+UNITS_AND_LOSSES = pytest.mark.parametrize(
+    ("unit", "privacy"),
+    [
+        pytest.param(
+            unit,
+            loss,
+            id=f"{type(unit).__name__}-{type(loss).__name__}",
+            marks=[pytest.mark.slow] if (i + j) % 2 else [],
+        )
+        for i, unit in enumerate(UNITS)
+        for j, loss in enumerate(LOSSES)
+    ],
+)
+
+
 def but_spark(engines):
     """Engines as parameters. Spark takes seconds to start in each worker: by default one test of
     its releases does, in `e2e/test_engines.py`.

@@ -64,21 +64,27 @@ def test_json_lines_without_a_calendar_are_one_step_a_run(tailrace, configure, t
 
 
 @pytest.mark.slow
-def test_lines_that_keep_coming_are_released_by_the_clock(configure, tmp_path):
-    """A producer that never closes the pipe; the process ends at the horizon."""
-    start = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(time.time() - 4))
+def test_lines_that_keep_coming_are_released_by_the_clock(process, configure, tmp_path):
+    """A producer that never closes the pipe; the process ends at the horizon. A step is long enough
+    for a process to start on this machine.
+    """
+    (tmp_path / "other").mkdir()
+    configure(tmp_path / "other")
+    began = time.monotonic()
+    process("run", "stream.toml", cwd=tmp_path / "other")
+    period = max(5, int(3 * (time.monotonic() - began)))
+    start = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(time.time() - 0.8 * period))
     configure(
         tmp_path,
-        calendar=f'start = {start}\nperiod = "5 seconds"',
+        calendar=f'start = {start}\nperiod = "{period} seconds"',
         mechanism=PEOPLE.replace("horizon = 5", "horizon = 3"),
         source='kind = "Lines"\ntime = "day"',
     )
     command = ["tailrace", "run", "stream.toml", "--watch", "--every", "0.2", "--json"]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     with subprocess.Popen(command, cwd=tmp_path, text=True, env=variables(), **pipes) as child:
-        later = time.strftime(
-            "%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + 8)
-        )  # in the last step
+        # in the last step
+        later = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + 1.6 * period))
         child.stdin.write(piped([{"sex": "f", "day": later}, {"sex": "m", "day": "1999-01-01"}]))
         child.stdin.flush()
         assert child.wait(timeout=PATIENCE) == 0, "although standard input is still open"

@@ -202,4 +202,4 @@ def work(folder, sinks):
 def test_four_times_as_many_sinks_take_four_times_the_work(tmp_path):
     work(tmp_path, 1)  # what is imported and remembered
     nothing = work(tmp_path, 1)
-    assert work(tmp_path, 2_000) - nothing < 4.4 * (work(tmp_path, 500) - nothing)
+    assert work(tmp_path, 800) - nothing < 4.4 * (work(tmp_path, 200) - nothing)

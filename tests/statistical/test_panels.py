@@ -68,7 +68,10 @@ def test_the_noise_of_windows(neighbours, make, values):
     accepted_and_rejected(changes @ centred, np.sqrt(mechanism.variances[1]))
 
 
-@pytest.mark.parametrize("neighbours", [AddRemove, Replace, Null], ids=repr)
+@pytest.mark.parametrize(
+    "neighbours",
+    [AddRemove, *(pytest.param(one, marks=pytest.mark.slow) for one in (Replace, Null))],
+)
 @pytest.mark.parametrize("make", [PanelCumulative, papers.panel_cumulative], ids=["ours", "papers"])
 def test_the_noise_of_weights(neighbours, make):
     """Each counter at its first step and at its last."""

@@ -49,7 +49,12 @@ def test_the_details_of_a_release_have_their_stated_variance(privacy, static):
 
 
 @pytest.mark.parametrize(
-    "static", [LaplaceBins(), Quadtree(), Hierarchy(fan_out=4)], ids=lambda s: type(s).__name__
+    "static",
+    [
+        LaplaceBins(),
+        *(pytest.param(s, marks=pytest.mark.slow) for s in (Quadtree(), Hierarchy(fan_out=4))),
+    ],
+    ids=lambda s: type(s).__name__,
 )
 def test_the_standard_error_of_a_count_is_that_of_its_noise(static):
     mechanism = SnapshotHistogram(

@@ -81,6 +81,7 @@ def test_trips_have_the_noise_of_their_half():
     assert not stated(squares, 2 * (2 / 0.3) ** 2, 0.9, 6)
 
 
+@pytest.mark.slow
 def test_an_empty_map_is_seldom_divided():
     """A coin of PrivTree at the clamp falls with probability 1 / 8 for fan-out 4, and 1 / 4 for
     fan-out 2: at the root 1 / 2.

@@ -149,7 +149,7 @@ def test_walks_have_the_law_where_doubles_vanish(exponent, monkeypatch):
     assert any(by_logarithms) == (exponent == -600)
 
 
-@pytest.mark.parametrize("room", [1 << 24, 1000])
+@pytest.mark.parametrize("room", [1000, pytest.param(1 << 24, marks=pytest.mark.slow)])
 def test_long_walks_over_hundreds_of_cells_stand_where_they_should_halfway(room, monkeypatch):
     """Too many paths to list: where walks stand after some moves, against powers of the whole
     matrix.

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 import shapely
 
-from samples import LOSSES, UNITS, changing, growing, states
+from samples import LOSSES, UNITS, UNITS_AND_LOSSES, changing, growing, states
 from tailrace import ZCDP, ApproxDP, Box, Event, Noise, PureDP, User, Window
 from tailrace.checks import check_mechanism
 from tailrace.checks.spy import Spy
@@ -54,8 +54,7 @@ BATCHES = changing(batch, 2000)
 ADDS = growing(BATCHES)
 
 
-@pytest.mark.parametrize("unit", UNITS, ids=lambda unit: type(unit).__name__)
-@pytest.mark.parametrize("privacy", LOSSES, ids=lambda privacy: type(privacy).__name__)
+@UNITS_AND_LOSSES
 @pytest.mark.parametrize(
     ("changes", "batches"),
     [

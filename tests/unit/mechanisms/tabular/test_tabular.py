@@ -4,7 +4,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from samples import LOSSES, UNITS, changing, growing, states, truth
+from samples import LOSSES, UNITS, UNITS_AND_LOSSES, changing, growing, states, truth
 from tailrace import (
     ZCDP,
     ApproxDP,
@@ -68,8 +68,7 @@ ADDS = growing(BATCHES)
 SELECTIONS = (Selection(chosen=2), Selection(), Selection(chosen=100))
 
 
-@pytest.mark.parametrize("unit", UNITS, ids=lambda unit: type(unit).__name__)
-@pytest.mark.parametrize("privacy", LOSSES, ids=lambda privacy: type(privacy).__name__)
+@UNITS_AND_LOSSES
 @pytest.mark.parametrize(
     ("changes", "batches"),
     [
