@@ -36,8 +36,18 @@ def snippets(page):
     return re.findall(r"^```python\n(.*?)^```", page.read_text(), re.M | re.S)
 
 
+# fits walks on a map of 256 by 256 cells
+LONG = "publish-journeys.md"
+
+
 @pytest.mark.parametrize(
-    "page", [page for page in PAGES if snippets(page)], ids=lambda page: page.name
+    "page",
+    [
+        pytest.param(page, marks=[pytest.mark.slow] if page.name == LONG else [])
+        for page in PAGES
+        if snippets(page)
+    ],
+    ids=lambda page: page.name,
 )
 def test_the_snippets_of_a_page_run_one_after_the_other(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

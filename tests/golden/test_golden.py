@@ -19,18 +19,19 @@ def test_every_case_has_a_digest():
 
 
 def quick(names):
-    """The rest in the slow run, with all that fit walks of whole maps but one."""
+    """Leave the rest to the slow run."""
     return [
         name if name in names else pytest.param(name, marks=pytest.mark.slow) for name in MECHANISMS
     ]
 
 
+# seconds each, to fit walks on a whole map; those of users are quick
 WALKS = {f"trajectories {kind} event" for kind in ("pure", "gaussian", "approx")}
 FROM_PANDAS = {name for name in MECHANISMS if name.endswith("pure event")} - WALKS
 
 
 @ELSEWHERE
-@pytest.mark.parametrize("name", quick(set(MECHANISMS) - WALKS | {"trajectories pure event"}))
+@pytest.mark.parametrize("name", quick(set(MECHANISMS) - WALKS))
 def test_a_release_is_as_it_was(name):
     assert cases.digest(*MECHANISMS[name], engine=lambda frame: frame) == GOLDEN["releases"][name]
 

@@ -10,7 +10,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from tailrace import ZCDP, ApproxDP, Box, Event, Noise, PureDP, Stream, User, counters, papers
+from samples import UNITS_AND_LOSSES
+from tailrace import ZCDP, Box, Event, Noise, PureDP, Stream, User, counters, papers
 from tailrace.checks import check_mechanism
 from tailrace.checks.spy import Spy
 from tailrace.errors import ConfigError
@@ -205,10 +206,7 @@ def test_the_first_batch_is_all_that_came_until_then():
     )
 
 
-@pytest.mark.parametrize(
-    "privacy", [PureDP(epsilon=1), ZCDP(rho="0.1"), ApproxDP(epsilon=1, delta=1e-6)], ids=str
-)
-@pytest.mark.parametrize("unit", [Event(), User(column="id", events=2)], ids=str)
+@UNITS_AND_LOSSES
 def test_conformance(privacy, unit):
     batches = [
         tuple(rows.with_columns(id=pl.int_range(pl.len()) % 7) for rows in batch)
@@ -255,6 +253,7 @@ def test_constants_are_rational_and_on_the_safe_side():
         assert 0 <= float(penalty) - float(coin.scale) * np.log(fan_out) <= 1 / GRID
 
 
+@pytest.mark.slow
 def test_counts_of_rectangles_have_the_spread_that_is_stated():
     """300 streams over the same data: estimates are unbiased, and their spread is the standard
     error's.

@@ -79,7 +79,12 @@ def test_conformance(unit, privacy, changes, batches):
 
 
 @pytest.mark.parametrize(
-    "counter", [counters.UnboundedBlock(), counters.UnboundedBlock(squares=True)], ids=str
+    "counter",
+    [
+        counters.UnboundedBlock(),
+        pytest.param(counters.UnboundedBlock(squares=True), marks=pytest.mark.slow),
+    ],
+    ids=str,
 )
 def test_any_counter_counts_on_also_without_a_horizon(counter):
     mechanism = steps(horizon=None, counter=counter)

@@ -333,6 +333,7 @@ def test_synthetic_journeys_are_like_the_real_ones(unit):
     assert abs(len(table) / many - 24) < 8, "as many points as the real ones have"
 
 
+@pytest.mark.slow
 def test_counts_of_ends_have_the_error_that_is_stated():
     mechanism, rows = made(epsilon=2), crossing()
     low, high, found = (0, 0), (0.5, 0.5), []
