@@ -114,3 +114,11 @@ def released(mechanism, counts, noise):
 def last_view(mechanism, counts, noise):
     *_, last = released(mechanism, counts, noise)
     return mechanism.view(last)
+
+
+def paths(value, above=()):
+    """Every path that can be followed in what TOML was read to."""
+    inside = {dict: dict.items, list: enumerate}.get(type(value), lambda _: ())
+    for key, part in inside(value):
+        yield (*above, key)
+        yield from paths(part, (*above, key))

@@ -11,7 +11,7 @@ from pathlib import Path
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from samples import examples
+from samples import examples, paths
 from tailrace import (
     ApproxDP,
     Categorical,
@@ -263,19 +263,6 @@ def documents(draw):
     return draw(st.sampled_from(["\n", "\n\n", " # [a]\n"])).join(
         draw(st.lists(st.one_of(pair, header), max_size=10))
     )
-
-
-def paths(value, above=()):
-    items = (
-        value.items()
-        if isinstance(value, dict)
-        else enumerate(value)
-        if isinstance(value, list)
-        else ()
-    )
-    for key, part in items:
-        yield (*above, key)
-        yield from paths(part, (*above, key))
 
 
 @examples(200)

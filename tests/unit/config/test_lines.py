@@ -2,22 +2,8 @@ import tomllib
 
 import pytest
 
+from samples import paths
 from tailrace.config.lines import locate
-
-
-def paths(value, above=()):
-    """Every path that can be followed in what TOML was read to."""
-    items = (
-        value.items()
-        if isinstance(value, dict)
-        else enumerate(value)
-        if isinstance(value, list)
-        else ()
-    )
-    for key, part in items:
-        yield (*above, key)
-        yield from paths(part, (*above, key))
-
 
 TEXTS = {
     "tables": "\n[a]\nx = 1\n\n[b.c]\ny = 2 # [not.a.table]\n",
