@@ -106,7 +106,7 @@ def test_init_without_a_terminal_names_the_flag_that_is_missing(tailrace, tmp_pa
             {"--start": "2026-01-01", "--time": None, "--period": None, "--timezone": None},
             "--start needs to know when",
         ),
-        ({"--epsilon": "much"}, "epsilon must be a number"),
+        ({"--epsilon": "much"}, "epsilon must be a finite number"),
         ({"--unit": "people"}, "unit is 'event', or 'user COLUMN EVENTS'"),
         ({"--column": "sex"}, "--column takes NAME=KIND"),
         ({"--column": "sex=colour red"}, "There is no attribute 'colour'"),

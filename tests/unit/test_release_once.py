@@ -87,7 +87,7 @@ def test_other_mechanisms_have_steps():
     )
     with pytest.raises(ConfigError, match="fed everything at once"):
         release_once(ward, None)
-    with pytest.raises(ConfigError, match="fed everything at once"):
+    with pytest.raises(ConfigError, match="made of a mechanism, for example"):
         release_once(Trajectories, None)
 
 
