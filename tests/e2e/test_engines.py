@@ -75,10 +75,10 @@ ENGINES = {
 }
 
 
-def releases(unit, frame_of):
+def releases(unit, frame_of, days=DAYS):
     mechanism = HistogramStream(domain=WARD, privacy=PureDP(epsilon=1), unit=unit, horizon=DAYS)
     with Stream(mechanism, noise=Noise.insecure(1)) as stream:
-        for number in range(1, DAYS + 1):
+        for number in range(1, days + 1):
             yield stream.push(
                 frame_of(day(number)),
                 deletes=frame_of(day(number - 1)) if number % 2 == 0 else None,
@@ -93,8 +93,8 @@ def content(release):
     )
 
 
-def reference(unit):
-    return [content(release) for release in releases(unit, of_polars)]
+def reference(unit, days=DAYS):
+    return [content(release) for release in releases(unit, of_polars, days)]
 
 
 @pytest.mark.parametrize("unit", UNITS.values(), ids=UNITS)
@@ -103,8 +103,11 @@ def test_every_engine_releases_the_same(unit, engine):
     assert [content(release) for release in releases(unit, engine)] == reference(unit)
 
 
-@pytest.mark.parametrize("whose", ["user", pytest.param("event", marks=pytest.mark.slow)])
-def test_spark_releases_the_same(whose, spark):
+@pytest.mark.parametrize(
+    ("whose", "days"),
+    [("user", 2), *(pytest.param(one, DAYS, marks=pytest.mark.slow) for one in UNITS)],
+)
+def test_spark_releases_the_same(whose, days, spark):
     import pandas as pd
 
     unit = UNITS[whose]
@@ -119,8 +122,8 @@ def test_spark_releases_the_same(whose, spark):
             .repartition(3)
         )
 
-    made = list(releases(unit, of_spark))
-    assert [content(release) for release in made] == reference(unit)
+    made = list(releases(unit, of_spark, days))
+    assert [content(release) for release in made] == reference(unit, days)
     table = made[-1].table
     assert type(table).__module__.startswith("pyspark") and table.count() == len(
         made[-1].rows.cells

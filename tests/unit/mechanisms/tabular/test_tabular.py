@@ -73,7 +73,9 @@ SELECTIONS = (Selection(chosen=2), Selection(), Selection(chosen=100))
     ("changes", "batches"),
     [
         ({"selection": Selection(chosen=2)}, BATCHES),
-        ({"horizon": None, "selection": Selection(chosen=1)}, BATCHES),
+        pytest.param(
+            {"horizon": None, "selection": Selection(chosen=1)}, BATCHES, marks=pytest.mark.slow
+        ),
         ({"deletes": False, "workload": (("kind", "size", "paid"), ("price",))}, ADDS),
     ],
     ids=["horizon", "endless", "adds"],
