@@ -24,7 +24,7 @@ from tailrace.counting.plan import Counts
 from tailrace.mechanisms.spatial.stream import SpatialStream
 from tailrace.metrics.ranges import Rectangles, count, error_of_counts, standard_queries
 from tailrace.storage.codec import pack
-from tailrace.stream.state import beginning
+from tailrace.stream.state import no_rows
 
 FRESH = 2026  # of generated streams and rectangles; noise seeds follow it
 CLASSES = ("small", "medium", "large")
@@ -99,7 +99,7 @@ def synthetic(
 ) -> Iterator[tuple[int, np.ndarray]]:
     """Points at the steps that count, by straight calls of a mechanism."""
     noise, rng = Noise.insecure(seed), np.random.default_rng(seed)
-    state, table = mechanism.init(), beginning(mechanism).table
+    state, table = mechanism.init(), no_rows(mechanism)
     for step, (adds, gone) in enumerate(of.cells, start=1):
         plan = mechanism.plan(state.public)
         counts = Counts(plan.tally(adds), plan.tally(gone if deletes else gone[:0]))

@@ -34,6 +34,7 @@ from tailrace.counting.plan import Counts
 from tailrace.mechanisms.base import Table
 from tailrace.metrics import workload_error
 from tailrace.models import JunctionTree
+from tailrace.stream.state import no_rows
 
 CHOSEN = (3, 10, 16)
 PURE, APPROXIMATE = "ours", "ours (delta 1e-9)"
@@ -58,16 +59,11 @@ def mechanism(method: str, of: TableStream, epsilon: float) -> Any:
     return TabularStream(**parts, fit=fit, deletes=False)
 
 
-def nothing(made: Any) -> Table:
-    none = np.zeros((0, len(made.rows.columns)), np.int32)
-    return Table(none, made.rows.decode(none, np.random.default_rng(0)))
-
-
 def run(
     made: Any, of: TableStream, seed: int, wanted: Callable[[int], bool]
 ) -> Iterator[tuple[int, Any, Table]]:
     """(step, view, table) of some steps: a stream without the frames and files around it."""
-    state, table, noise = made.init(), nothing(made), Noise.insecure(seed)
+    state, table, noise = made.init(), no_rows(made), Noise.insecure(seed)
     none = np.zeros(made.marginals.size, np.int64)
     for step in range(1, len(of) + 1):
         counts = Counts(made.marginals.tally(of.digits[of.batch(step)]), none)

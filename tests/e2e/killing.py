@@ -173,10 +173,11 @@ def killed_until_done(most, job):
 
 def held(folder):
     """What a sink holds: a digest per step."""
-    found = {}
-    for step in sorted((folder / "ward.tail" / "releases").glob("0*")):
-        data = b"".join((step / name).read_bytes() for name in sorted(os.listdir(step)))
-        found[step.name] = hashlib.sha256(data).hexdigest()
+    found, releases = {}, folder / "ward.tail" / "releases"
+    for entry in sorted(releases.glob("log/*.json")):
+        files = json.loads(entry.read_text())["files"]
+        data = b"".join((releases / name).read_bytes() for name in files)
+        found[entry.stem] = hashlib.sha256(entry.read_bytes() + data).hexdigest()
     return found
 
 
@@ -189,7 +190,7 @@ def at_writes(folder, unit):
     """Killed at a random durable write of each life, at most one step's worth of them on, until the
     work is done.
     """
-    most = 4 if unit == "event" else 14
+    most = 24 if unit == "event" else 34
     return killed_until_done(most, lambda: work(folder, unit, "seeded"))
 
 
@@ -283,7 +284,7 @@ def race(folder, unit):
                 try:
                     stream.push(day(2))
                 except BehindLedger:
-                    assert not (own / name / "releases" / "000002").exists()
+                    assert not (own / name / "releases/log/000002.json").exists()
                     os._exit(3)
 
         children = [begin(lambda name=name: push(name)) for name in ("ward.tail", "copy.tail")]

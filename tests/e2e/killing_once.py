@@ -57,7 +57,7 @@ def warm(unit, make):
     from tailrace.counting.journeys import kernel as reading
     from tailrace.counting.journeys.reading import Journeys
     from tailrace.domain import kernel
-    from tailrace.stream.state import beginning
+    from tailrace.stream.state import no_rows
 
     some = np.arange(40) % 7
     reading.ordered(
@@ -81,7 +81,7 @@ def warm(unit, make):
         counts = made.plan(state.public).counts(journeys)
         step = made.measure(state, counts, noise.at("warm", int(state.public.round)))
         state, again = step.state, step.again
-    made.sample(made.view(state.public), beginning(made).table, np.random.default_rng(0))
+    made.sample(made.view(state.public), no_rows(made), np.random.default_rng(0))
 
 
 def killed_in_round(number, job, kind):

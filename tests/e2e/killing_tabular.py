@@ -67,10 +67,10 @@ def work(folder, unit):
 def warm(unit):
     """Load the compiled loops once, here, rather than in every child; Polars is not touched."""
     from tailrace.counting.plan import Counts
-    from tailrace.stream.state import beginning
+    from tailrace.stream.state import no_rows
 
     made, rng, noise = mechanism(unit), np.random.default_rng(0), Noise.insecure(2)
-    state, table = made.init(), beginning(made).table
+    state, table = made.init(), no_rows(made)
     for step in range(4):
         rows = np.stack([rng.integers(0, size, 400) for size in SHOP.shape], axis=1).astype(
             np.int32

@@ -4,10 +4,10 @@ and charged once.
 
 import json
 
-import polars as pl
 import pytest
 
 from samples import FOLDER
+from tailrace.stream.verify import public_table
 
 MECHANISM = """kind = "{kind}"
 trajectory = "trip"
@@ -46,17 +46,15 @@ def test_a_file_is_released_once(tailrace, configure, tmp_path, kind):
     (tmp_path / "incoming" / "all.csv").write_text(rows())
     tailrace("check", "stream.toml", "incoming/all.csv", cwd=tmp_path)
     tailrace("run", "stream.toml", cwd=tmp_path)
-    table = pl.read_parquet(tmp_path / "ward.tail" / "releases" / "000001" / "table.parquet")
+    table = public_table(tmp_path / "ward.tail" / "releases", 1)
     assert table.columns == ["trip", "time", "x", "y"] and len(table)
     status = json.loads(tailrace("status", "stream.toml", "--json", cwd=tmp_path).stdout)
     assert (status["step"], status["horizon"], status["ledger_step"]) == (1, 1, 1)
     assert "one person (column 'who')" in status["guarantee"]
     (tmp_path / "incoming" / "more.csv").write_text(rows())
     tailrace("run", "stream.toml", cwd=tmp_path)
-    assert pl.read_parquet(tmp_path / "ward.tail" / "releases" / "000001" / "table.parquet").equals(
-        table
-    )
-    assert [path.name for path in (tmp_path / "ward.tail" / "releases").glob("0*")] == ["000001"]
+    assert public_table(tmp_path / "ward.tail" / "releases", 1).equals(table)
+    assert [path.stem for path in (tmp_path / "ward.tail/releases/log").iterdir()] == ["000001"]
     tailrace("report", "stream.toml", cwd=tmp_path)
     tailrace("report", "stream.toml", "--private", cwd=tmp_path)
     public = (tmp_path / "report.html").read_text()

@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 
 from processes import PATIENCE, variables
+from tailrace.stream.verify import public_table
 
 PAGE = (Path(__file__).parents[2] / "docs" / "how-to" / "first-own-stream.md").read_text()
 ANSWERS = (  # a question, and what is typed; an answer that cannot be read is asked for again
@@ -108,13 +109,13 @@ def test_the_commands_of_the_page_lead_from_the_csv_to_releases(folder):
         *("incoming", "january.csv", "stream.toml", "tailrace.ledger", "ward.tail")
     ]
     releases = folder / "ward.tail" / "releases"
-    assert sorted(path.name for path in releases.iterdir() if path.is_dir()) == [
+    assert sorted(path.stem for path in (releases / "log").iterdir()) == [
         f"{day:06d}" for day in range(1, 32)
     ]
     assert stat.S_IMODE((folder / "ward.tail" / "private").stat().st_mode) == 0o700
     exported, released = (
         pl.read_csv(folder / "january.csv", schema={"sex": pl.String, "age": pl.Float64}),
-        pl.read_parquet(releases / "000031" / "table.parquet"),
+        public_table(releases, 31),
     )
     assert exported.columns == ["sex", "age"] and len(exported) == len(released)
     assert set(exported["sex"]) <= {"f", "m", None} and exported["age"].is_between(0, 100).all()

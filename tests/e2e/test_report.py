@@ -34,7 +34,7 @@ def test_the_demo_says_what_it_did_and_where(demo):
     assert "Whoever sees everything published over 60 steps" in printed and "epsilon = 1" in printed
     for path in ("out/report.html", "out/city.tail", "PRIVATE-report.html"):
         assert path in printed
-    assert len(list((folder / "out" / "city.tail" / "releases").glob("0*"))) == 60
+    assert len(list((folder / "out/city.tail/releases/log").iterdir())) == 60
     off, stated = map(int, re.search(r"off by (\d+) points.* states (\d+)", printed).groups())
     assert 0.4 * stated < off < 2.5 * stated, "what a release states of its error is near the truth"
 

@@ -6,6 +6,7 @@ import polars as pl
 import pytest
 
 from tailrace.ledger import Ledger
+from tailrace.stream.verify import public_table
 
 pytestmark = pytest.mark.slow  # kills through the command line take minutes
 
@@ -17,10 +18,10 @@ def counts(table):
 def assert_one_release_a_step(folder, steps):
     """The stream's own directory, both sinks and the ledger agree on what was released."""
     names = [f"{step:06d}" for step in range(1, steps + 1)]
-    for where in ("ward.tail/releases", "csv", "parquet"):
-        assert sorted(path.name for path in (folder / where).glob("0*")) == names, where
+    for where in ("ward.tail/releases/log", "csv", "parquet"):
+        assert sorted(path.stem for path in (folder / where).glob("0*")) == names, where
     for name in names:
-        table = pl.read_parquet(folder / "ward.tail" / "releases" / name / "table.parquet")
+        table = public_table(folder / "ward.tail" / "releases", int(name))
         assert table.equals(pl.read_parquet(folder / "parquet" / name / "table.parquet"))
         assert table.equals(
             pl.read_csv(folder / "csv" / name / "table.csv", schema={"sex": pl.String})
@@ -40,9 +41,7 @@ def test_watching_a_growing_folder_and_killed_again_and_again_no_row_is_lost_or_
     )
     assert_one_release_a_step(folder, done["steps"])
     assert sum(done["written"].values()) > 50
-    last = pl.read_parquet(
-        folder / "ward.tail" / "releases" / f"{done['steps']:06d}" / "table.parquet"
-    )
+    last = public_table(folder / "ward.tail" / "releases", done["steps"])
     assert counts(last) == done["written"]
 
 
@@ -53,5 +52,5 @@ def test_killed_at_each_point_of_a_run_every_row_counts_once_late_ones_too(killi
     for number in range(1, len(points) + 1):
         folder = tmp_path / "each" / str(number)
         assert_one_release_a_step(folder, 3)
-        table = pl.read_parquet(folder / "ward.tail" / "releases" / "000003" / "table.parquet")
+        table = public_table(folder / "ward.tail" / "releases", 3)
         assert counts(table) == {"f": 2, "m": 3}, points[number - 1]

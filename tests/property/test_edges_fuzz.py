@@ -33,6 +33,7 @@ from tailrace.calendar import Calendar
 from tailrace.cli import app
 from tailrace.counting.plan import Plan
 from tailrace.sources import Lines, Reader, Shelf, TimedFiles, Used
+from tailrace.stream.verify import public_table
 
 MARK = "Qz7mark"  # stands in cells, and must never be seen in a message
 ZONE = ZoneInfo("Europe/Berlin")
@@ -556,7 +557,7 @@ def check_released(place, rows, policy, said):
     code, out, err = said
     assert (code, err) == (0, "") and out == SAID.setdefault(tuple(policy.values()), out)
     for which in (1, 2):
-        table = pl.read_parquet(place / "ward.tail" / "releases" / f"{which:06d}" / "table.parquet")
+        table = public_table(place / "ward.tail" / "releases", which)
         assert Plan(domain(policy)).count(table).tolist() == counts(
             rows, policy, range(1, which + 1)
         )

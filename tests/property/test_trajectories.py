@@ -97,10 +97,10 @@ def test_whatever_comes_in_a_table_goes_out(data, key):
         for turn in range(mechanism.rounds):
             counts = mechanism.plan(state.public).counts(frame(data))
             state = mechanism.measure(state, counts, Noise.insecure(2).at(turn)).state
-        from tailrace.stream.state import beginning
+        from tailrace.stream.state import no_rows
 
         table = mechanism.sample(
-            mechanism.view(state.public), beginning(mechanism).table, np.random.default_rng(1)
+            mechanism.view(state.public), no_rows(mechanism), np.random.default_rng(1)
         ).table
         x, y = table.columns["x"], table.columns["y"]
         assert ((x >= 0) & (x <= 16) & (y >= 0) & (y <= 16)).all()

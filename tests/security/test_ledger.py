@@ -33,6 +33,7 @@ from tailrace import (
     Guarantee,
     HistogramStream,
     Ledger,
+    Mismatch,
     PureDP,
     StateError,
     Stream,
@@ -45,6 +46,7 @@ from tailrace.counting.journeys.masses import WHOLE
 from tailrace.ledger import Cap, Mark
 from tailrace.ledger.file import digest, transaction
 from tailrace.storage import durable
+from tailrace.stream.migrate import migrate
 
 
 def walks(unit=Event(), epsilon=1):
@@ -335,6 +337,12 @@ def test_a_ledger_with_a_log_is_changed_over_though_others_look(tmp_path):
 # what is published says nothing of how long it took
 
 
+def dated(path):
+    """The times of all files of steps, and of the folders that hold them."""
+    folders = [path / "releases" / name for name in ("added", "removed", "log")]
+    return {file.stat().st_mtime for one in folders for file in (one, *one.iterdir())}
+
+
 def test_the_published_time_is_not_that_of_counting(tmp_path):
     asked = datetime(2026, 3, 1, 12, tzinfo=UTC)
     with Stream.create(tmp_path / "a.tail", ward(), population="ward") as stream:
@@ -342,12 +350,11 @@ def test_the_published_time_is_not_that_of_counting(tmp_path):
         assert release.provenance["time"] == "2026-03-01T12:00:00+00:00"
         with pytest.raises(ConfigError, match="asked must be a datetime with a time zone"):
             stream.push(DAY, asked=datetime(2026, 3, 1))
-    folder = tmp_path / "a.tail" / "releases" / "000001"
-    assert {file.stat().st_mtime for file in (folder, *folder.iterdir())} == {asked.timestamp()}
+    assert dated(tmp_path / "a.tail") == {asked.timestamp()}
 
 
 @pytest.mark.parametrize(
-    "cut", [None, "intent, after", "commit, before", "commit, after", "release, before"]
+    "cut", [None, "intent, after", "commit, before", "commit, after", "publish log, before"]
 )
 def test_with_a_calendar_the_time_is_when_the_step_closed_also_after_a_crash(
     tmp_path, monkeypatch, cut
@@ -368,10 +375,7 @@ def test_with_a_calendar_the_time_is_when_the_step_closed_also_after_a_crash(
     stream.close()
     with Stream.open(path) as stream:
         assert stream.release(1).provenance["time"] == days.closes(1).isoformat(timespec="seconds")
-    folder = path / "releases" / "000001"
-    assert {file.stat().st_mtime for file in (folder, *folder.iterdir())} == {
-        days.closes(1).timestamp()
-    }
+    assert dated(path) == {days.closes(1).timestamp()}
 
 
 def test_a_crash_does_not_move_the_time_of_a_step(tmp_path, monkeypatch):
@@ -465,6 +469,9 @@ def test_streams_of_the_last_version_open_and_go_on(tmp_path):
         archive.extractall(tmp_path, filter="tar")
     day = pl.DataFrame({"id": [1, 2, 3, 4], "sex": ["f", "m", "f", "f"]})
     for name, step in (("ward.tail", 2), ("cut.tail", 2), ("fork.tail", 2)):
+        with pytest.raises(Mismatch, match="bring it over with tailrace migrate"):
+            Stream.open(tmp_path / name)
+        migrate(tmp_path / name)
         with Stream.open(tmp_path / name) as stream:
             assert stream.step == step
             before = [stream.release(number).table.rows() for number in range(1, step + 1)]

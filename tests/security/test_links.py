@@ -12,6 +12,7 @@ from samples import DAY, ward
 from tailrace import StateError, Stream, User
 from tailrace.cli import app
 from tailrace.sinks import CsvFolder
+from tailrace.stream.verify import verify_stream
 
 
 @pytest.fixture(scope="module")
@@ -115,37 +116,49 @@ def test_erasing_removes_a_link_and_not_what_it_leads_to(path, others):
     assert intact(others) and not (path / "private").exists()
 
 
-def test_a_release_that_is_a_link_is_a_different_release(path, others, tmp_path):
-    moved = tmp_path / "000001"
-    os.rename(path / "releases" / "000001", moved)
-    (path / "releases" / "000001").symlink_to(moved)
-    with pytest.raises(StateError, match="holds a different release"):
+def test_a_release_that_is_a_link_is_a_different_file(path, others):
+    swap(path / "releases/log/000001.json", others / "thesis" / "header")
+    with pytest.raises(StateError, match="is another file"):
+        verify_stream(path)
+    (path / "releases/log/000001.json").unlink()
+    Stream.open(path).close()
+    swap(path / "releases/added", others / "thesis")
+    with pytest.raises(StateError, match="releases/added is a link or a file"):
         Stream.open(path)
-    (path / "releases" / "000001").unlink()
-    os.rename(moved, path / "releases" / "000001")
-    swap(path / "releases" / "000001" / "table.parquet", others / "thesis" / "header")
-    with pytest.raises(StateError, match="holds a different release"):
+    assert intact(others)
+
+
+def test_a_file_of_the_stream_that_is_a_link_is_neither_read_nor_published(path, others):
+    for file in (path / "private/files").iterdir():
+        swap(file, others / "thesis" / "header")
+    shutil.rmtree(path / "releases")
+    with pytest.raises(StateError):
         Stream.open(path)
+    assert intact(others) and not list((path / "releases").glob("log/*"))
 
 
 def test_a_link_of_ones_own_beside_the_releases_is_left_alone(path):
-    (path / "releases" / "latest").symlink_to("000001")
+    (path / "releases" / "latest").symlink_to("log")
     Stream.open(path).close()
     assert (path / "releases" / "latest").is_symlink()
 
 
 def test_what_is_announced_is_never_written_through_a_link(path, tmp_path):
-    for name in ("README.md", "guarantee.json"):
-        swap(path / "releases" / name, tmp_path / f"planted {name}")
+    swap(path / "releases/README.md", tmp_path / "planted README.md")
     Stream.open(path).close()
+    swap(path / "releases/guarantee.json", tmp_path / "planted guarantee.json")
+    with pytest.raises(StateError, match="is another file"):
+        Stream.open(path)
     assert not list(tmp_path.glob("planted*"))
 
 
-def test_a_planted_partial_folder_is_replaced_and_not_written_into(path, others):
-    (path / "releases" / ".000002.partial").symlink_to(others)
-    with Stream.open(path) as stream:
+def test_a_planted_partial_file_is_replaced_and_not_written_through(tmp_path, others):
+    path = tmp_path / "latest.tail"
+    with Stream.create(path, ward(), population="latest", full="latest") as stream:
         stream.push(DAY)
-    assert intact(others) and not (path / "releases" / "000002").is_symlink()
+        (path / "releases/.latest.parquet.partial").symlink_to(others / "thesis" / "header")
+        stream.push(DAY)
+    assert intact(others) and not (path / "releases/latest.parquet").is_symlink()
 
 
 def test_an_export_is_not_written_through_a_planted_link(path, others, tmp_path):

@@ -39,6 +39,7 @@ from tailrace.sources import (
     Used,
 )
 from tailrace.sources.used import Seen
+from tailrace.stream.verify import public_table
 
 WARD = Schema(sex=Categorical(["f", "m"]))
 DAYS = Calendar(start="2026-01-01", period="1 day")
@@ -192,7 +193,7 @@ def test_files_that_are_not_utf_8_or_empty_are_told(tmp_path):
 
 
 def people(folder, step):
-    return pl.read_parquet(folder / f"ward.tail/releases/{step:06d}/table.parquet").height
+    return public_table(folder / "ward.tail/releases", step).height
 
 
 @pytest.fixture

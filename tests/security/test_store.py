@@ -21,6 +21,7 @@ from tailrace import (
 from tailrace.cli import app
 from tailrace.storage import durable
 from tailrace.storage.store import loses_commits
+from tailrace.stream.verify import verify_public, verify_stream
 
 
 @pytest.fixture(scope="module")
@@ -125,7 +126,9 @@ JSONS = [
 
 
 @pytest.mark.parametrize("data", JSONS, ids=range(len(JSONS)))
-@pytest.mark.parametrize("name", ["about", "standing", "intent", "format", "release/000001"])
+@pytest.mark.parametrize(
+    "name", ["about", "standing", "intent", "format", "step/000001/log/000001.json"]
+)
 def test_wrong_json_is_one_sentence(path, name, data):
     put(path, name, data)
     one_sentence(path, StateError)
@@ -172,17 +175,26 @@ STANDING = [
     *({"step": step} for step in (-1, True, "1", 1.0, 2, 10**9, 2**63, 10**400, None)),
     *({"segment": name} for name in (3, "../../..", "/etc", "000001-../..", "", "000001-0123456g")),
     {"tag": 3},
+    *({name: other} for name in ("log", "public", "private") for other in (None, 3, {"step": 1})),
 ]
 
 
 @pytest.mark.parametrize("change", STANDING, ids=str)
 def test_a_stream_that_stands_nowhere_is_one_sentence(path, change):
-    put(path, "standing", json.dumps({"step": 1, "tag": "", "segment": None, **change}).encode())
+    with database(path) as file:
+        held = file.execute("SELECT data FROM value WHERE name = 'standing'").fetchone()[0]
+    put(path, "standing", json.dumps({**json.loads(held), **change}).encode())
     one_sentence(path)
 
 
 @pytest.mark.parametrize(
-    "name", ["standing/private", "release/000001/public", "release/000001/table", "intent/counts"]
+    "name",
+    [
+        "private/000000/whole",
+        "step/000001/public/whole",
+        "step/000001/added/000001.parquet",
+        "intent/counts",
+    ],
 )
 @pytest.mark.parametrize(
     "data",
@@ -192,21 +204,24 @@ def test_crafted_states_and_tables_are_one_sentence(path, name, data):
     put(path, name, data)
     if name == "intent/counts":
         put(path, "intent", json.dumps({"step": 2, "nonce": "ab", "segment": None}).encode())
-    with pytest.raises(StateError):
-        Stream.open(path)
+    with pytest.raises(StateError), Stream.open(path) as stream:
+        stream.push(DAY)
 
 
-def test_a_published_file_that_was_changed_at_equal_length_is_refused(path):
-    file = path / "releases" / "000001" / "table.parquet"
+def test_a_published_file_that_was_changed_at_equal_length_is_noticed(path):
+    file = path / "releases/added/000001.parquet"
     before, stamp = file.read_bytes(), file.stat()
     changed = bytearray(before)
     changed[len(changed) // 2] ^= 1
+    file.chmod(0o644)
     file.write_bytes(changed)
     os.utime(file, ns=(stamp.st_atime_ns, stamp.st_mtime_ns))
-    with pytest.raises(StateError, match="holds a different release"):
-        Stream.open(path)
+    with pytest.raises(Corrupt, match=r"^releases/added/000001\.parquet is missing or is not"):
+        verify_public(path / "releases")
+    with pytest.raises(StateError, match="is another file than the one that was published"):
+        verify_stream(path)
     file.write_bytes(before)
-    Stream.open(path).close()
+    assert verify_stream(path).steps == 1
 
 
 @pytest.mark.parametrize("name", ["erase, before", "erase, after", "erased"])
@@ -230,8 +245,7 @@ def test_an_erasure_that_was_cut_off_is_finished_at_the_next_opening(path, monke
     with pytest.raises(StateError, match="it was erased, and only its releases are there"):
         Stream.open(path)
     assert (
-        sorted(os.listdir(path)) == ["releases"]
-        and (path / "releases" / "000001" / "table.parquet").is_file()
+        sorted(os.listdir(path)) == ["releases"] and (path / "releases/log/000001.json").is_file()
     )
 
 
@@ -267,4 +281,4 @@ def test_only_the_store_writes_the_database(path):
         stream.push(DAY)
         assert CliRunner().invoke(app, ["status", str(path)]).exit_code == 0
     names = sorted(file.name for file in (path / "private").iterdir())
-    assert names == ["key", "lock", "memory", "state.db"]
+    assert names == ["files", "key", "lock", "memory", "state.db"]

@@ -35,7 +35,7 @@ from tailrace.noise import Draws, Noise
 from tailrace.privacy.guarantee import Guarantee
 from tailrace.privacy.loss import ZCDP
 from tailrace.storage.codec import pack, unpack
-from tailrace.stream.state import beginning
+from tailrace.stream.state import no_rows
 
 _KEY = bytes(16)
 ADDITIVE = "counts of parts add up to the counts of the whole"
@@ -251,18 +251,21 @@ def check_barrier(mechanism: Mechanism, batches: Batches) -> None:
 
 def check_changes(mechanism: Mechanism, batches: Batches) -> None:
     """Rows that stay come first in the next table, ordered."""
-    table, rng = beginning(mechanism).table, np.random.default_rng(7)
+    table, rng = no_rows(mechanism), np.random.default_rng(7)
     for state in _run(mechanism, batches, Noise.insecure(8)):
         sample = mechanism.sample(mechanism.view(state.public), table, rng)
-        decided = sample.stayed.shape == (len(table.cells),)
-        assert decided, "every row of the table before stays or goes"
-        kept = int(sample.stayed.sum())
-        first = np.array_equal(sample.table.cells[:kept], table.cells[sample.stayed])
-        assert first, "rows that stay come first"
-        for name, values in sample.table.columns.items():
-            same = _same(values[:kept], table.columns[name][sample.stayed])
-            assert same, "rows that stay keep their values"
-        table = sample.table
+        stayed, kept = np.ones(len(table), bool), len(table) - len(sample.removed)
+        stayed[sample.removed] = False
+        assert stayed.sum() == kept, "a row of the table before goes once"
+        new = sample.table
+        assert np.array_equal(new.cells[:kept], table.cells[stayed]), "rows that stay come first"
+        for name, values in new.columns.items():
+            assert _same(values[:kept], table.columns[name][stayed]), (
+                "rows that stay keep their values"
+            )
+        numbers = np.append(table.numbers[stayed], np.arange(table.born, new.born))
+        assert np.array_equal(new.numbers, numbers), "rows are numbered by birth"
+        table = new
 
 
 def _same(values: np.ndarray, others: np.ndarray) -> bool:
@@ -272,7 +275,7 @@ def _same(values: np.ndarray, others: np.ndarray) -> bool:
 
 def _sampled(mechanism: Mechanism, state: State) -> Any:
     view = mechanism.view(state.public)
-    return mechanism.sample(view, beginning(mechanism).table, np.random.default_rng(9)).table
+    return mechanism.sample(view, no_rows(mechanism), np.random.default_rng(9)).table
 
 
 def _scrambled(part: Any) -> Any:

@@ -104,6 +104,31 @@ Formulas = Annotated[
 ]
 
 
+@app.command(epilog="Example: tailrace verify public/")
+def verify(
+    path: Annotated[
+        Path, Argument(help="A stream.toml, a stream's folder, or its releases.", metavar="PATH")
+    ],
+    json: Json = False,
+) -> None:
+    """Check every release by its digest, and the chain of the log; of a stream also all that it
+    keeps. Whoever has the releases can do it.
+    """
+    from tailrace.cli.verify import verify_path
+
+    verify_path(path, json=json)
+
+
+@app.command(epilog="Example: tailrace migrate stream.toml")
+def migrate(stream: Stream) -> None:
+    """Bring a stream that an earlier version keeps over to today's format. Promise and ledger
+    stay.
+    """
+    from tailrace.cli.migrate import migrate_stream
+
+    migrate_stream(stream)
+
+
 @app.command(epilog="Example: tailrace export stream.toml --to public.csv --step 7")
 def export(
     stream: Stream,

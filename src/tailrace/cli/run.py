@@ -94,8 +94,8 @@ def _ready(stream: Stream) -> int | None:
 def _tell(config: Config, release: Release, *, json: bool) -> None:
     period = release.provenance.get("period")
     if json:
-        folder = _folder(config, release.step)
-        say.as_json({"step": release.step, "period": period, "folder": folder}, indent=None)
+        entry = f"{config.path.name}/releases/log/{release.step:06d}.json"
+        say.as_json({"step": release.step, "period": period, "entry": entry}, indent=None)
     else:
         say.tell(f"Released step {release.step}" + (f" ({period})" if period else "") + ".")
 
@@ -112,9 +112,5 @@ def _summary(config: Config, stream: Stream, before: int) -> list[str]:
         closes = stream.calendar.closes(stream.step + 1)
         return [f"{nothing}; step {stream.step + 1} closes at {closes:%Y-%m-%d %H:%M} UTC."]
     first = "step" if stream.step == before + 1 else f"steps {before + 1} to"
-    folder = _folder(config, stream.step)
-    return [f"Released {first} {stream.step}{of}: {folder}", str(stream.guarantee)]
-
-
-def _folder(config: Config, step: int) -> str:
-    return f"{config.path.name}/releases/{step:06d}"
+    released = f"Released {first} {stream.step}{of} into {config.path.name}/releases."
+    return [released, str(stream.guarantee)]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     from tailrace.calendar import Calendar
@@ -27,6 +27,7 @@ class Config:
     path: Path
     population: str
     ledger: Path | None
+    full: Literal["checkpoints", "latest", "every"]
     mechanism: Mechanism
     calendar: Calendar | None
     source: Settings

@@ -25,9 +25,10 @@ def open_stream(config: Config) -> Stream:
             population=config.population,
             ledger=config.ledger,
             calendar=config.calendar,
+            full=config.full,
         )
     (about,) = peek(config.path / "private", "about")
-    stream = Stream.open(config.path, ledger=config.ledger)
+    stream = Stream.open(config.path, ledger=config.ledger, full=config.full)
     for part, kept, asked in (
         ("population", population_name(about["population"]), population_name(config.population)),
         ("mechanism", stream.mechanism, config.mechanism),

@@ -8,7 +8,7 @@ import tomllib
 from dataclasses import dataclass, field, replace
 from datetime import date, time
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from tailrace.calendar import Calendar
 from tailrace.config import Config, lines, parts
@@ -56,6 +56,7 @@ class _Stream:
     path: Path = field(metadata={"example": '"ward.tail"'})
     population: str = field(metadata={"example": '"patients of the ward"'})
     ledger: Path | None = None
+    full: Literal["checkpoints", "latest", "every"] = "checkpoints"
 
 
 def read(path: str | os.PathLike[str]) -> Config:

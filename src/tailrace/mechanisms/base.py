@@ -84,21 +84,52 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Table:
-    """Synthetic rows: their cells, and their values by column."""
+    """Synthetic rows in the order of their birth.
+
+    A row is born once and dies once. Its number is how many rows were born before it.
+    """
 
     cells: np.ndarray  # (rows,) int64, or (rows, attributes) int32 where rows are known by `Digits`
     columns: dict[str, np.ndarray]  # name -> (rows,)
+    numbers: np.ndarray  # (rows,) int64, ascending
+    born: int  # rows ever born
+
+    @classmethod
+    def of(cls, cells: np.ndarray, columns: dict[str, np.ndarray]) -> Table:
+        """A table whose rows are the first ever."""
+        return cls(cells, columns, np.arange(len(cells)), len(cells))
+
+    def __len__(self) -> int:
+        return len(self.cells)
+
+    def at(self, keep: np.ndarray | slice) -> Table:
+        """Some of the rows."""
+        columns = {name: values[keep] for name, values in self.columns.items()}
+        return Table(self.cells[keep], columns, self.numbers[keep], self.born)
+
+    def after(self, gone: np.ndarray, cells: np.ndarray, columns: dict[str, np.ndarray]) -> Sample:
+        """The next table: rows marked `gone` go, new ones follow."""
+        new = self.born + np.arange(len(cells))
+        stay = slice(None) if not gone.any() else ~gone
+        joined = {
+            name: np.concatenate([values[stay], columns[name]])
+            for name, values in self.columns.items()
+        }
+        table = Table(
+            np.concatenate([self.cells[stay], cells]),
+            joined,
+            np.concatenate([self.numbers[stay], new]),
+            self.born + len(cells),
+        )
+        return Sample(table, np.flatnonzero(gone))
 
 
 @dataclass(frozen=True)
 class Sample:
-    """A table, and which rows of the previous one stayed.
-
-    New rows follow them in `table`.
-    """
+    """The next table, and which rows of the previous one are gone."""
 
     table: Table
-    stayed: np.ndarray  # (rows of the table before,) bool
+    removed: np.ndarray  # (rows removed,) places in the previous table, ascending
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,18 @@
 """State as bytes and back: arrays by name, no code.
 
 Bytes are read only into a shape that is already known.
+
+    4 bytes     length of the header
+    header      JSON: [name, how, type, type as written, shape] of each array that is written
+    the rest    the arrays, one after the other, deflated
+
+A state may be written since an earlier one: then only what changed is. `how` says so.
+
+    "="    the whole array
+    "+"    what was appended to the earlier array, along its first axis
+    "~"    differences of whole numbers
+    "@"    places in the flattened array; the array after it has their values
+    "-"    no array of this name any more
 """
 
 from __future__ import annotations
@@ -8,6 +20,10 @@ from __future__ import annotations
 import dataclasses
 import enum
 import io
+import json
+import math
+import operator
+import zlib
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any, TypeVar
@@ -21,32 +37,48 @@ S = TypeVar("S")
 _NARROW = (np.dtype(np.int8), np.dtype(np.int16), np.dtype(np.int32))
 # The entry that says how many parts a tuple has.
 _LENGTH = "length"
+# The types of arrays that a state may hold: truth values and numbers.
+_TYPES = {
+    np.dtype(kind).str: np.dtype(kind)
+    for kind in ("?", "i1", "<i2", "<i4", "<i8", "u1", "<u2", "<u4", "<u8", "<f4", "<f8")
+}
+# The quickest; most of what it saves are zeros.
+_LEVEL = 1
+# Fewer changes than one in this many are written with their places.
+_SPARSE = 8
+# Deflate makes at most 1,032 bytes of one: more is not ours.
+_INFLATED = 1100
 
 
-def pack(state: Any) -> bytes:
-    """Pack a state into the bytes of an .npz file.
+def pack(state: Any, since: Any = None) -> bytes:
+    """Pack a state into bytes; `since`: only what changed.
 
     A state is a frozen dataclass of arrays, dataclasses and tuples of dataclasses.
     """
-    arrays: dict[str, np.ndarray] = {}
-    _flatten("", state, arrays)
-    buffer = io.BytesIO()
-    np.savez(buffer, allow_pickle=False, **arrays)
-    return buffer.getvalue()
+    arrays = _flat(state)
+    before = {} if since is None else _flat(since)
+    header: list[Any] = [[name, "-", "|i1", "|i1", [0]] for name in before if name not in arrays]
+    parts: list[bytes] = []
+    for name, array in arrays.items():
+        for how, part in _changes(before.get(name), array):
+            narrow = _narrow(part)
+            header.append([name, how, part.dtype.str, narrow.dtype.str, narrow.shape])
+            parts.append(narrow.tobytes())
+    said = json.dumps(header, separators=(",", ":")).encode()
+    return len(said).to_bytes(4, "big") + said + zlib.compress(b"".join(parts), _LEVEL)
 
 
-def unpack(data: bytes, *, like: S) -> S:
+def unpack(data: bytes, *, like: S, since: S | None = None) -> S:
     """Unpack `data` into a state shaped as `like`.
 
     It must have the fields, types and shapes of `like`; a side of length 0 there may have any.
+    `since` is the state that it was packed since.
     """
+    before = {} if since is None else _flat(since)
     try:
-        with np.load(io.BytesIO(data), allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
-            if not all(isinstance(array, np.ndarray) for array in arrays.values()):
-                raise TypeError
+        arrays = _numpy_archive(data) if data[:2] == b"PK" else _applied(data, before)
     except Exception:
-        # Whatever the readers of .npz and .zip make of damage, it is damage.
+        # Whatever the readers make of damage, it is damage.
         raise Corrupt(
             "The saved state cannot be read: it is damaged or cut short. Restore the last good "
             "copy."
@@ -60,9 +92,102 @@ def unpack(data: bytes, *, like: S) -> S:
     return state
 
 
+def _changes(before: np.ndarray | None, now: np.ndarray) -> list[tuple[str, np.ndarray]]:
+    """How to make an array of the earlier one of its name."""
+    if before is now:
+        return []
+    if before is None or before.dtype != now.dtype or before.shape[1:] != now.shape[1:]:
+        return [("=", now)]
+    if before.shape == now.shape:
+        # By bytes: a missing number is equal to itself, and -0.0 is not 0.0.
+        size, flat, old = now.dtype.itemsize, now.reshape(-1), before.reshape(-1)
+        word = np.dtype(f"u{size}")
+        places = np.flatnonzero(flat.view(word) != old.view(word))
+        if not len(places):
+            return []
+        if _SPARSE * len(places) < flat.size:
+            return [("@", places), ("@", flat[places])]
+        new, was = _integers(now), _integers(before)
+        return [("=", now)] if new is None or was is None else [("~", new - was)]
+    many = len(before) if before.ndim else 0
+    if before.ndim and len(now) > many and now[:many].tobytes() == before.tobytes():
+        return [("+", now[many:])]
+    return [("=", now)]
+
+
+def _integers(array: np.ndarray) -> np.ndarray | None:
+    """An array as int64, if it holds whole numbers that come back bit for bit."""
+    if array.dtype == np.int64:
+        return array
+    if array.dtype != np.float64 or not (np.abs(array) < 2**53).all():
+        return None
+    whole = array.astype(np.int64)
+    # -0.0 is equal to 0, and other bits.
+    return whole if whole.astype(np.float64).tobytes() == array.tobytes() else None
+
+
+def _applied(data: bytes, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The arrays that `data` makes of the earlier ones."""
+    end = 4 + int.from_bytes(data[:4], "big")
+    header = json.loads(data[4:end])
+    sizes = [
+        _TYPES[kind].itemsize * math.prod(map(operator.index, shape)) for *_, kind, shape in header
+    ]
+    total = sum(sizes)
+    if min(sizes, default=0) < 0 or total > _INFLATED * len(data) + 64:
+        raise ValueError
+    inflate = zlib.decompressobj()
+    body = inflate.decompress(data[end:], total + 1)
+    if len(body) != total or not inflate.eof or inflate.unused_data:
+        raise ValueError
+    at, places = 0, None
+    for (name, how, kind, stored, shape), size in zip(header, sizes, strict=True):
+        part = np.frombuffer(body, _TYPES[stored], math.prod(shape), at).reshape(shape)
+        part, at = part.astype(_TYPES[kind]), at + size
+        if how == "-":
+            del arrays[name]
+        elif how == "=":
+            arrays[name] = part
+        elif how == "~":
+            arrays[name] = np.asarray(arrays[name] + part.astype(arrays[name].dtype))
+        elif how == "+":
+            arrays[name] = np.concatenate([arrays[name], part])
+        elif how == "@" and places is None:
+            places = part
+            continue
+        elif how == "@":
+            flat = arrays[name].reshape(-1).copy()
+            flat[places] = part
+            arrays[name], places = flat.reshape(arrays[name].shape), None
+        else:
+            raise ValueError
+    if places is not None:
+        raise ValueError
+    return arrays
+
+
+def _numpy_archive(data: bytes) -> dict[str, np.ndarray]:
+    """The arrays of an .npz file, as states were kept before."""
+    with np.load(io.BytesIO(data), allow_pickle=False) as file:
+        arrays = {name: file[name] for name in file.files}
+    if not all(isinstance(array, np.ndarray) for array in arrays.values()):
+        raise TypeError
+    # Whole numbers were written in the smallest type, and all were int64.
+    return {
+        name: array.astype(np.int64) if array.dtype in _NARROW else array
+        for name, array in arrays.items()
+    }
+
+
+def _flat(state: Any) -> dict[str, np.ndarray]:
+    arrays: dict[str, np.ndarray] = {}
+    _flatten("", state, arrays)
+    return arrays
+
+
 def _flatten(name: str, part: Any, arrays: dict[str, np.ndarray]) -> None:
-    if isinstance(part, np.ndarray):
-        arrays[name] = _narrow(part)
+    if isinstance(part, np.ndarray) and part.dtype.str in _TYPES:
+        arrays[name] = part
     elif isinstance(part, tuple):
         arrays[f"{name}/{_LENGTH}"] = np.array(len(part), np.int64)
         for place, item in enumerate(part):
@@ -77,16 +202,17 @@ def _flatten(name: str, part: Any, arrays: dict[str, np.ndarray]) -> None:
 
 
 def _narrow(array: np.ndarray) -> np.ndarray:
-    """The same integers in the smallest type.
+    """The same whole numbers in the smallest type.
 
     Most counts and most noise are small.
     """
-    if array.dtype != np.int64 or not array.size:
+    whole = _integers(array) if array.size else None
+    if whole is None:
         return array
-    low, high = int(array.min()), int(array.max())
+    low, high = int(whole.min()), int(whole.max())
     for narrow in _NARROW:
         if np.iinfo(narrow).min <= low and high <= np.iinfo(narrow).max:
-            return array.astype(narrow)
+            return whole.astype(narrow)
     return array
 
 
@@ -95,8 +221,6 @@ def _restore(
 ) -> Any:
     if isinstance(like, np.ndarray):
         array = _take(name, arrays)
-        if like.dtype == np.int64 and array.dtype in _NARROW:
-            array = array.astype(np.int64)
         fits = array.dtype == like.dtype and array.ndim == like.ndim
         if not fits or not (
             any_shape

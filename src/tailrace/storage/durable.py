@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import stat
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -63,14 +64,26 @@ def remove(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def write_file(path: Path, data: bytes, *, private: bool = False) -> None:
+def write_file(path: Path, data: bytes, *, private: bool = False, mode: int = 0o644) -> None:
     """Write a file durably, replacing one that a crash left."""
     path.unlink(missing_ok=True)
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
-    with os.fdopen(os.open(path, flags, 0o600 if private else 0o644), "wb") as file:
+    with os.fdopen(os.open(path, flags, 0o600 if private else mode), "wb") as file:
         file.write(data)
         file.flush()
         os.fsync(file.fileno())
+
+
+def link(source: Path, target: Path) -> None:
+    """Give a plain file a second name; copy it where links are refused."""
+    if not stat.S_ISREG(os.lstat(source).st_mode):
+        raise FileNotFoundError
+    try:
+        os.link(source, target, follow_symlinks=False)
+    except FileExistsError:
+        raise
+    except OSError:
+        write_file(target, source.read_bytes())
 
 
 def write_folder(path: Path, files: Mapping[str, bytes], name: str, *, time: float) -> None:

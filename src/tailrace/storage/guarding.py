@@ -20,15 +20,18 @@ _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
 def check_private(folder: Path) -> None:
-    """Refuse a private folder with links, or open to others."""
+    """Refuse a private folder with links, or open to others.
+
+    What lies in `files` is not looked at: it is opened as a plain file and compared with a digest.
+    """
     stream, ours = (
         folder.parent,
-        {folder, *(folder / name for name in ("key", "state.db", "memory"))},
+        {folder, *(folder / name for name in ("key", "state.db", "memory", "files"))},
     )
     for path in (folder, stream / "releases"):
         if os.path.lexists(path) and not stat.S_ISDIR(os.lstat(path).st_mode):
             raise _stray(stream, path)
-    for path, found in _below(folder):
+    for path, found in _below(folder, but=folder / "files"):
         if not stat.S_ISDIR(found.st_mode) and not stat.S_ISREG(found.st_mode):
             raise _stray(stream, path)
         if path not in ours:
@@ -73,14 +76,14 @@ def open_plain(folder: Path, name: str) -> int:
     return file
 
 
-def _below(folder: Path) -> Iterator[tuple[Path, os.stat_result]]:
-    """`folder` and everything in it; links as links."""
+def _below(folder: Path, *, but: Path) -> Iterator[tuple[Path, os.stat_result]]:
+    """`folder` and everything in it, except what lies in `but`; links as links."""
     waiting = [folder]
     while waiting:
         path = waiting.pop()
         try:
             found = os.lstat(path)
-            if stat.S_ISDIR(found.st_mode):
+            if stat.S_ISDIR(found.st_mode) and path != but:
                 waiting += [path / name for name in os.listdir(path)]
         except FileNotFoundError:  # another process has the stream open, and cleans up
             continue

@@ -1,14 +1,16 @@
 """A stream's private directory: named values, changed in transactions.
 
-    private/state.db    configuration, state, intent of the step in progress, releases
+    private/state.db    configuration, state, intent of the step in progress, digests
                         (0600, WAL, synchronous=FULL, secure_delete)
+    private/files/      the values that are large or will be published, one file each
     private/key         the secret of the stream's noise and hashes (0600)
     private/memory/     segments of the unit memory, immutable; the database points at one
     private/lock        held while a process has the stream open
 
-A value is either as it was written or refused: each carries a BLAKE2b digest, and the file is
-checked when it is opened. A transaction that has been committed is on disk (synchronous=FULL), and
-the log that would keep erased values is cut at once.
+A value is either as it was written or refused: each carries a BLAKE2b digest. A file is named by
+its digest and on disk before the transaction that names it commits; files that no value names are
+removed when the stream is opened. A transaction that has been committed is on disk
+(synchronous=FULL), and the log that would keep erased values is cut at once.
 
 Digests show damage, not malice: whoever writes the file can write them too. So a file from someone
 else is trusted with nothing but values: its one table must be exactly ours (a view could run for
@@ -27,16 +29,16 @@ import json
 import os
 import re
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import NoneType
 from typing import Any
 
 from tailrace.errors import Corrupt, Mismatch, StateError
-from tailrace.storage.durable import place, point, remove, sync, write_file
+from tailrace.storage.durable import link, place, point, remove, sync, write_file
 from tailrace.storage.guarding import check_private, open_plain
 
-FORMAT = 2
+FORMAT = 3
 
 _REFUSED = {
     sqlite3.SQLITE_FULL,
@@ -50,20 +52,39 @@ _REFUSED = {
 }
 # Times that a checkpoint waits for readers, each as long as the connection's timeout.
 _PATIENCE = 3
-_SCHEMA = "CREATE TABLE value (name TEXT PRIMARY KEY, data BLOB NOT NULL, digest BLOB NOT NULL)"
-_TABLES = [("index", "sqlite_autoindex_value_1", None), ("table", "value", _SCHEMA)]
+# A value without data is in the file of its digest. One tree, so that no index can disagree.
+_SCHEMA = (
+    "CREATE TABLE value (name TEXT PRIMARY KEY, data BLOB, digest BLOB NOT NULL) WITHOUT ROWID"
+)
+_TABLES = [("table", "value", _SCHEMA)]
+# The tables of format 2, which `former` reads.
+FORMER = "CREATE TABLE value (name TEXT PRIMARY KEY, data BLOB NOT NULL, digest BLOB NOT NULL)"
+_FORMER = [("index", "sqlite_autoindex_value_1", None), ("table", "value", FORMER)]
+# The most bytes of a value in the database, which writes each twice; more go to a file.
+_SMALL = 1 << 12
+_FILES = "files"
+# What the lock holds while a process has the stream open; one that was killed leaves it.
+_IN_USE = b"in use"
 # The name of private/ while it is removed.
 _ERASING = "erasing"
+# The names of the new private/ and of the old one while the format changes.
+NEW_FOLDER = ".private.partial"
+_FORMER_FOLDER = ".private.former"
 _SEGMENT = (str, NoneType)
 # The keys that JSON values hold at least.
 _SHAPES: dict[str, dict[str, type | tuple[type, ...]]] = {
     "about": {
-        **dict.fromkeys(("population", "entry", "noise", "units"), str),
+        **dict.fromkeys(("population", "entry", "noise", "units", "full"), str),
         "mechanism": dict,
         "fork": bool,
         "calendar": (dict, NoneType),
     },
-    "standing": {"step": int, "tag": str, "segment": _SEGMENT},
+    "standing": {
+        "step": int,
+        "tag": str,
+        "segment": _SEGMENT,
+        **dict.fromkeys(("log", "public", "private"), dict),
+    },
     "intent": {"step": int, "nonce": str, "segment": _SEGMENT},
 }
 
@@ -75,52 +96,81 @@ class Store:
         self.folder = folder
         check_private(folder)
         finish_erasing(folder.parent)
+        finish_migrating(folder.parent)
         _check_there(folder)
-        self._lock = _lock(folder / "lock", folder.parent.name)
+        self._lock = lock(folder / "lock", folder.parent.name)
         opened = contextlib.ExitStack()
         opened.callback(self._lock.close)
         with opened:
-            self.secret = _secret(folder / "key")
+            self.secret = secret_of(folder / "key")
             self._database = opened.enter_context(contextlib.closing(_connect(folder / "state.db")))
-            with _explained(folder):
+            with explained(folder):
                 _check_tables(self._database)
                 # A killed commit may have left erased values.
                 _cut(self._database)
-                if self._database.execute("PRAGMA quick_check").fetchone()[0] != "ok":
-                    raise Corrupt(
-                        "private/state.db is damaged: restore the whole directory from a backup."
-                    )
+                _check_length(self._database, folder / "state.db")
+                if os.fstat(self._lock.fileno()).st_size:
+                    self._sweep()
+                self._lock.write(_IN_USE)
+                os.fsync(self._lock.fileno())
             if self.json("format") != FORMAT:
-                raise Mismatch(
-                    f"This stream has another format than {FORMAT}: open it with the version of "
-                    "Tailrace that made it."
-                )
+                raise _other_format()
             opened.pop_all()
 
+    def _sweep(self) -> None:
+        """Remove files that no value names: a process cut off left them."""
+        folder = self.folder / _FILES
+        # A damaged table could forget a file that is needed.
+        if self._database.execute("PRAGMA quick_check").fetchone()[0] != "ok":
+            raise _damaged()
+        named = self._database.execute("SELECT digest FROM value WHERE data IS NULL")
+        known = {row[0].hex() for row in named}
+        try:
+            found = set(os.listdir(folder))
+        except OSError:
+            raise _missing_file() from None
+        if known - found:
+            raise _missing_file()
+        for name in found - known:
+            _wipe(folder / name)
+
     @classmethod
-    def create(cls, folder: Path, secret: bytes, values: Mapping[str, bytes]) -> None:
-        """A new private directory, durable; it is not opened."""
+    @contextlib.contextmanager
+    def create(cls, folder: Path, secret: bytes) -> Iterator[Changing]:
+        """Make a private directory, durable, with the values set inside; it is not opened."""
         folder.mkdir(mode=0o700)
-        (folder / "memory").mkdir(mode=0o700)
+        for name in ("memory", _FILES):
+            (folder / name).mkdir(mode=0o700)
         write_file(folder / "key", secret, private=True)
         write_file(folder / "lock", b"", private=True)
         os.close(os.open(folder / "state.db", os.O_CREAT | os.O_WRONLY, 0o600))
-        database = _connect(folder / "state.db")
-        with _explained(folder), contextlib.closing(database):
+        with explained(folder), contextlib.closing(_connect(folder / "state.db")) as database:
             database.execute("BEGIN")
             database.execute(_SCHEMA)
-            for name, data in {"format": json.dumps(FORMAT).encode(), **values}.items():
-                _put(database, name, data)
+            change = Changing(database, folder / _FILES)
+            change.put("format", FORMAT)
+            yield change
             database.execute("COMMIT")
             _cut(database)
+        sync(folder / _FILES)
         sync(folder)
+
+    def copy(self, prefix: str, change: Changing) -> None:
+        """Let another store have all values below `prefix`; files are linked."""
+        rows = "SELECT name, data, digest FROM value WHERE name > ? AND name < ?"
+        for name, data, digest in self._database.execute(rows, (f"{prefix}/", f"{prefix}0")):
+            if data is None:
+                link(self.folder / _FILES / digest.hex(), change.files / digest.hex())
+            change.row(name, data, digest)
 
     @classmethod
     def add(cls, folder: Path, values: Mapping[str, bytes]) -> None:
         """Values that a new private directory still lacks, durable."""
-        with _explained(folder), contextlib.closing(_connect(folder / "state.db")) as database:
+        with explained(folder), contextlib.closing(_connect(folder / "state.db")) as database:
+            change = Changing(database, folder / _FILES)
             for name, data in values.items():
-                _put(database, name, data)
+                change.put(name, data)
+            sync(folder / _FILES)
 
     def bytes(self, name: str) -> bytes:
         """A value, as it was written."""
@@ -128,20 +178,50 @@ class Store:
 
     def find(self, name: str) -> bytes | None:
         """A value, or None."""
-        with _explained(self.folder):
-            return _read(self._database, name)
+        with explained(self.folder):
+            return _read(self._database, self.folder / _FILES, name)
 
-    def fits(self, name: str, data: Iterable[bytes]) -> bool:
-        """Whether these bytes are a value, by its digest."""
-        with _explained(self.folder):
+    def has(self, name: str) -> bool:
+        """Whether there is a value of this name; it is not read."""
+        with explained(self.folder):
+            asked = "SELECT 1 FROM value WHERE name = ?"
+            return self._database.execute(asked, (name,)).fetchone() is not None
+
+    def file(self, name: str) -> Path:
+        """The file of a value that is kept as one, unread."""
+        with explained(self.folder):
             row = self._database.execute(
-                "SELECT digest FROM value WHERE name = ?", (name,)
+                "SELECT digest FROM value WHERE name = ? AND data IS NULL", (name,)
             ).fetchone()
-        return row is not None and _digest(name, *data) == row[0]
+        if row is None:
+            raise Corrupt(_lacks(name))
+        path = self.folder / _FILES / row[0].hex()
+        if path.is_symlink() or not path.is_file():
+            raise _missing_file()
+        return path
+
+    def names(self, prefix: str) -> list[str]:
+        """The names below `prefix`, in order."""
+        with explained(self.folder):
+            rows = self._database.execute(
+                "SELECT name FROM value WHERE name >= ? AND name < ? ORDER BY name",
+                (f"{prefix}/", f"{prefix}0"),
+            )
+            return [row[0] for row in rows]
 
     def json(self, name: str) -> Any:
         """A value that is JSON."""
         return _parsed(name, self.bytes(name))
+
+    def check(self) -> int:
+        """Read everything; refuse what is damaged. Return the number of values."""
+        with explained(self.folder):
+            if self._database.execute("PRAGMA integrity_check").fetchone()[0] != "ok":
+                raise _damaged()
+            names = [row[0] for row in self._database.execute("SELECT name FROM value")]
+        for name in names:
+            self.bytes(name)
+        return len(names)
 
     @contextlib.contextmanager
     def transaction(self, name: str, *, erases: bool = False) -> Iterator[Changing]:
@@ -149,10 +229,13 @@ class Store:
 
         The log keeps erased values until it is cut: `erases` cuts it.
         """
-        with _explained(self.folder):
+        with explained(self.folder):
             self._database.execute("BEGIN IMMEDIATE")
+            change = Changing(self._database, self.folder / _FILES)
             try:
-                yield Changing(self._database)
+                yield change
+                if change.written:
+                    sync(change.files)
                 point(f"{name}, before")
                 self._database.execute("COMMIT")
             except BaseException:
@@ -160,6 +243,8 @@ class Store:
                     self._database.execute("ROLLBACK")
                 raise
             point(f"{name}, after")
+            for digest in set(change.freed) - set(change.written):
+                _wipe(change.files / digest.hex())
             if erases:
                 _cut(self._database)
                 point(f"{name}, checkpointed")
@@ -167,6 +252,7 @@ class Store:
     def close(self) -> None:
         """Let go of the directory."""
         self._database.close()
+        self._lock.truncate(0)
         self._lock.close()
 
     def erase(self) -> None:
@@ -197,6 +283,37 @@ def finish_erasing(stream: Path) -> None:
     point("erased")
 
 
+def _other_format() -> Mismatch:
+    return Mismatch(
+        f"This stream has another format than {FORMAT}: open it with the version of Tailrace that "
+        "made it."
+    )
+
+
+def put_in_place(stream: Path) -> None:
+    """Let the new private folder, made aside, take the place of the old one."""
+    place(stream / "private", stream / _FORMER_FOLDER, "set aside")
+    finish_migrating(stream)
+
+
+def finish_migrating(stream: Path) -> None:
+    """Finish a change of format that was cut off after the new folder was whole."""
+    private, aside = stream / "private", stream / _FORMER_FOLDER
+    if not os.path.lexists(aside):
+        return
+    if not os.path.lexists(private):
+        place(stream / NEW_FOLDER, private, "migrate")
+    try:
+        remove(aside)
+        sync(stream)
+    except OSError:
+        raise StateError(
+            f"{stream.name}/{aside.name}, which holds the former format, cannot be removed: give "
+            "this user the right to."
+        ) from None
+    point("migrated")
+
+
 def peek(folder: Path, *names: str) -> list[Any]:
     """Read JSON values of a directory that may be open.
 
@@ -206,29 +323,63 @@ def peek(folder: Path, *names: str) -> list[Any]:
     _check_there(folder)
     address = f"{(folder / 'state.db').as_uri()}?mode=ro"
     with (
-        _explained(folder),
+        explained(folder),
         contextlib.closing(sqlite3.connect(address, uri=True, timeout=5)) as database,
     ):
         _check_tables(database)
-        found = {name: _read(database, name) for name in names}
+        found = {name: _read(database, folder / _FILES, name) for name in names}
     return [_parsed(name, _there(name, data)) for name, data in found.items()]
 
 
 class Changing:
     """The values of a store inside a transaction."""
 
-    def __init__(self, database: sqlite3.Connection) -> None:
-        self._database = database
+    def __init__(self, database: sqlite3.Connection, files: Path) -> None:
+        self._database, self.files = database, files
+        # Digests of the values whose files were written, and of those whose files may go.
+        self.written: list[bytes] = []
+        self.freed: list[bytes] = []
 
-    def put(self, name: str, data: bytes | Any) -> None:
-        """Set a value: bytes, or anything JSON can hold."""
-        _put(self._database, name, data if isinstance(data, bytes) else json.dumps(data).encode())
+    def put(self, name: str, data: bytes | Any) -> int:
+        """Set a value: bytes, or anything JSON can hold; return its size."""
+        data = data if isinstance(data, bytes) else json.dumps(data).encode()
+        digest, small = digest_of(name, data), len(data) <= _SMALL
+        self._free("name = ?", name, but=digest)
+        if not small:
+            self._write(digest, data, private=True)
+        self.row(name, data if small else None, digest)
+        return len(data)
+
+    def keep(self, name: str, data: bytes) -> None:
+        """Set a value that will be published: a file of its own, for ever."""
+        digest = digest_of(name, data)
+        self._write(digest, data, private=False)
+        self.row(name, None, digest)
+
+    def row(self, name: str, data: bytes | None, digest: bytes) -> None:
+        values = (name, data, digest)
+        self._database.execute("INSERT OR REPLACE INTO value VALUES (?, ?, ?)", values)
 
     def erase(self, prefix: str) -> None:
         """Remove `prefix` and all values below it."""
-        self._database.execute(
-            "DELETE FROM value WHERE name = ? OR name LIKE ?", (prefix, f"{prefix}/%")
+        where, names = "(name = ? OR name > ? AND name < ?)", (prefix, f"{prefix}/", f"{prefix}0")
+        self._free(where, *names)
+        self._database.execute(f"DELETE FROM value WHERE {where}", names)
+
+    def _free(self, where: str, *names: str, but: bytes = b"") -> None:
+        found = self._database.execute(
+            f"SELECT digest FROM value WHERE data IS NULL AND {where}", names
         )
+        self.freed += [row[0] for row in found if row[0] != but]
+
+    def _write(self, digest: bytes, data: bytes, *, private: bool) -> None:
+        path = self.files / digest.hex()
+        # A value set to what it is stays; a step cut off may have left it whole or in part.
+        if not path.is_file() or path.read_bytes() != data:
+            point("file, before")
+            write_file(path, data, private=private, mode=0o444)
+            point("file, after")
+        self.written.append(digest)
 
 
 def _cut(database: sqlite3.Connection) -> None:
@@ -245,40 +396,70 @@ def _cut(database: sqlite3.Connection) -> None:
     )
 
 
-def _put(database: sqlite3.Connection, name: str, data: bytes) -> None:
-    """Set a value, in place if its length stays.
+def _wipe(path: Path) -> None:
+    """Overwrite a private file, and remove it.
 
-    That frees no pages, which would have to be wiped.
+    One with a second name is published, and only loses this name.
     """
-    digest = _digest(name, data)
-    found = database.execute(
-        "SELECT rowid, length(data) FROM value WHERE name = ?", (name,)
-    ).fetchone()
-    if found is None or found[1] != len(data) or not data:
-        database.execute("INSERT OR REPLACE INTO value VALUES (?, ?, ?)", (name, data, digest))
-        return
-    with database.blobopen("value", "data", found[0]) as blob:
-        blob.write(data)
-    database.execute("UPDATE value SET digest = ? WHERE rowid = ?", (digest, found[0]))
+    with contextlib.suppress(OSError), open(path, "r+b", 0, opener=_no_link) as file:
+        found = os.fstat(file.fileno())
+        if found.st_nlink == 1:
+            for at in range(0, found.st_size, 1 << 20):
+                file.write(bytes(min(found.st_size - at, 1 << 20)))
+            os.fsync(file.fileno())
+    # What cannot be removed is tried again at the next opening.
+    with contextlib.suppress(OSError):
+        path.unlink()
 
 
-def _read(database: sqlite3.Connection, name: str) -> bytes | None:
+def _no_link(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK)
+
+
+def _read(database: sqlite3.Connection, files: Path, name: str) -> bytes | None:
     row = database.execute("SELECT data, digest FROM value WHERE name = ?", (name,)).fetchone()
     if row is None:
         return None
-    if not isinstance(row[0], bytes) or _digest(name, row[0]) != row[1]:
-        raise Corrupt(
-            f"'{name}' in private/state.db is damaged: restore the whole directory from a backup."
-        )
-    return row[0]
+    data, digest = row
+    if data is None and isinstance(digest, bytes):
+        try:
+            with os.fdopen(open_plain(files, digest.hex()), "rb") as file:
+                data = file.read()
+        except OSError:
+            raise _missing_file() from None
+    if not isinstance(data, bytes) or digest_of(name, data) != digest:
+        raise Corrupt(f"'{name}' in private is damaged: restore the whole directory from a backup.")
+    return data
+
+
+def _check_length(database: sqlite3.Connection, path: Path) -> None:
+    """Refuse a database that was cut short; SQLite would find out later."""
+    pages, size = (
+        database.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "page_size")
+    )
+    if path.stat().st_size < pages * size:
+        raise _damaged()
+
+
+def _damaged() -> Corrupt:
+    return Corrupt("private/state.db is damaged: restore the whole directory from a backup.")
+
+
+def _missing_file() -> Corrupt:
+    return Corrupt(
+        "private/files lacks a file of the stream, or is not readable: restore the whole directory "
+        "from a backup."
+    )
 
 
 def _there(name: str, data: bytes | None) -> bytes:
     if data is None:
-        raise Corrupt(
-            f"private/state.db lacks '{name}': restore the whole directory from a backup."
-        )
+        raise Corrupt(_lacks(name))
     return data
+
+
+def _lacks(name: str) -> str:
+    return f"private/state.db lacks '{name}': restore the whole directory from a backup."
 
 
 def _parsed(name: str, data: bytes) -> Any:
@@ -320,7 +501,7 @@ def understood() -> Iterator[None]:
         raise unfit() from None
 
 
-def _digest(name: str, *data: bytes) -> bytes:
+def digest_of(name: str, *data: bytes) -> bytes:
     hashed = hashlib.blake2b(name.encode() + b"\0", digest_size=32)
     for part in data:
         hashed.update(part)
@@ -328,10 +509,10 @@ def _digest(name: str, *data: bytes) -> bytes:
 
 
 def _connect(path: Path) -> sqlite3.Connection:
-    with _explained(path.parent):
+    with explained(path.parent):
         database = sqlite3.connect(path, isolation_level=None, timeout=5, check_same_thread=False)
-        # Values are large: fewer, longer pages.
-        database.execute("PRAGMA page_size=65536")
+        # Values are small and few change: short pages.
+        database.execute("PRAGMA page_size=1024")
         database.execute("PRAGMA journal_mode=WAL")
         database.execute("PRAGMA synchronous=FULL")
         database.execute("PRAGMA secure_delete=ON")
@@ -340,10 +521,12 @@ def _connect(path: Path) -> sqlite3.Connection:
 
 def _check_tables(database: sqlite3.Connection) -> None:
     """Refuse any table, view, index or trigger but ours."""
-    if (
-        database.execute("SELECT type, name, sql FROM sqlite_master ORDER BY type").fetchall()
-        != _TABLES
-    ):
+    found = database.execute("SELECT type, name, sql FROM sqlite_master ORDER BY type").fetchall()
+    if found == _FORMER:
+        raise Mismatch(
+            "This stream has the format of an earlier version: bring it over with tailrace migrate."
+        )
+    if found != _TABLES:
         raise unfit()
 
 
@@ -369,7 +552,7 @@ def loses_commits(version: tuple[int, ...] = sqlite3.sqlite_version_info) -> boo
     return (3, 7) <= version < (3, 51, 3)
 
 
-def _secret(path: Path) -> bytes:
+def secret_of(path: Path) -> bytes:
     try:
         with os.fdopen(open_plain(path.parent, path.name), "rb") as file:
             secret = file.read(65)
@@ -387,9 +570,9 @@ def keyed(secret: bytes) -> bytes:
     return secret + hashlib.blake2b(secret, digest_size=32).digest()
 
 
-def _lock(path: Path, name: str) -> Any:
+def lock(path: Path, name: str) -> Any:
     try:
-        file = os.fdopen(os.open(path, os.O_RDWR | os.O_NOFOLLOW), "rb+")
+        file = os.fdopen(os.open(path, os.O_RDWR | os.O_NOFOLLOW), "rb+", buffering=0)
     except OSError:
         raise StateError(
             f"{name} cannot be written: give this user the right to, or free the disk."
@@ -405,7 +588,7 @@ def _lock(path: Path, name: str) -> Any:
 
 
 @contextlib.contextmanager
-def _explained(folder: Path) -> Iterator[None]:
+def explained(folder: Path) -> Iterator[None]:
     """Errors of the database in a sentence."""
     try:
         yield
@@ -418,6 +601,4 @@ def _explained(folder: Path) -> Iterator[None]:
                 f"{folder.parent.name} cannot be written: the disk is full, read-only or refuses. "
                 "Nothing was lost; mend it and open the stream again."
             ) from None
-        raise Corrupt(
-            "private/state.db is damaged: restore the whole directory from a backup."
-        ) from None
+        raise _damaged() from None

@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from tailrace.calendar import Calendar
 from tailrace.errors import BehindLedger, ConfigError, Error, StateError, Uncapped
@@ -24,9 +24,9 @@ from tailrace.privacy.guarantee import Guarantee
 from tailrace.registry import GROUP, parts
 from tailrace.storage.codec import from_plain, to_plain
 from tailrace.storage.durable import place, point, remove, sync_all, where, write_file
-from tailrace.storage.store import FORMAT, Store, keyed, understood
-from tailrace.stream import state
-from tailrace.stream.published import announce
+from tailrace.storage.store import Store, keyed, understood
+from tailrace.stream import published, state
+from tailrace.stream.log import Full
 
 PathLike = str | os.PathLike[str]
 _SEEDED = "NO privacy: made with a known seed"
@@ -51,7 +51,8 @@ def configuration(mechanism: Mechanism) -> Any:
 
 def fingerprint(mechanism: Mechanism) -> str:
     """A short name for a configuration."""
-    plain = json.dumps({"format": FORMAT, "mechanism": to_plain(mechanism)}, sort_keys=True)
+    # The format of configurations, which is older than that of the store.
+    plain = json.dumps({"format": 2, "mechanism": to_plain(mechanism)}, sort_keys=True)
     return hashlib.blake2b(plain.encode(), digest_size=16).hexdigest()
 
 
@@ -110,22 +111,17 @@ def checked(mechanism: Mechanism, noise: Noise | None) -> Noise:
     return noise or Noise.fresh()
 
 
+def checked_full(full: Full) -> Full:
+    """Refuse what does not say when whole tables are published."""
+    if full not in get_args(Full):
+        raise ConfigError("full must be 'checkpoints', 'latest' or 'every'.")
+    return full
+
+
 def promise(mechanism: Mechanism, noise: Noise, *, charged: bool) -> Guarantee:
     """The mechanism's guarantee, with the notes it needs."""
     notes = ([] if noise.kind == "fresh" else [_SEEDED]) + ([] if charged else [_UNCHARGED])
     return replace(mechanism.guarantee, notes=tuple(notes))
-
-
-def announce_stream(
-    folder: Path, mechanism: Mechanism, guarantee: Guarantee, calendar: Calendar | None
-) -> None:
-    """Publish the guarantee, codebook and calendar of a stream."""
-    announce(
-        folder,
-        guarantee,
-        to_plain(mechanism.domain),
-        None if calendar is None else to_plain(calendar),
-    )
 
 
 @understood()
@@ -166,7 +162,8 @@ def build(
     noise: Noise,
     standing: state.Standing,
     calendar: Calendar | None = None,
-    releases: dict[str, bytes] | None = None,
+    full: Full = "checkpoints",
+    copied: Store | None = None,
     segment: Path | None = None,
     files: Path | None = None,
     fork_of: dict[str, Any] | None = None,
@@ -175,15 +172,16 @@ def build(
 
     The charge comes once all is on disk; then the directory is put in place.
 
-    A fork (`fork_of`: the first stream's "about") keeps the key of its unit memory, and its
-    source's memory of used files (`files`). After a crash in between, the entry of the same path
-    and configuration has no step yet and is used again.
+    A fork (`fork_of`: the first stream's "about") keeps the key of its unit memory, its releases
+    (of the store `copied`) and its source's memory of used files (`files`). After a crash in
+    between, the entry of the same path and configuration has no step yet and is used again.
     """
     folder = where(path)
     if not isinstance(population, str) or not population.strip():
         raise ConfigError(
             "population must name whose data these are, for example population='city 2026'."
         )
+    checked_full(full)
     population = population_name(population)
     if folder.exists():
         raise StateError(
@@ -202,6 +200,7 @@ def build(
         "fork": fork_of is not None,
         "units": units,
         "calendar": None if calendar is None else to_plain(calendar),
+        "full": full,
     }
     partial = folder.with_name(f".{folder.name}.partial")
     try:
@@ -209,20 +208,27 @@ def build(
         with _alone(folder.parent):
             remove(partial)
             partial.mkdir()
-            Store.create(
-                partial / "private",
-                keyed(noise.secret),
-                {**state.standing_values(standing), **(releases or {})},
-            )
+            with Store.create(partial / "private", keyed(noise.secret)) as change:
+                if copied is None:
+                    said = published.said(
+                        promise(mechanism, noise, charged=True),
+                        to_plain(mechanism.domain),
+                        about["calendar"],
+                    )
+                    for name, data in said.items():
+                        change.keep(f"said/{name}", data)
+                else:
+                    for prefix in ("said", "step"):
+                        copied.copy(prefix, change)
+                    if (cut := copied.find("cut")) is not None:
+                        change.put("cut", cut)
+                state.write_standing(change, standing, None)
             if segment is not None:
                 shutil.copytree(
                     segment, partial / "private" / "memory" / segment.name, symlinks=True
                 )
             if files is not None and files.is_file():
                 write_file(partial / "private" / files.name, files.read_bytes(), private=True)
-            announce_stream(
-                partial / "releases", mechanism, promise(mechanism, noise, charged=True), calendar
-            )
             sync_all(partial)
             try:
                 entry = book.charge(
@@ -288,10 +294,6 @@ def fork(path: PathLike, to: PathLike, ledger: PathLike | None) -> None:
             )
         if standing.mark.step:
             standing = replace(standing, mark=Mark(standing.mark.step, noise.at("fork").nonce()))
-        cut = store.find("cut")
-        releases = [
-            state.read_release_values(store, step) for step in range(1, standing.mark.step + 1)
-        ]
         build(
             to,
             mechanism,
@@ -300,8 +302,8 @@ def fork(path: PathLike, to: PathLike, ledger: PathLike | None) -> None:
             noise=noise,
             standing=standing,
             calendar=calendar_of(about),
-            releases={name: data for values in releases for name, data in values.items()}
-            | ({} if cut is None else {"cut": cut}),
+            full=about["full"],
+            copied=store,
             segment=None
             if standing.segment is None
             else store.folder / "memory" / standing.segment,

@@ -1,24 +1,31 @@
 """The public directory of a stream, readable without Tailrace.
 
     releases/README.md  guarantee.json  codebook.json  calendar.json
-    releases/000007/table.parquet  added.parquet  removed.parquet  provenance.json
+    releases/added/000007.parquet  removed/000007.parquet  table/000064.parquet
+    releases/log/000007.json
 
-A step's folder appears whole or not at all. Delivering it again is fine; delivering a different one
-is refused.
+Files are second names of those that the stream keeps; each appears whole. A step is published when
+its entry in the log is there, which comes last. Publishing again is fine; a different file in the
+place of one of ours is refused.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import stat
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from tailrace.errors import StateError
 from tailrace.privacy.guarantee import Guarantee
-from tailrace.storage.durable import write_file, write_folder
+from tailrace.storage.durable import link, place, point, sync, write_file
 from tailrace.storage.guarding import open_plain
+from tailrace.storage.store import Store
+from tailrace.stream.log import entry_of, files_of, kept, named
+from tailrace.stream.release import seconds
 
 # Bytes read at a time: a megabyte is small beside any release.
 _PIECE = 1 << 20
@@ -29,65 +36,115 @@ _README = """# Synthetic data, released step by step
 - `guarantee.json`: the promise, in numbers and in words.
 - `codebook.json`: the columns and the values they can take.
 - `calendar.json`, where there is one: the period that each step stands for.
-- `000001/`, `000002/`, ...: one folder a step. `table.parquet` is the synthetic data \
-at that step; `removed.parquet` and
-  `added.parquet` make it of the table before: take the removed rows away and append the added ones.
+- `added/`, `removed/`: the rows that each step added, and the numbers of those that it removed.
+- `table/`: the whole table, at some steps.
+- `log/`: for each step its files with their digests (`b2sum -l 256`), and the digest of the entry \
+before it.
+
+The table now, in DuckDB, from inside this folder:
+
+    select * from 'added/*.parquet' where {row} not in (select {row} from 'removed/*.parquet') \
+order by {row}
+
+and in Polars:
+
+    pl.read_parquet("added/*.parquet").join(pl.read_parquet("removed/*.parquet"), on="{row}", \
+how="anti").sort("{row}")
+
+The table as it was at step 7: the rows added with `{born} <= 7`, without those removed with \
+`{died} <= 7`. `tailrace verify` on this folder checks all digests.
 
 These are not records of people. They were made from noisy counts, and may be shared as they are.
 """
 
 
-def announce(
-    folder: Path,
-    guarantee: Guarantee,
-    codebook: Mapping[str, Any],
-    calendar: Mapping[str, Any] | None = None,
-) -> None:
-    """Write the files that hold for all steps, once."""
-    folder.mkdir(exist_ok=True)
+def said(
+    guarantee: Guarantee, codebook: Mapping[str, Any], calendar: Mapping[str, Any] | None
+) -> dict[str, bytes]:
+    """The files that hold for all steps and are in the log."""
     promise = {"sentence": str(guarantee), **guarantee.to_dict()}
-    said = {"guarantee.json": _json(promise), "codebook.json": _json(codebook)}
-    if calendar is not None:
-        said["calendar.json"] = _json(calendar)
-    for name, data in {**said, "README.md": _README.format(sentence=guarantee).encode()}.items():
-        if not os.path.lexists(folder / name):
-            write_file(folder / name, data)
+    files = {"guarantee.json": _json(promise), "codebook.json": _json(codebook)}
+    return files if calendar is None else {**files, "calendar.json": _json(calendar)}
 
 
-def holds(
-    folder: Path, step: int, files: Mapping[str, str], fits: Callable[[str, Iterable[bytes]], bool]
-) -> bool:
-    """Whether a step's files fit the store, by digests."""
-    return all(fits(value, _pieces(folder / f"{step:06d}", file)) for file, value in files.items())
+def announce(store: Store, folder: Path, guarantee: Guarantee, columns: Any) -> None:
+    """Put the files that hold for all steps in place."""
+    for part in ("", "added", "removed", "table", "log"):
+        with contextlib.suppress(FileExistsError):
+            (folder / part).mkdir()
+        if not stat.S_ISDIR(os.lstat(folder / part).st_mode):
+            raise StateError(
+                f"releases/{part} is a link or a file, and must be a folder: move it away."
+            )
+    for name in store.names("said"):
+        _link(store, name, folder / name.partition("/")[2], time=None)
+    row, born, died = named(columns)
+    text = _README.format(sentence=guarantee, row=row, born=born, died=died)
+    if not os.path.lexists(folder / "README.md"):
+        write_file(folder / "README.md", text.encode())
 
 
-def deliver(folder: Path, step: int, files: Mapping[str, bytes], *, time: float) -> None:
-    """Put a step's files in place, once.
+def last_published(folder: Path, step: int) -> int:
+    """The last step up to `step` whose entry in the log is there."""
+    while step and not os.path.lexists(folder / "log" / f"{step:06d}.json"):
+        step -= 1
+    return step
 
-    They are dated `time`, in seconds since 1970.
+
+def deliver(store: Store, folder: Path, step: int, latest: bytes | None = None) -> None:
+    """Put a step's files in place, the log's entry last.
+
+    `latest` is the content of latest.parquet, where there is to be one. Files have the published
+    time: when they were really written would tell how long the step took.
     """
-    target = folder / f"{step:06d}"
-    if os.path.lexists(target):
-        if all(b"".join(_pieces(target, file)) == data for file, data in files.items()):
-            return
+    time = seconds(entry_of(store, step)["provenance"])
+    parts = (files_of(step), (f"log/{step:06d}.json",))
+    try:
+        for part in parts:
+            there = [name for name in part if store.has(kept(step, name))]
+            for name in there:
+                _link(store, kept(step, name), folder / name, time=time)
+            for place_ in {(folder / name).parent for name in there}:
+                os.utime(place_, (time, time))
+                sync(place_)
+            if latest is not None and part is parts[0]:
+                write_file(partial := folder / ".latest.parquet.partial", latest)
+                os.utime(partial, (time, time))
+                place(partial, folder / "latest.parquet", "latest")
+                os.utime(folder, (time, time))
+    except OSError:
         raise StateError(
-            f"releases/{target.name} holds a different release of this step: it was changed after "
-            "it was published. Move it away and open the stream again."
-        )
-    folder.mkdir(exist_ok=True)
-    write_folder(target, files, "release", time=time)
+            f"releases/{step:06d} cannot be written: the disk is full, read-only or refuses. "
+            "Nothing was lost; mend it and open the stream again."
+        ) from None
 
 
-def _pieces(folder: Path, name: str) -> Iterator[bytes]:
+def _link(store: Store, name: str, target: Path, *, time: float | None) -> None:
+    """Give a kept file its public name, where it has none."""
+    source = store.file(name)
+    if os.path.lexists(target):
+        if os.path.samestat(os.lstat(source), os.lstat(target)):
+            return
+        if b"".join(pieces(target.parent, target.name)) != store.bytes(name):
+            raise StateError(
+                f"releases/{target.parent.name}/{target.name} is another file than the one that "
+                "was published: it was changed since. Move it away and open the stream again."
+            )
+        return
+    point(f"publish {target.parent.name}, before")
+    if time is not None:
+        os.utime(source, (time, time), follow_symlinks=False)
+    link(source, target)
+    point(f"publish {target.parent.name}, after")
+
+
+def pieces(folder: Path, name: str):
     """Read a published file in pieces.
 
     A file that is no plain file has none.
     """
-    try:
-        with os.fdopen(open_plain(folder, name), "rb") as file:
-            yield from iter(lambda: file.read(_PIECE), b"")
-    except OSError:
-        return
+    with contextlib.suppress(OSError), os.fdopen(open_plain(folder, name), "rb") as file:
+        yield from iter(lambda: file.read(_PIECE), b"")
 
 
 def _json(value: Any) -> bytes:

@@ -135,10 +135,5 @@ def seconds(provenance: Mapping[str, Any]) -> float:
     return datetime.fromisoformat(provenance["time"]).timestamp()
 
 
-def part(table: Table, keep: np.ndarray | slice) -> Table:
-    """Some rows of a table."""
-    return Table(table.cells[keep], {name: values[keep] for name, values in table.columns.items()})
-
-
 def _plain(values: np.ndarray) -> Any:
     return values.tolist() if values.dtype == object else values

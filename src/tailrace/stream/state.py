@@ -5,8 +5,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, replace
 from typing import Any
 
 import narwhals as nw
@@ -19,13 +18,31 @@ from tailrace.errors import Mismatch
 from tailrace.ledger import Mark
 from tailrace.mechanisms.base import Mechanism, OncePlan, State, Table
 from tailrace.storage.codec import pack, unpack
-from tailrace.storage.store import Store, understood, unfit
-from tailrace.stream import published
-from tailrace.stream.release import Release, seconds
+from tailrace.storage.store import Changing, Store, understood, unfit
+from tailrace.stream import log
+from tailrace.stream.log import Log
+from tailrace.stream.release import Release
 
 # How a source cuts rows into steps, in plain values.
 Cut = Mapping[str, Any]
-_PARTS = ("table", "added", "removed")
+# The most changes of a state that are read one after the other.
+_CHANGES = 64
+# Their size at most, as a multiple of the whole state: opening reads it, every step saves it.
+_LONG = 3
+
+
+@dataclass(frozen=True)
+class Chain:
+    """How a state is kept: whole at one step, then its changes.
+
+    size: bytes of the whole one.
+    since: bytes of the changes.
+    many: how many they are.
+    """
+
+    size: int = 0
+    since: int = 0
+    many: int = 0
 
 
 @dataclass(frozen=True)
@@ -35,7 +52,9 @@ class Standing:
     state: State
     mark: Mark
     segment: str | None  # of the unit memory
-    table: Table  # the synthetic rows released last
+    log: Log
+    public: Chain
+    private: Chain
 
 
 def bound(
@@ -74,90 +93,105 @@ def bound(
 
 def beginning(mechanism: Mechanism) -> Standing:
     """Before the first step."""
+    return Standing(mechanism.init(), Mark(0, ""), None, Log(), Chain(), Chain())
+
+
+def no_rows(mechanism: Mechanism) -> Table:
+    """The table before the first step."""
     codes = mechanism.rows
     none = (
         np.zeros((0, len(codes.columns)), np.int32)
         if isinstance(codes, Digits)
         else np.zeros(0, np.int64)
     )
-    nothing = Table(none, codes.decode(none, np.random.default_rng(0)))
-    return Standing(mechanism.init(), Mark(0, ""), None, nothing)
+    return Table.of(none, codes.decode(none, np.random.default_rng(0)))
 
 
-def standing_values(standing: Standing) -> dict[str, bytes]:
-    """`standing` as values, without those of its last release.
-
-    These are its public state and its table.
-    """
-    stands = {"step": standing.mark.step, "tag": standing.mark.tag, "segment": standing.segment}
-    return {
-        "standing": json.dumps(stands).encode(),
-        "standing/private": pack(standing.state.private),
+def write_standing(change: Changing, standing: Standing, before: State | None) -> Standing:
+    """Keep where a stream stands; of its states, what changed since `before`."""
+    step, old = standing.mark.step, before or State(None, None)
+    public = _write_state(
+        change, f"step/{step:06d}/public", standing.state.public, old.public, standing.public
+    )
+    private = _write_state(
+        change, f"private/{step:06d}", standing.state.private, old.private, standing.private
+    )
+    stands = {
+        "step": step,
+        "tag": standing.mark.tag,
+        "segment": standing.segment,
+        "log": standing.log.plain(),
+        "public": vars(public),
+        "private": vars(private),
     }
+    change.put("standing", stands)
+    return replace(standing, public=public, private=private)
+
+
+def _write_state(change: Changing, name: str, state: Any, before: Any, chain: Chain) -> Chain:
+    """Keep a state, whole or as changes, whichever reads and writes less."""
+    if before is not None and chain.many < _CHANGES and chain.since <= _LONG * chain.size:
+        changes = pack(state, since=before)
+        if len(changes) <= max(chain.size, 1):
+            change.put(f"{name}/since", changes)
+            return Chain(chain.size, chain.since + len(changes), chain.many + 1)
+    if name.startswith("private"):
+        change.erase("private")
+    return Chain(change.put(f"{name}/whole", pack(state)))
 
 
 @understood()
 def read_standing(store: Store, mechanism: Mechanism) -> Standing:
     """Where the stream in `store` stands."""
-    stands, begin = store.json("standing"), beginning(mechanism)
-    step = stands["step"]
-    public, table = begin.state.public, begin.table
-    if step:
-        public = unpack(store.bytes(f"{_prefix(step)}/public"), like=public)
-        table = _read_table(store, step, "table", mechanism)
-    private = unpack(store.bytes("standing/private"), like=begin.state.private)
-    return Standing(State(public, private), Mark(step, stands["tag"]), stands["segment"], table)
+    stands, like = store.json("standing"), mechanism.init()
+    step, logged = stands["step"], Log(**stands["log"])
+    if (logged.step, logged.entry) != (step, log.entry_digest(store, step)):
+        raise unfit()
+    state = State(read_public(store, step, like.public), _read_private(store, like.private))
+    return Standing(
+        state,
+        Mark(step, stands["tag"]),
+        stands["segment"],
+        logged,
+        Chain(**stands["public"]),
+        Chain(**stands["private"]),
+    )
 
 
-def release_values(release: Release, public: Any) -> dict[str, bytes]:
-    """`release` as values, with the public state behind it."""
-    prefix, values = _prefix(release.step), {}
-    for name, table in zip(_PARTS, (release.rows, release.added, release.removed), strict=True):
-        values[f"{prefix}/{name}"] = _parquet(release.kind.frame(table, release.types))
-    values[prefix] = (json.dumps(release.provenance, indent=2) + "\n").encode()
-    values[f"{prefix}/public"] = pack(public)
-    return values
+def read_public(store: Store, step: int, like: Any) -> Any:
+    """The public state of a step: the last whole one, then changes."""
+    first = next(k for k in range(step, -1, -1) if store.has(f"step/{k:06d}/public/whole"))
+    state = unpack(store.bytes(f"step/{first:06d}/public/whole"), like=like)
+    for k in range(first + 1, step + 1):
+        state = unpack(store.bytes(f"step/{k:06d}/public/since"), like=like, since=state)
+    return state
 
 
-def read_release_values(store: Store, step: int) -> dict[str, bytes]:
-    """The same values, from a store."""
-    prefix = _prefix(step)
-    names = [prefix, f"{prefix}/public", *(f"{prefix}/{part}" for part in _PARTS)]
-    return {name: store.bytes(name) for name in names}
+def _read_private(store: Store, like: Any) -> Any:
+    first, *later = store.names("private")
+    state = unpack(store.bytes(first), like=like)
+    for name in later:
+        state = unpack(store.bytes(name), like=like, since=state)
+    return state
 
 
 @understood()
 def read_release(store: Store, step: int, mechanism: Mechanism, guarantee: Any) -> Release:
     """A release again."""
-    prefix, begin = _prefix(step), beginning(mechanism)
-    rows, added, removed = (_read_table(store, step, name, mechanism) for name in _PARTS)
-    view = mechanism.view(unpack(store.bytes(f"{prefix}/public"), like=begin.state.public))
+    entry, nothing = log.entry_of(store, step), no_rows(mechanism)
+    rows = log.read_table(store, step, mechanism, nothing)
+    before = log.read_table(store, step - 1, mechanism, nothing)
+    view = mechanism.view(read_public(store, step, mechanism.init().public))
     return Release(
-        step, guarantee, store.json(prefix), view, rows, added, removed, mechanism.rows.types
+        step,
+        guarantee,
+        entry["provenance"],
+        view,
+        rows,
+        rows.at(rows.numbers >= before.born),
+        before.at(~np.isin(before.numbers, rows.numbers, assume_unique=True)),
+        mechanism.rows.types,
     )
-
-
-def _files(step: int) -> dict[str, str]:
-    """The files of a release, and their values' names."""
-    prefix = _prefix(step)
-    return {f"{name}.parquet": f"{prefix}/{name}" for name in _PARTS} | {"provenance.json": prefix}
-
-
-def deliver(store: Store, folder: Path, step: int) -> None:
-    """Put a release into the public directory, if not there."""
-    names = _files(step)
-    if published.holds(folder, step, names, store.fits):
-        return
-    files = {file: store.bytes(name) for file, name in names.items()}
-    with understood():
-        time = seconds(store.json(_prefix(step)))
-    published.deliver(folder, step, files, time=time)
-
-
-def _parquet(frame: Any) -> bytes:
-    buffer = io.BytesIO()
-    frame.write_parquet(buffer, compression="lz4", statistics=False)
-    return buffer.getvalue()
 
 
 def seal_rows(plan: Plan | OncePlan, frame: Any) -> bytes | None:
@@ -174,7 +208,10 @@ def seal_rows(plan: Plan | OncePlan, frame: Any) -> bytes | None:
         return None
     wanted = rows.select(*plan.codes.columns, *([] if plan.key is None else [plan.key]))
     here = wanted.collect() if isinstance(wanted, nw.LazyFrame) else wanted
-    return _parquet(pl.DataFrame([cells.column(here.get_column(name)) for name in here.columns]))
+    frame = pl.DataFrame([cells.column(here.get_column(name)) for name in here.columns])
+    buffer = io.BytesIO()
+    frame.write_parquet(buffer, compression="lz4", statistics=False)
+    return buffer.getvalue()
 
 
 def unseal_rows(plan: Plan | OncePlan, data: bytes | None) -> Any:
@@ -186,27 +223,3 @@ def unseal_rows(plan: Plan | OncePlan, data: bytes | None) -> Any:
     if isinstance(plan, Plan):
         return pl.read_parquet(io.BytesIO(data))
     return unpack(data, like=plan.read(None))
-
-
-def _read_table(store: Store, step: int, name: str, mechanism: Mechanism) -> Table:
-    """Read a stored table, and its cells off its values."""
-    import polars as pl
-
-    data = store.bytes(f"{_prefix(step)}/{name}")
-    try:
-        frame = pl.read_parquet(io.BytesIO(data))
-    except pl.exceptions.PanicException:
-        # A crafted file may raise this, which is no Exception.
-        raise unfit() from None
-    like = beginning(mechanism).table.columns
-    columns = {}
-    for column, values in like.items():
-        found = frame[column]
-        columns[column] = (
-            np.array([*found, None], object)[:-1] if values.dtype == object else found.to_numpy()
-        )
-    return Table(mechanism.rows.cells(nw.from_native(frame, eager_only=True)), columns)
-
-
-def _prefix(step: int) -> str:
-    return f"release/{step:06d}"

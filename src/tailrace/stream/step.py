@@ -5,13 +5,13 @@
 - `claim` takes the step in the ledger, once.
 - `draw` adds the noise: a function of the intent and the state before.
 - `commit` stores state and release, and erases the intent, in one transaction.
-- `deliver` (in `state`) puts a committed release into the public directory.
+- `deliver` (in `published`) gives the files of a committed step their public names.
 """
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -23,19 +23,13 @@ from tailrace.counting.plan import Counts, Plan
 from tailrace.counting.step import UnitMemory, count
 from tailrace.errors import ConfigError
 from tailrace.ledger import Ledger, Mark
-from tailrace.mechanisms.base import Mechanism, Sample, State, Takes
+from tailrace.mechanisms.base import Mechanism, Sample, State, Table, Takes
 from tailrace.noise import Noise
 from tailrace.storage.codec import pack, unpack
 from tailrace.storage.durable import point
 from tailrace.storage.store import Store, understood
-from tailrace.stream.release import Release
-from tailrace.stream.state import (
-    Standing,
-    release_values,
-    seal_rows,
-    standing_values,
-    unseal_rows,
-)
+from tailrace.stream import log
+from tailrace.stream.state import Standing, seal_rows, unseal_rows, write_standing
 
 _BATCH = ("intent/adds", "intent/deletes")
 
@@ -156,7 +150,7 @@ def claim(
 
 
 def draw(
-    mechanism: Mechanism, noise: Noise, standing: Standing, intent: Intent
+    mechanism: Mechanism, noise: Noise, standing: Standing, table: Table, intent: Intent
 ) -> tuple[State, Any, Sample]:
     """Measure with noise and sample; return state, view, sample."""
     noise = Noise.kept(noise.secret, noise.kind).at("step", intent.step, intent.nonce)
@@ -168,14 +162,16 @@ def draw(
         counts = plan.counts(*(unseal_rows(plan, rows) for rows in intent.sealed))
         measured = mechanism.measure(measured.state, counts, noise.at("round", turn))
     view = mechanism.view(measured.state.public)
-    sample = mechanism.sample(view, standing.table, noise.at("sample").generator())
+    sample = mechanism.sample(view, table, noise.at("sample").generator())
     return measured.state, view, sample
 
 
-def commit(store: Store, standing: Standing, release: Release) -> None:
-    """Store a step at once, and erase its intent."""
-    values = standing_values(standing) | release_values(release, standing.state.public)
+def commit(store: Store, standing: Standing, before: State, changes: log.Changes) -> Standing:
+    """Store a step at once, and erase its intent; return where the stream stands."""
+    first = standing.mark.step == 1
+    said = {name[5:]: store.bytes(name) for name in store.names("said")} if first else {}
     with store.transaction("commit", erases=True) as change:
-        for name, data in values.items():
-            change.put(name, data)
+        written = changes.write(change, standing.log, said)
+        standing = write_standing(change, replace(standing, log=written), before)
         change.erase("intent")
+    return standing

@@ -30,27 +30,25 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from tailrace.calendar import Calendar
 from tailrace.calls import told
 from tailrace.counting.memory import clean
 from tailrace.errors import ConfigError, Corrupt, DataError, HorizonReached, StateError
 from tailrace.ledger import Ledger, Mark
-from tailrace.mechanisms.base import Mechanism, Takes
+from tailrace.mechanisms.base import Mechanism, Table, Takes
 from tailrace.noise import Noise
 from tailrace.privacy.guarantee import Guarantee
 from tailrace.privacy.loss import whole
 from tailrace.privacy.unit import User
 from tailrace.storage.store import Store
-from tailrace.stream import state
+from tailrace.stream import log, state
 from tailrace.stream.directory import (
     PathLike,
-    announce_stream,
     beside_ledger,
     build,
     calendar_of,
     checked,
+    checked_full,
     fingerprint,
     fork,
     ledger_of,
@@ -59,7 +57,9 @@ from tailrace.stream.directory import (
     unit_key,
     where,
 )
-from tailrace.stream.release import Release, kind_of, part
+from tailrace.stream.log import Full
+from tailrace.stream.published import announce, deliver, last_published
+from tailrace.stream.release import Release, kind_of
 from tailrace.stream.step import (
     Intent,
     claim,
@@ -105,12 +105,15 @@ class Stream:
         ledger: PathLike | None = None,
         noise: Noise | None = None,
         calendar: Calendar | None = None,
+        full: Full = "checkpoints",
     ) -> Stream:
         """Make a stream in a new directory.
 
         It is charged to `population` for its whole horizon.
 
-        `calendar` says in public which period each step stands for.
+        `calendar` says in public which period each step stands for. Each step publishes what
+        changed; `full` says when it also publishes the whole table: now and then ("checkpoints"),
+        as `latest.parquet` beside that, or at "every" step.
         """
         source = checked(mechanism, noise)
         build(
@@ -121,12 +124,18 @@ class Stream:
             noise=source,
             standing=state.beginning(mechanism),
             calendar=calendar,
+            full=full,
         )
         return cls.open(path, ledger=ledger)
 
     @classmethod
-    def open(cls, path: PathLike, *, ledger: PathLike | None = None) -> Stream:
-        """Open the stream in `path`, finishing a step cut off."""
+    def open(
+        cls, path: PathLike, *, ledger: PathLike | None = None, full: Full | None = None
+    ) -> Stream:
+        """Open the stream in `path`, finishing a step cut off.
+
+        `full` changes from now on when whole tables are published.
+        """
         folder = where(path)
         store = Store(folder / "private")
         stream = cls.__new__(cls)
@@ -138,7 +147,11 @@ class Stream:
                 mechanism, noise, store.folder / "memory", state.read_standing(store, mechanism)
             )
             stream._store, stream._entry, stream._units = store, about["entry"], about["units"]
-            stream._calendar = calendar_of(about)
+            stream._calendar, stream._full = calendar_of(about), about["full"]
+            if full is not None and checked_full(full) != stream._full:
+                stream._full = full
+                with store.transaction("about") as change:
+                    change.put("about", {**about, "full": full})
             stream._ledger = ledger_of(folder, ledger)
             stream._resume()
         except BaseException:
@@ -170,6 +183,10 @@ class Stream:
         # The id of its entry in the ledger.
         self._entry = ""
         self._units = unit_key(noise)
+        # When the whole table is published.
+        self._full: Full = "checkpoints"
+        # The synthetic rows released last, once they are needed.
+        self._rows: Table | None = None
         # A stream in memory keeps its releases here.
         self._kept: dict[int, Release] = {}
         self._process, self._lock = os.getpid(), threading.RLock()
@@ -200,20 +217,24 @@ class Stream:
             )
         if stood not in ours:
             raise beside_ledger(store.folder.parent.name, self.step, stood.step)
+        self._deliver_missing()
         if intent is not None:
             self._finish(intent)
         self._clean()
-        self._deliver_missing()
 
     def _deliver_missing(self) -> None:
-        """Bring the public directory up to date.
-
-        A release there that is not the stored one is refused.
-        """
+        """Publish the last steps, where the public directory lacks them."""
         assert self._store is not None
-        announce_stream(self._public, self._mechanism, self.guarantee, self._calendar)
-        for step in range(1, self.step + 1):
-            state.deliver(self._store, self._public, step)
+        announce(self._store, self._public, self.guarantee, self._mechanism.rows.columns)
+        for step in range(last_published(self._public, self.step) + 1, self.step + 1):
+            self._deliver(step)
+
+    def _deliver(self, step: int) -> None:
+        assert self._store is not None
+        latest = None
+        if step == self.step and self._full == "latest":
+            latest = log.whole(self._table(), self._mechanism.rows.types)
+        deliver(self._store, self._public, step, latest)
 
     @property
     def step(self) -> int:
@@ -376,29 +397,41 @@ class Stream:
         self._usable = False
         before, store = self._standing, self._store
         after = claim(self._ledger, self._entry, self._noise, before, intent)
-        drawn, view, sample = draw(self._mechanism, self._noise, before, intent)
-        kept = int(sample.stayed.sum())
+        table, types = self._table(), self._mechanism.rows.types
+        drawn, view, sample = draw(self._mechanism, self._noise, before, table, intent)
         release = Release(
             step=intent.step,
             guarantee=self.guarantee,
             provenance=self._provenance(intent),
             view=view,
             rows=sample.table,
-            added=part(sample.table, slice(kept, None)),
-            removed=part(before.table, np.flatnonzero(~sample.stayed) if kept else slice(None)),
-            types=self._mechanism.rows.types,
+            added=sample.table.at(slice(len(table) - len(sample.removed), None)),
+            removed=table.at(sample.removed),
+            types=types,
         )
-        standing = state.Standing(drawn, after, intent.segment, sample.table)
+        standing = replace(before, state=drawn, mark=after, segment=intent.segment)
         if store is None:
             self._kept[release.step] = release
         else:
-            commit(store, standing, release)
-        self._standing = standing
+            changes = log.Changes(table, sample, types, self._full, release.provenance)
+            standing = commit(store, standing, before.state, changes)
+        self._standing, self._rows = standing, sample.table
         self._clean()
         if store is not None:
-            state.deliver(store, self._public, release.step)
+            self._deliver(release.step)
         self._usable = True
         return release
+
+    def _table(self) -> Table:
+        """The synthetic rows released last."""
+        if self._rows is None:
+            nothing = state.no_rows(self._mechanism)
+            self._rows = (
+                nothing
+                if self._store is None
+                else log.read_table(self._store, self.step, self._mechanism, nothing)
+            )
+        return self._rows
 
     def _provenance(self, intent: Intent) -> dict[str, Any]:
         from tailrace import __version__

@@ -18,6 +18,7 @@ from tailrace import (
     BudgetExceeded,
     Categorical,
     ConfigError,
+    Corrupt,
     DataError,
     Event,
     HistogramStream,
@@ -32,6 +33,7 @@ from tailrace import (
     User,
 )
 from tailrace.mechanisms.base import State, Step
+from tailrace.stream.verify import public_table, verify_stream
 
 WARD = Schema(sex=Categorical(["f", "m"]), age=Integer(0, 4))
 
@@ -260,7 +262,7 @@ def test_two_copies_that_race_for_the_next_step_only_one_gets_it(tmp_path):
         one.push(day(2))
         with pytest.raises(BehindLedger):
             other.push(day(3))
-        assert other.step == 1 and not (tmp_path / "copy" / "releases" / "000002").exists()
+        assert other.step == 1 and not (tmp_path / "copy/releases/log/000002.json").exists()
     with pytest.raises(BehindLedger):
         Stream.open(tmp_path / "copy")
 
@@ -317,7 +319,7 @@ def test_a_ledger_may_lie_anywhere(tmp_path):
 def test_the_public_directory_is_readable_without_tailrace(stream, tmp_path):
     release = stream.push(day(1))
     public = tmp_path / "ward.tail" / "releases"
-    assert rows(pl.read_parquet(public / "000001" / "table.parquet")) == rows(release.table)
+    assert rows(public_table(public, 1)) == rows(release.table)
     promise = json.loads((public / "guarantee.json").read_text())
     assert promise["sentence"] == str(release.guarantee) and promise["loss"] == {
         "kind": "PureDP",
@@ -325,9 +327,10 @@ def test_the_public_directory_is_readable_without_tailrace(stream, tmp_path):
     }
     assert "sex" in (public / "codebook.json").read_text()
     assert "Synthetic data" in (public / "README.md").read_text()
-    provenance = json.loads((public / "000001" / "provenance.json").read_text())
-    assert set(provenance) == {"tailrace", "fingerprint", "step", "time", "noise"}, (
-        "no row counts, durations or file names"
+    entry = json.loads((public / "log" / "000001.json").read_text())
+    assert set(entry) == {"step", "provenance", "rows", "born", "from", "files", "before"}
+    assert set(entry["provenance"]) == {"tailrace", "fingerprint", "step", "time", "noise"}, (
+        "no counts of rows that came, durations or file names"
     )
 
 
@@ -338,22 +341,30 @@ def test_the_private_directory_is_private(stream, tmp_path):
         assert oct((private / name).stat().st_mode)[-3:] == "600"
 
 
-def test_what_a_sink_lacks_is_delivered_at_opening_and_what_was_changed_is_refused(tmp_path):
+def test_releases_that_are_missing_are_published_at_opening(tmp_path):
     path = tmp_path / "ward.tail"
     with Stream.create(path, histogram(), population="ward") as stream:
-        table = rows(stream.push(day(1)).table)
-    shutil.rmtree(path / "releases" / "000001")
+        tables = [rows(stream.push(day(step)).table) for step in (1, 2, 3)]
+    published = sorted((path / "releases").rglob("*"))
+    shutil.rmtree(path / "releases")
     Stream.open(path).close()
-    assert rows(pl.read_parquet(path / "releases" / "000001" / "table.parquet")) == table
+    assert sorted((path / "releases").rglob("*")) == published
+    assert [rows(public_table(path / "releases", step)) for step in (1, 2, 3)] == tables
+    (path / "releases/log/000003.json").unlink()
+    (path / "releases/removed/000003.parquet").unlink()
+    Stream.open(path).close()
+    assert sorted((path / "releases").rglob("*")) == published
 
 
 def test_a_step_that_someone_else_published_is_refused(tmp_path):
     path = tmp_path / "ward.tail"
     with Stream.create(path, histogram(), population="ward") as stream:
-        (path / "releases" / "000001").mkdir()
-        with pytest.raises(StateError, match="holds a different release of this step"):
+        planted = path / "releases/added/000001.parquet"
+        planted.write_bytes(b"theirs")
+        with pytest.raises(StateError, match="is another file than the one that was published"):
             stream.push(day(1))
-    shutil.rmtree(path / "releases" / "000001")
+    assert planted.read_bytes() == b"theirs"
+    planted.unlink()
     with Stream.open(path) as stream:
         assert stream.step == 1, "it was committed, and is delivered now"
 
@@ -363,7 +374,7 @@ def test_closing_with_erase_leaves_only_what_is_public(tmp_path):
     stream = Stream.create(path, histogram(), population="ward")
     stream.push(day(1))
     stream.close(erase=True)
-    assert not (path / "private").exists() and (path / "releases" / "000001").is_dir()
+    assert not (path / "private").exists() and (path / "releases/log/000001.json").is_file()
     with pytest.raises(StateError, match="is not a stream"):
         Stream.open(path)
 
@@ -535,14 +546,20 @@ def test_pushes_from_several_threads_take_turns(tmp_path):
             assert sorted(steps) == list(range(1, 9))
 
 
-def test_a_release_that_was_changed_in_place_is_refused_at_opening(tmp_path):
+def test_a_release_that_was_changed_in_place_is_noticed_before_it_is_used(tmp_path):
+    """A published file is a second name of the one that the stream goes on from."""
     path = tmp_path / "w"
     with Stream.create(path, histogram(), population="p") as stream:
         stream.push(day(1))
-    with (path / "releases" / "000001" / "table.parquet").open("ab") as file:
+    changed = path / "releases/added/000001.parquet"
+    assert oct(changed.stat().st_mode)[-3:] == "444"
+    changed.chmod(0o644)
+    with changed.open("ab") as file:
         file.write(b"more")
-    with pytest.raises(StateError, match="holds a different release"):
-        Stream.open(path)
+    with Stream.open(path) as stream, pytest.raises(Corrupt, match="is damaged"):
+        stream.push(day(2))
+    with pytest.raises(Corrupt, match="is damaged"):
+        verify_stream(path)
 
 
 def test_an_older_ledger_is_named_as_what_it_is(tmp_path):
@@ -560,7 +577,7 @@ def test_erasing_first_delivers_what_was_not(tmp_path):
     shutil.rmtree(tmp_path / "w" / "releases")
     stream.close(erase=True)
     stream.close(erase=True)
-    assert (tmp_path / "w" / "releases" / "000001" / "table.parquet").is_file()
+    assert (tmp_path / "w/releases/log/000001.json").is_file()
 
 
 def test_empty_pandas_frames_and_columns_without_one_value_are_content(tmp_path):

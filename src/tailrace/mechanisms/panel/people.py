@@ -87,8 +87,8 @@ class Panel:
 
     def sample(self, view: PanelView | None, previous: Table, rng: np.random.Generator) -> Sample:
         cells = np.zeros(0, np.int64) if view is None else view.codes[-1].astype(np.int64)
-        gone = np.zeros(len(previous.cells), bool)
-        return Sample(Table(cells, self.rows.decode(cells, rng)), gone)
+        gone = np.ones(len(previous), np.bool_)
+        return previous.after(gone, cells, self.rows.decode(cells, rng))
 
     def _check(self) -> None:
         """Refuse settings that no panel can be made of."""

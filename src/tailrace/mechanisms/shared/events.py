@@ -76,11 +76,7 @@ def changed(
     rng: np.random.Generator,
 ) -> Sample:
     """The previous rows that stayed, then rows in the new cells."""
-    values, kept = codes.decode(new, rng), slice(None) if stayed.all() else stayed
-    columns = {
-        name: np.concatenate([previous.columns[name][kept], values[name]]) for name in codes.columns
-    }
-    return Sample(Table(np.concatenate([previous.cells[kept], new]), columns), stayed)
+    return previous.after(~stayed, new, codes.decode(new, rng))
 
 
 @dataclass(frozen=True)

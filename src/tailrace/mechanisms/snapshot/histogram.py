@@ -311,7 +311,7 @@ class SnapshotHistogram:
             and len(previous.cells) == max(0, round(estimates.sum()))
         ):
             # Nothing was released, so the rows stand too.
-            return Sample(previous, np.ones(len(previous.cells), bool))
+            return Sample(previous, np.zeros(0, np.int64))
         return resampled(self.domain, estimates, previous, rng)
 
     def _variances(self, loss: Drawn) -> np.ndarray:

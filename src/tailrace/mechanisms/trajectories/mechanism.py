@@ -164,10 +164,10 @@ class Trajectories(OfTrajectories):
     def sample(
         self, view: TrajectoriesView | None, previous: Table, rng: np.random.Generator
     ) -> Sample:
-        stayed, none = np.zeros(len(previous.cells), np.bool_), np.zeros(0, np.int64)
+        gone, none = np.ones(len(previous), np.bool_), np.zeros(0, np.int64)
         many = 0 if view is None else round(view.total.value)
         if view is None or many < 1:
-            return Sample(Table(none, self.rows.decode(none, rng)), stayed)
+            return previous.after(gone, none, self.rows.decode(none, rng))
         layout, detours = view.layout, view.noisy["detours"]
         ends = view.pairs.draw(many, rng)
         homes = layout.homes[ends].astype(np.int64)
@@ -183,7 +183,7 @@ class Trajectories(OfTrajectories):
         offsets, times = sums[walks.offsets], None
         if self.timing is not None:
             times = self.timing.draw(view.noisy["timing"].levels[0], offsets, rng)
-        return Sample(Table(places, self.rows.rows(offsets, places, rng, times)), stayed)
+        return previous.after(gone, places, self.rows.rows(offsets, places, rng, times))
 
 
 def _both_ends(walks: Walks, ends: np.ndarray) -> Walks:

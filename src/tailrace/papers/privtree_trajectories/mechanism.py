@@ -210,10 +210,10 @@ class PrivTreeTrajectories(OfTrajectories):
     def sample(
         self, view: PrivTreeTrajectoriesView | None, previous: Table, rng: np.random.Generator
     ) -> Sample:
-        stayed, none = np.zeros(len(previous.cells), np.bool_), np.zeros(0, np.int64)
+        gone, none = np.ones(len(previous), np.bool_), np.zeros(0, np.int64)
         places = none if view is None else self.trips.draw(view.trips, view.layout, rng)
         if view is None or not places.size:
-            return Sample(Table(none, self.rows.decode(none, rng)), stayed)
+            return previous.after(gone, none, self.rows.decode(none, rng))
         ends = view.layout.homes[places]
         moves = self.lengths.draw(view.chances, view.layout, ends, rng)
         start, stop = ends
@@ -223,4 +223,4 @@ class PrivTreeTrajectories(OfTrajectories):
         cells[offsets[:-1]] = places[0]
         several = np.diff(offsets) > 1
         cells[offsets[1:][several] - 1] = places[1][several]
-        return Sample(Table(cells, self.rows.rows(offsets, cells, rng)), stayed)
+        return previous.after(gone, cells, self.rows.rows(offsets, cells, rng))

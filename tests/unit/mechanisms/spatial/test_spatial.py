@@ -16,7 +16,7 @@ from tailrace.errors import ConfigError
 from tailrace.mechanisms.spatial.epochs import AdaTree
 from tailrace.mechanisms.spatial.stream import SpatialStream
 from tailrace.storage.codec import pack
-from tailrace.stream.state import beginning
+from tailrace.stream.state import no_rows
 
 SQUARE = Box(low=(0, 0), high=(1, 1), columns=("x", "y"), cells=64)
 SMALL = Box(
@@ -138,7 +138,7 @@ def test_without_noise_and_fully_divided_the_counts_are_exact():
 
         by_cell[Partition(SMALL).cells] = cells
         assert np.array_equal(by_cell, expected)
-        table = mechanism.sample(view, beginning(mechanism).table, np.random.default_rng(0)).table
+        table = mechanism.sample(view, no_rows(mechanism), np.random.default_rng(0)).table
         assert np.array_equal(np.bincount(table.cells, minlength=SMALL.size), expected)
 
 
@@ -160,16 +160,16 @@ def test_points_stay_where_the_view_allows_it():
         np.random.default_rng(0),
     )
     found = states(mechanism, [(batch(i, 3000), None) for i in range(8)])
-    table = beginning(mechanism).table
+    table = no_rows(mechanism)
     for state in found[1:]:
         view = mechanism.view(state.public)
         first = mechanism.sample(view, table, rng)
         again = mechanism.sample(view, first.table, rng)
-        assert again.stayed.all() and len(again.table.cells) == len(first.table.cells)
+        assert not len(again.removed) and len(again.table) == len(first.table)
         table = first.table
     smaller = dataclasses.replace(view, counts=view.counts * 0.99)
     fewer = mechanism.sample(smaller, table, rng)
-    gone, new = int((~fewer.stayed).sum()), len(fewer.table.cells) - int(fewer.stayed.sum())
+    gone, new = len(fewer.removed), fewer.table.born - table.born
     assert gone - new == len(table.cells) - round(0.99 * view.counts[0])
     assert new < 0.005 * len(table.cells)
 
@@ -244,7 +244,7 @@ def test_cells_that_miss_the_geometry_are_public_zeros():
     assert plan.size < 64  # of the 64 nodes at depth 6, some miss the triangle
     check_mechanism(mechanism, BATCHES)
     view = mechanism.view(states(mechanism, BATCHES)[-1].public)
-    table = mechanism.sample(view, beginning(mechanism).table, np.random.default_rng(0)).table
+    table = mechanism.sample(view, no_rows(mechanism), np.random.default_rng(0)).table
     assert len(table.cells) > 100
     assert (table.columns["x"] + table.columns["y"] <= 1 + 1e-9).all()
 
