@@ -93,7 +93,7 @@ class Store:
     """The open private directory of a stream, for one process."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder
+        self.folder, self._clean = folder, True
         check_private(folder)
         finish_erasing(folder.parent)
         finish_migrating(folder.parent)
@@ -239,6 +239,8 @@ class Store:
                 point(f"{name}, before")
                 self._database.execute("COMMIT")
             except BaseException:
+                # The next opening removes the files that were written.
+                self._clean = False
                 with contextlib.suppress(sqlite3.Error):
                     self._database.execute("ROLLBACK")
                 raise
@@ -252,7 +254,8 @@ class Store:
     def close(self) -> None:
         """Let go of the directory."""
         self._database.close()
-        self._lock.truncate(0)
+        if self._clean:
+            self._lock.truncate(0)
         self._lock.close()
 
     def erase(self) -> None:

@@ -69,6 +69,17 @@ def said(
 
 def announce(store: Store, folder: Path, guarantee: Guarantee, columns: Any) -> None:
     """Put the files that hold for all steps in place."""
+    make_folders(folder)
+    for name in store.names("said"):
+        _link(store, name, folder / name.partition("/")[2], time=None)
+    row, born, died = named(columns)
+    text = _README.format(sentence=guarantee, row=row, born=born, died=died)
+    if not os.path.lexists(folder / "README.md"):
+        write_file(folder / "README.md", text.encode())
+
+
+def make_folders(folder: Path) -> None:
+    """Make the folders of a public directory, where they are not there."""
     for part in ("", "added", "removed", "table", "log"):
         with contextlib.suppress(FileExistsError):
             (folder / part).mkdir()
@@ -76,12 +87,6 @@ def announce(store: Store, folder: Path, guarantee: Guarantee, columns: Any) -> 
             raise StateError(
                 f"releases/{part} is a link or a file, and must be a folder: move it away."
             )
-    for name in store.names("said"):
-        _link(store, name, folder / name.partition("/")[2], time=None)
-    row, born, died = named(columns)
-    text = _README.format(sentence=guarantee, row=row, born=born, died=died)
-    if not os.path.lexists(folder / "README.md"):
-        write_file(folder / "README.md", text.encode())
 
 
 def last_published(folder: Path, step: int) -> int:

@@ -14,7 +14,7 @@ from tailrace.counting.memory import check as check_segment
 from tailrace.errors import Corrupt, StateError
 from tailrace.storage.store import Store
 from tailrace.stream.log import digest_of, files_of
-from tailrace.stream.published import deliver, pieces
+from tailrace.stream.published import deliver, make_folders, pieces
 
 
 @dataclass(frozen=True)
@@ -38,6 +38,7 @@ def verify_stream(folder: Path) -> Verified:
         values, standing = store.check(), store.json("standing")
         if standing["segment"] is not None:
             check_segment(store.folder / "memory" / standing["segment"])
+        make_folders(folder / "releases")
         for step in range(1, standing["step"] + 1):
             deliver(store, folder / "releases", step)
         found = verify_public(folder / "releases")
