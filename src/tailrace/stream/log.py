@@ -46,7 +46,6 @@ class Log:
     base: the step of the last checkpoint; 0 is the empty table before the first step.
     cost: bytes to read from there on, the checkpoint included.
     added: bytes of all files of rows added so far.
-    born: rows ever born.
     entry: the digest of the last entry.
     """
 
@@ -54,7 +53,6 @@ class Log:
     base: int = 0
     cost: int = 0
     added: int = 0
-    born: int = 0
     entry: str = ""
 
     def plain(self) -> dict[str, Any]:
@@ -76,8 +74,11 @@ def files_of(step: int) -> tuple[str, str, str]:
 
 
 def named(columns: Iterable[str]) -> tuple[str, str, str]:
-    """The names of row, born and died, beside those columns."""
-    taken, found = set(columns), []
+    """The names of row, born and died, beside those columns.
+
+    Some engines take no notice of case.
+    """
+    taken, found = {name.lower() for name in columns}, []
     for name in ("row", "born", "died"):
         while name in taken:
             name += "_"
@@ -137,7 +138,7 @@ class Changes:
         data = (json.dumps(entry, indent=2) + "\n").encode()
         for name, content in {**files, f"log/{step:06d}.json": data}.items():
             change.keep(kept(step, name), content)
-        return Log(step, base, cost, added, table.born, digest_of(data))
+        return Log(step, base, cost, added, digest_of(data))
 
 
 def kept(step: int, name: str) -> str:
