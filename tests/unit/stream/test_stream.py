@@ -11,6 +11,7 @@ import threading
 import numpy as np
 import polars as pl
 import pytest
+from typer.testing import CliRunner
 
 from tailrace import (
     ApproxDP,
@@ -32,8 +33,9 @@ from tailrace import (
     Stream,
     User,
 )
+from tailrace.cli import app
 from tailrace.mechanisms.base import State, Step
-from tailrace.stream.verify import public_table, verify_stream
+from tailrace.stream.verify import public_table, verify_public, verify_stream
 
 WARD = Schema(sex=Categorical(["f", "m"]), age=Integer(0, 4))
 
@@ -619,3 +621,39 @@ def test_two_columns_of_one_name_are_refused():
     frame = pd.DataFrame([["f", 1, 2]], columns=["sex", "age", "age"])
     with pytest.raises(DataError, match="two columns of the same name"):
         Stream(histogram()).push(frame)
+
+
+def test_where_links_are_refused_releases_are_copies(tmp_path, monkeypatch):
+    linked = os.link
+
+    def refused(source, target, **options):
+        if "releases" in str(target) or "files" in str(target):
+            raise PermissionError
+        linked(source, target, **options)
+
+    monkeypatch.setattr(os, "link", refused)
+    path = tmp_path / "w"
+    with Stream.create(path, histogram(), population="p") as stream:
+        table = rows(stream.push(day(1)).table)
+    file = path / "releases/added/000001.parquet"
+    assert file.stat().st_nlink == 1 and rows(public_table(path / "releases", 1)) == table
+    Stream.open(path).close()
+    assert verify_stream(path).steps == 1
+    Stream.fork(path, tmp_path / "fork").close()
+    assert verify_stream(tmp_path / "fork").steps == 1
+
+
+def test_verify_tells_what_is_whole_and_publishes_what_is_missing(tmp_path):
+    path = tmp_path / "w"
+    with Stream.create(path, histogram(), population="p") as stream:
+        for step in (1, 2, 3):
+            stream.push(day(step))
+    (path / "releases/added/000002.parquet").unlink()
+    with pytest.raises(Corrupt, match=r"^releases/added/000002\.parquet is missing"):
+        verify_public(path / "releases")
+    done = CliRunner().invoke(app, ["verify", str(path)])
+    assert done.exit_code == 0 and "All is as it was published: 3 steps" in done.output
+    done = CliRunner().invoke(app, ["verify", str(path / "releases"), "--json"])
+    assert json.loads(done.output)["entry"] == verify_public(path / "releases").entry
+    done = CliRunner().invoke(app, ["verify", str(tmp_path / "nowhere")])
+    assert done.exit_code != 0 and "Traceback" not in done.output
