@@ -84,6 +84,20 @@ def work(folder, unit, noise, until=STEPS):
             stream.push(day(step), deletes=day(step - 1) if leave else None, step=step)
 
 
+def fill(folder, unit, noise, until=2):
+    """The same days, in three parts each, the second twice; who comes back repeats every call."""
+    path = folder / "ward.tail"
+    made = {"population": "ward", "noise": NOISE[noise]()}
+    stream = Stream.open(path) if path.exists() else Stream.create(path, mechanism(unit), **made)
+    with stream:
+        for step in range(1, until + 1):
+            for part in (0, 1, 1, 2):
+                stream.add(day(step).gather_every(3, part), key=f"{step}/{part}")
+            if unit != "panel":
+                stream.add(None, day(step).head(3), key=f"{step}/left")
+            stream.publish(step=step)
+
+
 def warm():
     """Load the compiled loops once, here, rather than in every child; Polars is not touched."""
     import tempfile
@@ -240,6 +254,25 @@ def at_each(folder, unit, every=1):
         assert list(after) == ["000001", "000002"], name
         assert all(after[step] == digest for step, digest in before.items()), name
     return {"numbers": list(numbers)}
+
+
+def filled_at_some(folder, unit):
+    return filled_at_each(folder, unit, every=11)
+
+
+def filled_at_each(folder, unit, every=1):
+    """Killed once at every point of two steps that are filled in parts, and done again."""
+    first = folder / "0"
+    first.mkdir()
+    points = logged(lambda: fill(first, unit, "seeded"), first / "points")
+    numbers = range(1, len(points) + 1, every)
+    for number in numbers:
+        own, name = folder / str(number), points[number - 1]
+        own.mkdir()
+        job = lambda own=own: fill(own, unit, "seeded")  # noqa: E731
+        assert ended(begin(killed_at(number, job))) == -signal.SIGKILL, name
+        assert ended(begin(job)) == 0, name
+    return {"numbers": list(numbers), "points": points}
 
 
 def at_each_of_a_fork(folder, unit):

@@ -9,6 +9,7 @@ by one expression, and only the counts are fetched.
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -65,6 +66,16 @@ class Counts:
         if self.adds.shape != other.adds.shape:
             raise DataError("Only counts of the same plan add up; these have different shapes.")
         return Counts(self.adds + other.adds, self.deletes + other.deletes)
+
+
+@dataclass(frozen=True)
+class ReadRows:
+    """Rows that were read before: hashed units and cells, part after part.
+
+    parts: gives all of them, each time from the first.
+    """
+
+    parts: Callable[[], Iterable[tuple[np.ndarray, np.ndarray]]]
 
 
 @dataclass(frozen=True)
@@ -170,6 +181,9 @@ class Plan:
         """The unit id and the cell (-1: dropped) of every row."""
         if self.key is None:
             raise ConfigError("This plan has no key= to tell units apart by.")
+        if isinstance(frame, ReadRows):
+            units, cells = zip(*frame.parts(), strict=True)
+            return np.concatenate(units), np.concatenate(cells)
         rows = opened(frame)
         if rows is None:
             return np.empty(0, np.int64), np.empty(0, np.int64)

@@ -9,7 +9,8 @@ from typing import Any
 
 from tailrace.counting.memory import counted
 from tailrace.counting.memory.snapshot import snapshot_counted
-from tailrace.counting.plan import Plan
+from tailrace.counting.parts import bounded
+from tailrace.counting.plan import Counts, Plan
 from tailrace.privacy.unit import Unit, User, Window
 
 
@@ -37,13 +38,18 @@ def count(
     """Count one step; return the counts, and the segment written.
 
     A snapshot bounds each unit by its rows of this step alone; a stream of events, and a panel,
-    by all steps so far. Events, and everything at once (no `Plan`), need no memory.
+    by all steps so far. Events, and everything at once (no `Plan`), need no memory. `frame` and
+    `deletes` may be the parts of a step (`parts.together`).
     """
-    if isinstance(plan, Plan) and snapshot and isinstance(unit, User | Window):
+    if isinstance(frame, Counts):
+        return frame, None
+    if not bounded(plan, unit, snapshot=snapshot):
+        return plan.counts(frame, deletes), None
+    assert isinstance(unit, User | Window)
+    if snapshot:
         return snapshot_counted(plan, unit, frame, folder=memory.folder, key=memory.key), None
-    if isinstance(plan, Plan) and isinstance(unit, User):
-        old = None if memory.before is None else memory.folder / memory.before
-        where = {"old": old, "new": memory.folder / memory.after}
-        counts = counted(plan, unit, frame, deletes, **where, key=memory.key, point=memory.point)
-        return counts, memory.after
-    return plan.counts(frame, deletes), None
+    assert isinstance(unit, User)
+    old = None if memory.before is None else memory.folder / memory.before
+    where = {"old": old, "new": memory.folder / memory.after}
+    counts = counted(plan, unit, frame, deletes, **where, key=memory.key, point=memory.point)
+    return counts, memory.after

@@ -164,8 +164,15 @@ class OncePlan(Protocol):
 
     @property
     def key(self) -> str: ...
+    def part(self, frame: Any, key: bytes) -> Any:
+        """Read some rows into arrays, ids under hashes with this key.
+
+        For `Stream.add`; a plan without it takes all rows in one push.
+        """
+        ...
+
     def read(self, frame: Any) -> Any:
-        """Read any engine's frame, or None, into arrays."""
+        """Read any engine's frame, None, or a tuple of parts, into arrays."""
         ...
 
     def counts(self, batch: Any, deletes: None = None) -> Any:

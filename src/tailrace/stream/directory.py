@@ -25,6 +25,7 @@ from tailrace.registry import GROUP, parts
 from tailrace.storage.codec import from_plain, to_plain
 from tailrace.storage.durable import place, point, remove, sync_all, where, write_file
 from tailrace.storage.store import Store, keyed, understood
+from tailrace.stream import open as open_step
 from tailrace.stream import published, state
 from tailrace.stream.log import Full
 
@@ -222,6 +223,7 @@ def build(
                         copied.copy(prefix, change)
                     if (cut := copied.find("cut")) is not None:
                         change.put("cut", cut)
+                    open_step.copy(copied, change, standing.mark.step)
                 state.write_standing(change, standing, None)
             if segment is not None:
                 shutil.copytree(

@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from tailrace.calendar import Calendar
+from tailrace.counting.parts import together
 from tailrace.counting.plan import Counts, Plan
 from tailrace.counting.step import UnitMemory, count
 from tailrace.errors import ConfigError
@@ -74,12 +76,19 @@ def seal(
     time: str,
     segments: Path,
     key: bytes,
+    added: Callable[[], Iterable[Any]] | None = None,
 ) -> Intent:
-    """Bound and count the next step's rows; nothing is drawn."""
+    """Bound and count the next step's rows; nothing is drawn.
+
+    `added` gives the parts of a step that was filled in several calls, in place of frames.
+    """
     step = standing.mark.step + 1
     nonce = noise.at("step", step).nonce()
+    snapshot = mechanism.takes is Takes.Snapshots
     plan = mechanism.plan(standing.state.public)
-    if not isinstance(plan, Plan):
+    if added is not None:
+        frame, deletes = together(plan, mechanism.unit, added, snapshot=snapshot)
+    elif not isinstance(plan, Plan):
         frame = plan.read(frame)
     after = f"{step:06d}-{nonce[:8]}"
     counts, segment = count(
@@ -87,7 +96,7 @@ def seal(
         mechanism.unit,
         frame,
         deletes,
-        snapshot=mechanism.takes is Takes.Snapshots,
+        snapshot=snapshot,
         memory=UnitMemory(segments, key, standing.segment, after, point),
     )
     sealed = (None, None)
@@ -98,7 +107,7 @@ def seal(
 
 
 def write(store: Store, intent: Intent) -> None:
-    """Keep an intent durably, in place of an earlier one."""
+    """Keep an intent durably, in place of an earlier one and of the open step."""
     about = {
         "step": intent.step,
         "nonce": intent.nonce,
@@ -110,6 +119,7 @@ def write(store: Store, intent: Intent) -> None:
     }
     with store.transaction("intent") as change:
         change.erase("intent")
+        change.erase("open")
         change.put("intent", json.dumps(about).encode())
         change.put("intent/counts", pack(intent.counts))
         for name, data in rows.items():

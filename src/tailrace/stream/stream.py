@@ -21,10 +21,11 @@ any draw; `Stream.fork` continues from it as a new charge.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import tempfile
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -32,7 +33,8 @@ from typing import Any
 
 from tailrace.calendar import Calendar
 from tailrace.calls import told
-from tailrace.counting.memory import clean
+from tailrace.counting.memory import clean, former
+from tailrace.counting.parts import like, read_parts
 from tailrace.errors import ConfigError, Corrupt, DataError, HorizonReached, StateError
 from tailrace.ledger import Ledger, Mark
 from tailrace.mechanisms.base import Mechanism, Table, Takes
@@ -58,8 +60,9 @@ from tailrace.stream.directory import (
     where,
 )
 from tailrace.stream.log import Full
+from tailrace.stream.open import OpenStep
 from tailrace.stream.published import announce, deliver, last_published
-from tailrace.stream.release import Release, kind_of
+from tailrace.stream.release import Kind, Release, kind_of
 from tailrace.stream.step import (
     Intent,
     claim,
@@ -147,6 +150,7 @@ class Stream:
                 mechanism, noise, store.folder / "memory", state.read_standing(store, mechanism)
             )
             stream._store, stream._entry, stream._units = store, about["entry"], about["units"]
+            stream._open = OpenStep(store, bytes.fromhex(stream._units))
             stream._calendar, stream._full = calendar_of(about), about["full"]
             if full is not None and checked_full(full) != stream._full:
                 stream._full = full
@@ -183,6 +187,8 @@ class Stream:
         # The id of its entry in the ledger.
         self._entry = ""
         self._units = unit_key(noise)
+        # The rows that were added and are not published yet, and the kind of the last frame.
+        self._open, self._kind = OpenStep(None, bytes.fromhex(self._units)), Kind()
         # When the whole table is published.
         self._full: Full = "checkpoints"
         # The synthetic rows released last, once they are needed.
@@ -256,6 +262,56 @@ class Stream:
         """The promise of the whole stream."""
         return promise(self._mechanism, self._noise, charged=self._store is not None)
 
+    def add(self, frame: Any, deletes: Any = None, *, key: str | None = None) -> bool:
+        """Add rows to the next step; `publish` releases it.
+
+        Rows may come in any number of calls, order and engine: the release is that of one `push` of
+        all of them. They are counted or, where people are told apart, kept under keyed hashes; once
+        the call returns they are durable. `key` names the rows, for example by a batch's id:
+        a call whose key was there before, at any step, is passed over without a look at its rows,
+        so that whoever is not sure that a call ended may repeat it. Return whether it was new.
+
+        >>> import polars as pl
+        >>> from tailrace import Categorical, Event, HistogramStream, PureDP, Schema, Stream
+        >>> parts = {"privacy": PureDP(epsilon=1), "unit": Event(), "horizon": 7}
+        >>> stream = Stream(HistogramStream(domain=Schema(sex=Categorical(["f", "m"])), **parts))
+        >>> rows = pl.DataFrame({"sex": ["f", "m", "f"]})
+        >>> [stream.add(rows, key="morning"), stream.add(rows, key="morning")]
+        [True, False]
+        >>> stream.publish().step
+        1
+        """
+        with self._lock:
+            self._check_usable()
+            if self._open.seen(key):
+                return False
+            kind = kind_of(frame)
+            self._check_step(self.step + 1, deletes)
+            if self._mechanism.rounds > 1 and self._mechanism.takes is not Takes.Once:
+                raise ConfigError(
+                    "A mechanism of several rounds takes the rows of a step in one call: push them."
+                )
+            parts = self._parts(frame, deletes)
+            if self._store is None:
+                parts = list(parts)
+            # An error of the disk leaves the stream to be opened again.
+            self._usable = False
+            try:
+                self._open.add(parts, key, self.step + 1)
+            except (ConfigError, DataError):
+                self._usable = True
+                raise
+            self._usable = True
+            self._kind = self._kind if frame is None else kind
+            return True
+
+    def publish(self, *, step: int | None = None, asked: datetime | None = None) -> Release:
+        """Release the next step from all rows added to it.
+
+        `step` and `asked` are those of `push`.
+        """
+        return self.push(None, step=step, asked=asked)
+
     def push(
         self,
         frame: Any,
@@ -264,7 +320,7 @@ class Stream:
         step: int | None = None,
         asked: datetime | None = None,
     ) -> Release:
-        """Release the next step from its rows.
+        """Release the next step from its rows, and those added before.
 
         `frame` holds the rows inserted since the last step, `deletes` those deleted; None is an
         empty batch.
@@ -286,7 +342,15 @@ class Stream:
             with contextlib.suppress(DataError):
                 return replace(self.release(wanted), kind=kind_of(frame))
             return self.release(wanted)
-        kind = kind_of(frame)
+        kind = self._kind if frame is None else kind_of(frame)
+        self._check_step(wanted, deletes)
+        intent = self._seal(frame, deletes, published_time(self._calendar, wanted, asked))
+        self._open.close()
+        self._kind = Kind()
+        return replace(self._finish(intent), kind=kind)
+
+    def _check_step(self, wanted: int, deletes: Any) -> None:
+        """Refuse rows that no step, or no guarantee, would cover."""
         if wanted > self.step + 1:
             raise StateError(
                 f"The next step is {self.step + 1}; step {wanted} cannot come before it. Push the "
@@ -302,8 +366,31 @@ class Stream:
                 "This mechanism was made without deletes: its guarantee does not cover them. Make "
                 "one with deletes=True."
             )
-        intent = self._seal(frame, deletes, published_time(self._calendar, wanted, asked))
-        return replace(self._finish(intent), kind=kind)
+
+    def _parts(self, frame: Any, deletes: Any) -> Iterator[Any]:
+        """Rows of the next step, read."""
+        segment = self._standing.segment
+        return read_parts(
+            self._mechanism.plan(self._standing.state.public),
+            self._mechanism.unit,
+            frame,
+            deletes,
+            snapshot=self._mechanism.takes is Takes.Snapshots,
+            key=bytes.fromhex(self._units),
+            known=former(None if segment is None else self._segments / segment),
+        )
+
+    def _added(self, frame: Any, deletes: Any) -> Callable[[], Iterable[Any]] | None:
+        """The parts of the next step with these rows; None where there are no others."""
+        if not self._open:
+            return None
+        last = list(self._parts(frame, deletes))
+        none = like(
+            self._mechanism.plan(self._standing.state.public),
+            self._mechanism.unit,
+            snapshot=self._mechanism.takes is Takes.Snapshots,
+        )
+        return lambda: itertools.chain(self._open.parts(none), last)
 
     def bind(self, cut: state.Cut, *, moved: Callable[[], bool] | None = None) -> None:
         """Keep how a source cuts steps; refuse another cut.
@@ -384,6 +471,7 @@ class Stream:
             time=time,
             segments=self._segments,
             key=bytes.fromhex(self._units),
+            added=self._added(frame, deletes),
         )
         if self._store is not None:
             # From here on an error leaves the stream to be opened again.

@@ -22,7 +22,7 @@ from tailrace.domain.columns import kinds, unreadable
 from tailrace.domain.times import orders
 from tailrace.errors import DataError
 
-# Ids are only told apart here: nothing is kept, so nothing need be hidden.
+# Ids of one frame are only told apart: nothing is kept, so nothing need be hidden.
 _KEY = bytes(16)
 
 
@@ -62,6 +62,16 @@ class Journeys:
         return len(self.among)
 
 
+@dataclass(frozen=True, eq=False)
+class JourneyRows:
+    """Rows of trajectories: ids under keyed hashes, order and cell (-1: outside)."""
+
+    trajectory: np.ndarray  # (rows, 2) uint64
+    order: np.ndarray  # (rows,), not a number where it cannot be read
+    cell: np.ndarray  # (rows,)
+    user: np.ndarray  # (rows, 2) uint64; no rows where nobody is told apart
+
+
 @dataclass(frozen=True)
 class Reading:
     """The columns that make trajectories.
@@ -88,20 +98,36 @@ class Reading:
         own = () if self.user is None else (self.user,)
         return tuple(dict.fromkeys((*own, self.trajectory, self.order, *self.domain.columns)))
 
-    def journeys(self, frame: Any) -> Journeys:
-        """The trajectories of a frame, or of None."""
-        from tailrace.counting.journeys import kernel
-
+    def rows(self, frame: Any, key: bytes = _KEY) -> JourneyRows:
+        """The rows of a frame, or of None."""
         rows = opened(frame)
         if rows is None:
-            return Journeys.none()
+            nobody = np.empty((0, 2), np.uint64)
+            return JourneyRows(nobody, np.empty(0), np.empty(0, np.int64), nobody)
         self.domain.check(rows)
         _check_order(rows, self.order)
-        trajectories, order, cells, people = self._fetched(rows)
+        wanted = [unit_of(rows, self.trajectory).alias("trajectory")]
+        wanted += [nw.col(self.order).alias("order")]
+        wanted += [] if self.user is None else [unit_of(rows, self.user).alias("user")]
+        found, cells = with_cells(rows, self.domain, wanted)
+        order = orders(column(found.get_column("order")), timezone="UTC")
+        trajectories = _hashed(found, "trajectory", key)
+        people = trajectories[:0] if self.user is None else _hashed(found, "user", key)
+        return JourneyRows(trajectories, order, cells, people)
+
+    def journeys(self, frame: Any) -> Journeys:
+        """The trajectories of a frame, of None, or of a tuple of rows."""
+        from tailrace.counting.journeys import kernel
+
+        parts = frame if isinstance(frame, tuple) else (self.rows(frame),)
+        trajectories, order, cells, people = (
+            np.concatenate([getattr(part, name) for part in parts])
+            for name in ("trajectory", "order", "cell", "user")
+        )
         known = (cells >= 0) & ~np.isnan(order)
         numbers, many = _numbered(trajectories, known)
         among = np.ones(many, np.int64)
-        if people is not None:
+        if self.user is not None:
             who, _ = _numbered(people, known & (numbers >= 0))
             both = (np.where(who >= 0, one + 1, 0).astype(np.uint64) for one in (who, numbers))
             numbers, many = kernel.numbered(*both)
@@ -112,26 +138,17 @@ class Reading:
         span = np.stack([order[row[offsets[:-1]]], order[row[offsets[1:] - 1]]])
         return Journeys(cells[row], offsets[1:], among, span)
 
-    def _fetched(self, rows: Frame) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray | None]:
-        """Each row's trajectory (hashed), order, cell and person (hashed)."""
-        wanted = [unit_of(rows, self.trajectory).alias("trajectory")]
-        wanted += [nw.col(self.order).alias("order")]
-        wanted += [] if self.user is None else [unit_of(rows, self.user).alias("user")]
-        found, cells = with_cells(rows, self.domain, wanted)
-        people = None if self.user is None else _hashed(found, "user")
-        order = orders(column(found.get_column("order")), timezone="UTC")
-        return _hashed(found, "trajectory"), order, cells, people
-
 
 def _numbered(units: np.ndarray, known: np.ndarray) -> tuple[np.ndarray, int]:
     """Number the different units of known rows; -1 for nobody."""
     from tailrace.counting.journeys import kernel
 
-    return kernel.numbered(np.where(known, units["hi"], 0), np.where(known, units["lo"], 0))
+    return kernel.numbered(*np.where(known, units.T, np.uint64(0)))
 
 
-def _hashed(found: nw.DataFrame[Any], name: str) -> np.ndarray:
-    return hash_units(ids_of(found.get_column(name)), _KEY)
+def _hashed(found: nw.DataFrame[Any], name: str, key: bytes) -> np.ndarray:
+    units = hash_units(ids_of(found.get_column(name)), key)
+    return np.ascontiguousarray(units).view(np.uint64).reshape(-1, 2)
 
 
 def _check_order(rows: Frame, name: str) -> None:

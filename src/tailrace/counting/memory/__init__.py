@@ -4,7 +4,7 @@ from tailrace.counting.memory.contributions import bound, counted
 from tailrace.counting.memory.hashing import hash_units
 from tailrace.counting.memory.panel import follow
 from tailrace.counting.memory.recall import LastValues, Missing, Weight
-from tailrace.counting.memory.segment import POINTS, check, clean, discard
+from tailrace.counting.memory.segment import POINTS, check, clean, discard, former
 
 __all__ = [
     "LastValues",
@@ -17,5 +17,6 @@ __all__ = [
     "counted",
     "discard",
     "follow",
+    "former",
     "hash_units",
 ]

@@ -47,7 +47,7 @@ def words(key: bytes) -> Key:
 def hash_units(ids: Any, key: bytes) -> np.ndarray:
     """Hash each id, keyed, to 128 bits: `hi` and `lo`.
 
-    Ids are a NumPy or PyArrow array; (0, 0) where there is none.
+    Ids are a NumPy or PyArrow array; (0, 0) where there is none. Hashes stay as they are.
 
     A column of floats is refused, as it cannot hold every id. In a column of objects a float beyond
     2**53, which may be several people's, is no id; nor is null, NaN, or an object that is no single
@@ -59,7 +59,8 @@ def hash_units(ids: Any, key: bytes) -> np.ndarray:
     """
     if type(ids).__module__.partition(".")[0] == "pyarrow":
         return _arrow(ids, words(key))
-    return _numpy(np.asarray(ids), words(key))
+    ids = np.asarray(ids)
+    return ids if ids.dtype == UNITS else _numpy(ids, words(key))
 
 
 def recognised(ids: Any, key: bytes, known: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
@@ -71,6 +72,8 @@ def recognised(ids: Any, key: bytes, known: Callable[[np.ndarray], np.ndarray]) 
     of its number as text.
     """
     units = hash_units(ids, key)
+    if units is ids:
+        return units
     settled = known(units)
     text = _text(ids)
     number = text.str.strip_chars().str.replace(r"^\+?(-?)0*([0-9]+)(?:\.0*)?$", "${1}${2}")

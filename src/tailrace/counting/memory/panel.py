@@ -24,7 +24,7 @@ import numpy as np
 from tailrace.counting.memory.batch import Batch, Rows
 from tailrace.counting.memory.recall import LastValues, Missing, Recall
 from tailrace.counting.memory.segment import Reader, Writer, failing
-from tailrace.counting.plan import Plan, opened
+from tailrace.counting.plan import Plan, ReadRows, opened
 from tailrace.errors import ConfigError, DataError
 
 # A slice holds some 2^19 rows.
@@ -50,7 +50,8 @@ def one_step(plan: Plan, frame: Any) -> None:
 
     No cell is read.
     """
-    rows = opened(frame)
+    # Rows that were read before were looked at then.
+    rows = None if isinstance(frame, ReadRows) else opened(frame)
     names = [] if rows is None else rows.collect_schema().names()
     used = {plan.key, *plan.codes.columns}
     for name in names:

@@ -15,6 +15,7 @@ disk: a segment without a whole header is not one.
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import json
 import os
@@ -78,6 +79,22 @@ def clean(folder: Path, kept: str | None) -> None:
             os.close(at)
 
 
+def former(path: Path | None) -> Callable[[np.ndarray], np.ndarray] | None:
+    """Which units a segment of format 1 knows; None for later ones."""
+    if path is None or (header := _header(path))["format"] == FORMAT:
+        return None
+    return functools.partial(_known, path, int(header["rows"]))
+
+
+def _known(path: Path, rows: int, units: np.ndarray) -> np.ndarray:
+    if not rows:
+        return np.zeros(len(units), bool)
+    with failing(path):
+        hi, lo = (np.memmap(path / name, COLUMNS[name], "r") for name in ("hi", "lo"))
+        at = np.minimum(np.searchsorted(hi, units["hi"]), rows - 1)
+        return (hi[at] == units["hi"]) & (lo[at] == units["lo"])
+
+
 class Reader:
     """Reads the columns of a segment, first row to last.
 
@@ -100,15 +117,7 @@ class Reader:
     @property
     def former(self) -> Callable[[np.ndarray], np.ndarray] | None:
         """Which units the segment may know by format 1's hashes."""
-        return None if self.format == FORMAT else self._known
-
-    def _known(self, units: np.ndarray) -> np.ndarray:
-        if self._path is None or not self.rows:
-            return np.zeros(len(units), bool)
-        with failing(self._path):
-            hi, lo = (np.memmap(self._path / name, COLUMNS[name], "r") for name in ("hi", "lo"))
-            at = np.minimum(np.searchsorted(hi, units["hi"]), self.rows - 1)
-            return (hi[at] == units["hi"]) & (lo[at] == units["lo"])
+        return former(self._path)
 
     def starts(self, bits: int) -> np.ndarray:
         """The first row of each slice, and the end.
@@ -196,8 +205,8 @@ class Writer:
                 file.close()
 
 
-def _checked(path: Path) -> dict[str, Any]:
-    """The header of a whole segment."""
+def _header(path: Path) -> dict[str, Any]:
+    """The header of a segment; its columns are not read."""
     with failing(path):
         try:
             line, digest, rest = (path / _HEADER).read_text("ascii").split("\n")
@@ -209,6 +218,16 @@ def _checked(path: Path) -> dict[str, Any]:
                     f"The memory segment '{path.name}' has another format than this version of "
                     "Tailrace reads: open it with the version that wrote it."
                 )
+        except (ValueError, KeyError, TypeError, FileNotFoundError, NotADirectoryError):
+            raise _damaged(path) from None
+    return header
+
+
+def _checked(path: Path) -> dict[str, Any]:
+    """The header of a whole segment."""
+    header = _header(path)
+    with failing(path):
+        try:
             for name, dtype in COLUMNS.items():
                 with (path / name).open("rb") as file:
                     if os.fstat(file.fileno()).st_size != header["rows"] * dtype.itemsize:

@@ -11,7 +11,7 @@ import numpy as np
 
 from tailrace.counting.journeys.masses import Masses
 from tailrace.counting.journeys.moves import Routes, routes, visits
-from tailrace.counting.journeys.reading import Journeys, Reading
+from tailrace.counting.journeys.reading import JourneyRows, Journeys, Reading
 from tailrace.domain.geometry.partition import partition_of
 from tailrace.errors import ConfigError
 from tailrace.mechanisms.base import Wider
@@ -62,6 +62,9 @@ class JourneyPlan:
     @property
     def memory(self) -> None:
         """None: everything comes at once."""
+
+    def part(self, frame: Any, key: bytes) -> JourneyRows:
+        return self.reading.rows(frame, key)
 
     def read(self, frame: Any) -> Journeys:
         return self.reading.journeys(frame)
