@@ -62,8 +62,9 @@ def _refuses(make: Callable[[], Sink], other: Release) -> None:
 def _cut_off(make: Callable[[], Sink], release: Release) -> None:
     """Cut a delivery off at each reading of its rows: no step may appear in part."""
     for reading in range(_READINGS):
-        columns = _Torn(release.rows.columns, reading)
-        torn = dataclasses.replace(release, rows=dataclasses.replace(release.rows, columns=columns))
+        rows = release.rows.at(slice(None))
+        rows.columns = columns = _Torn(release.rows.columns, reading)
+        torn = dataclasses.replace(release, rows=rows)
         try:
             make().put(torn)
         except Exception:

@@ -8,7 +8,9 @@ alone. Only `measure` sees counts, and it is the only call in which noise meets 
 from __future__ import annotations
 
 import enum
+import functools
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -25,6 +27,12 @@ from tailrace.privacy.unit import Neighbours, Unit
 
 Public = TypeVar("Public")
 Private = TypeVar("Private")
+# Numbers of rows from their cells.
+Coding = Callable[[np.ndarray], np.ndarray]
+# When a living row died.
+_NEVER = np.iinfo(np.int32).max
+# Dead rows that are no reason to move the others.
+_FEW = 1024
 
 
 class Takes(enum.Enum):
@@ -82,17 +90,32 @@ class Estimate:
         return f"{self.value:.{max(places, 0)}f} +- {self.error:.{max(places, 0)}f}"
 
 
-@dataclass(frozen=True)
 class Table:
     """Synthetic rows in the order of their birth.
 
     A row is born once and dies once. Its number is how many rows were born before it.
+
+    Tables of one stream share what they hold: `after` writes new rows behind the others, and when a
+    row died beside it. So a step costs what it changes, and older tables stay as they are; `cells`,
+    `columns` and `numbers` are made when they are asked for.
+
+    cells: (rows,) int64, or (rows, attributes) int32 where rows are known by `Digits`.
+    columns: name -> (rows,).
+    numbers: (rows,) int64, ascending.
+    born: rows ever born.
     """
 
-    cells: np.ndarray  # (rows,) int64, or (rows, attributes) int32 where rows are known by `Digits`
-    columns: dict[str, np.ndarray]  # name -> (rows,)
-    numbers: np.ndarray  # (rows,) int64, ascending
-    born: int  # rows ever born
+    def __init__(
+        self, cells: np.ndarray, columns: dict[str, np.ndarray], numbers: np.ndarray, born: int
+    ) -> None:
+        self._show(_Births(cells, columns, numbers), len(cells), born)
+
+    def _show(self, births: _Births, rows: int, born: int) -> None:
+        self.births, self.born = births, born
+        self._rows, self._ever, self._now = rows, births.many, births.now
+        # By how rows are coded: counts asked for here, and those of the table before, brought on.
+        self._tallies: dict[Coding, np.ndarray] = {}
+        self._before: dict[Coding, np.ndarray] = {}
 
     @classmethod
     def of(cls, cells: np.ndarray, columns: dict[str, np.ndarray]) -> Table:
@@ -100,28 +123,132 @@ class Table:
         return cls(cells, columns, np.arange(len(cells)), len(cells))
 
     def __len__(self) -> int:
-        return len(self.cells)
+        return self._rows
+
+    @property
+    def died(self) -> np.ndarray:
+        """When each row of `births` died: those after `now` live."""
+        return self.births.died[: self._ever]
+
+    @property
+    def now(self) -> int:
+        """How many tables came before this one in `births`."""
+        return self._now
+
+    @functools.cached_property
+    def _living(self) -> slice | np.ndarray:
+        whole = self._rows == self._ever
+        return slice(self._ever) if whole else np.flatnonzero(self.died > self._now)
+
+    @functools.cached_property
+    def cells(self) -> np.ndarray:
+        return self.births.cells[self._living]
+
+    @functools.cached_property
+    def columns(self) -> dict[str, np.ndarray]:
+        return {name: values[self._living] for name, values in self.births.columns.items()}
+
+    @functools.cached_property
+    def numbers(self) -> np.ndarray:
+        return self.births.numbers[self._living]
 
     def at(self, keep: np.ndarray | slice) -> Table:
-        """Some of the rows."""
+        """Some of the rows, by their places."""
         columns = {name: values[keep] for name, values in self.columns.items()}
         return Table(self.cells[keep], columns, self.numbers[keep], self.born)
 
+    def since(self, number: int) -> Table:
+        """The rows from a number on."""
+        first = np.searchsorted(self.births.numbers[: self._ever], number)
+        return self._among(first + np.flatnonzero(self.died[first:] > self._now))
+
+    def numbered(self, numbers: np.ndarray) -> Table:
+        """The rows of these numbers."""
+        return self._among(np.searchsorted(self.births.numbers[: self._ever], numbers))
+
+    def _among(self, births: np.ndarray) -> Table:
+        held = self.births
+        columns = {name: values[births] for name, values in held.columns.items()}
+        return Table(held.cells[births], columns, held.numbers[births], self.born)
+
+    def tally(self, codes: Coding, size: int) -> np.ndarray:
+        """The number of rows of each code; read only, until `after`.
+
+        Codes are a function of cells. Where the table before was asked for the same, only what
+        changed is counted.
+        """
+        if codes not in self._tallies:
+            counts = self._before.pop(codes, None)
+            if counts is None:
+                counts = np.bincount(codes(self.cells), minlength=size)
+            self._tallies[codes] = counts
+        return self._tallies[codes]
+
     def after(self, gone: np.ndarray, cells: np.ndarray, columns: dict[str, np.ndarray]) -> Sample:
-        """The next table: rows marked `gone` go, new ones follow."""
-        new = self.born + np.arange(len(cells))
-        stay = slice(None) if not gone.any() else ~gone
-        joined = {
-            name: np.concatenate([values[stay], columns[name]])
-            for name, values in self.columns.items()
-        }
-        table = Table(
-            np.concatenate([self.cells[stay], cells]),
-            joined,
-            np.concatenate([self.numbers[stay], new]),
-            self.born + len(cells),
-        )
-        return Sample(table, np.flatnonzero(gone))
+        """The next table: some rows go, new ones follow.
+
+        `gone` marks the rows that go, or has their numbers, ascending.
+        """
+        numbers = self.numbers[gone] if gone.dtype == np.bool_ else gone
+        births = self.births
+        dying = np.searchsorted(births.numbers[: self._ever], numbers)
+        tallies, self._tallies, self._before = self._tallies, {}, {}
+        for codes, counts in tallies.items():
+            np.subtract.at(counts, codes(births.cells[dying]), 1)
+            np.add.at(counts, codes(cells), 1)
+        rows = self._rows - len(numbers)
+        # A table that others followed already, or more dead rows than living ones: begin anew.
+        if self._now != births.now or self._ever - rows > max(rows, _FEW):
+            living = self.died > self._now
+            living[dying] = False
+            births = births.only(np.flatnonzero(living))
+            dying = dying[:0]
+        births.go_on(dying, cells, columns, self.born)
+        table = Table.__new__(Table)
+        table._show(births, rows + len(cells), self.born + len(cells))
+        table._before = tallies
+        return Sample(table, numbers)
+
+
+class _Births:
+    """All rows that a run of tables holds, in arrays with spare room."""
+
+    def __init__(
+        self, cells: np.ndarray, columns: dict[str, np.ndarray], numbers: np.ndarray
+    ) -> None:
+        self.cells, self.columns, self.numbers = cells, dict(columns), numbers
+        self.died = np.full(len(cells), _NEVER, np.int32)
+        self.many, self.now = len(cells), 0
+
+    def only(self, rows: np.ndarray) -> _Births:
+        """Some of the rows, to go on apart from these."""
+        columns = {name: values[rows] for name, values in self.columns.items()}
+        return _Births(self.cells[rows], columns, self.numbers[rows])
+
+    def go_on(
+        self, dying: np.ndarray, cells: np.ndarray, columns: dict[str, np.ndarray], born: int
+    ) -> None:
+        """Let rows die and write new ones behind the last."""
+        many = self.many + len(cells)
+        self.cells = _followed(self.cells, self.many, cells)
+        for name, values in self.columns.items():
+            self.columns[name] = _followed(values, self.many, columns[name])
+        self.numbers = _followed(self.numbers, self.many, born + np.arange(len(cells)))
+        self.died = _followed(self.died, self.many, np.full(len(cells), _NEVER, np.int32))
+        self.many, self.now = many, self.now + 1
+        self.died[dying] = self.now
+
+
+def _followed(values: np.ndarray, many: int, new: np.ndarray) -> np.ndarray:
+    """The first `many` values, then new ones; moved where there is no room."""
+    ever, dtype = many + len(new), np.promote_types(values.dtype, new.dtype)
+    if ever > len(values) or dtype != values.dtype:
+        # Attributes of rows lie one after the other: most passes read a few of them.
+        longer = np.empty((ever + ever // 4, *values.shape[1:]), dtype, order="F")
+        longer[:many] = values[:many]
+        values = longer
+    values[many:ever] = new
+    return values
 
 
 @dataclass(frozen=True)
@@ -129,7 +256,7 @@ class Sample:
     """The next table, and which rows of the previous one are gone."""
 
     table: Table
-    removed: np.ndarray  # (rows removed,) places in the previous table, ascending
+    removed: np.ndarray  # (rows removed,) their numbers, ascending
 
 
 @dataclass(frozen=True)

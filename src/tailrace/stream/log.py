@@ -108,10 +108,9 @@ class Changes:
         `said` are files that hold for all steps: the first entry lists them.
         """
         step, table = log.step + 1, self.sample.table
-        row, born, died = named(table.columns)
+        new, gone = table.since(self.before.born), self.sample.removed
+        row, born, died = named(new.columns)
         names = files_of(step)
-        new = table.at(slice(len(self.before) - len(self.sample.removed), None))
-        gone = self.before.numbers[self.sample.removed]
         files = {
             names[0]: _parquet(new, self.types, {row: new.numbers, born: _same(step, new)}),
             names[1]: _parquet(None, self.types, {row: gone, died: _same(step, gone)}),

@@ -188,7 +188,7 @@ def read_release(store: Store, step: int, mechanism: Mechanism, guarantee: Any) 
         entry["provenance"],
         view,
         rows,
-        rows.at(rows.numbers >= before.born),
+        rows.since(before.born),
         before.at(~np.isin(before.numbers, rows.numbers, assume_unique=True)),
         mechanism.rows.types,
     )

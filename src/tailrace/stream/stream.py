@@ -493,8 +493,8 @@ class Stream:
             provenance=self._provenance(intent),
             view=view,
             rows=sample.table,
-            added=sample.table.at(slice(len(table) - len(sample.removed), None)),
-            removed=table.at(sample.removed),
+            added=sample.table.since(table.born),
+            removed=table.numbered(sample.removed),
             types=types,
         )
         standing = replace(before, state=drawn, mark=after, segment=intent.segment)

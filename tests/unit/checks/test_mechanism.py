@@ -38,7 +38,7 @@ from tailrace import (
 )
 from tailrace.checks import check_mechanism
 from tailrace.counting.plan import Plan
-from tailrace.mechanisms.base import State, Step
+from tailrace.mechanisms.base import State, Step, Table
 from tailrace.papers import PrivTreeStream, TabularSteps
 
 WARD = Schema(
@@ -287,7 +287,8 @@ def forgets_quiet_days(self, state, counts, noise):
 def shuffles(self, view, previous, rng):
     sample = HistogramStream.sample(self, view, previous, rng)
     order = rng.permutation(len(sample.table.cells))
-    table = dataclasses.replace(sample.table, cells=sample.table.cells[order])
+    made = sample.table
+    table = Table(made.cells[order], made.columns, made.numbers, made.born)
     return dataclasses.replace(sample, table=table)
 
 

@@ -47,7 +47,9 @@ class WideHistogram(HistogramStream):
         known = Table(cells, previous.columns, previous.numbers, previous.born)
         made = super().sample(view, known, rng)
         digits = np.stack(np.unravel_index(made.table.cells, shape), axis=1).astype(np.int32)
-        return replace(made, table=replace(made.table, cells=digits))
+        table = made.table
+        known = Table(digits, table.columns, table.numbers, table.born)
+        return replace(made, table=known)
 
 
 def batch(seed, rows=60):

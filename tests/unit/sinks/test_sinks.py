@@ -26,6 +26,7 @@ from tailrace import (
     StateError,
     Stream,
 )
+from tailrace.mechanisms.base import Table
 from tailrace.privacy.guarantee import Guarantee
 from tailrace.sinks import CsvFolder, Memory, ParquetFolder, SqlTable, digest
 from tailrace.sources import database
@@ -196,9 +197,7 @@ def test_another_release_of_a_held_step_is_refused(place, three, others):
 
 
 def test_a_release_without_rows_is_held_too(place, three):
-    nothing = replace(
-        three[0].rows, columns={name: values[:0] for name, values in three[0].rows.columns.items()}
-    )
+    nothing = three[0].rows.at(slice(0))
     empty = replace(three[0], rows=nothing, added=nothing, removed=nothing)
     place.sink().put(empty)
     assert place.sink().holds() == {1} and held(place, empty)
@@ -263,7 +262,7 @@ def test_digests_name_the_step_and_its_rows(three, others, tmp_path):
     renamed = {name.replace("age", "years"): values for name, values in first.rows.columns.items()}
     turned = {name: values[::-1] for name, values in first.rows.columns.items()}
     different = [
-        replace(first, rows=replace(first.rows, columns=columns))
+        replace(first, rows=Table.of(first.rows.cells, columns))
         for columns in (changed, renamed, turned)
     ]
     names = {

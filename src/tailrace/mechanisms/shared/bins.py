@@ -11,11 +11,11 @@ from tailrace.domain import Attribute, Categorical, Integer, Real, Schema
 from tailrace.domain.attributes import listed
 from tailrace.errors import ConfigError
 from tailrace.mechanisms.base import Sample, Table
-from tailrace.mechanisms.shared.events import changed
 from tailrace.models.postprocess import on_simplex, rounded
 
 # Bins at most. By reasoning: state takes some numbers for each, 120 MB at a snapshot.
 LARGEST = 10_000_000
+_ONE = np.ones(1, np.int64)
 
 
 def check_bins(domain: Schema) -> None:
@@ -91,14 +91,20 @@ def resampled(
     The total stays the same, and so do as many of the previous rows as possible.
     """
     wanted = rounded(on_simplex(estimates, float(estimates.sum())))
-    # which of a bin's rows leave is decided by chance, not by age
-    order = rng.permutation(len(previous.cells))
-    rank = np.empty(len(order), np.int64)
-    rank[order] = _rank_within(previous.cells[order])
-    stayed = rank < wanted[previous.cells]
-    missing = wanted - np.bincount(previous.cells[stayed], minlength=len(wanted))
-    new = np.repeat(np.arange(len(wanted)), missing)
-    return changed(domain, previous, stayed, new, rng)
+    have = previous.tally(_own, len(wanted))
+    gone, due = np.zeros(0, np.int64), np.maximum(have - wanted, 0)
+    if due.any():
+        from tailrace.mechanisms.shared.kernel import leaving
+
+        digits, held = previous.births.cells[None], previous.births.numbers
+        gone = held[leaving(digits, _ONE, previous.died, previous.now, have.copy(), due, rng)]
+    new = np.repeat(np.arange(len(wanted)), np.maximum(wanted - have, 0))
+    return previous.after(gone, new, domain.decode(new, rng))
+
+
+def _own(cells: np.ndarray) -> np.ndarray:
+    """Rows of one cell are counted together."""
+    return cells
 
 
 def _chosen(column: str, attribute: Attribute, wanted: Any) -> np.ndarray:
@@ -131,13 +137,3 @@ def _chosen(column: str, attribute: Attribute, wanted: Any) -> np.ndarray:
             )
         weights[known[value]] = 1.0
     return weights
-
-
-def _rank_within(cells: np.ndarray) -> np.ndarray:
-    """The rank of each row among its cell's rows."""
-    by_cell = np.argsort(cells, kind="stable")
-    counts = np.bincount(cells, minlength=1)
-    starts = np.cumsum(counts) - counts
-    rank = np.empty(len(cells), np.int64)
-    rank[by_cell] = np.arange(len(cells)) - np.repeat(starts, counts)
-    return rank

@@ -308,7 +308,7 @@ class SnapshotHistogram:
         if (
             view is not None
             and view.measured < view.step
-            and len(previous.cells) == max(0, round(estimates.sum()))
+            and len(previous) == max(0, round(estimates.sum()))
         ):
             # Nothing was released, so the rows stand too.
             return Sample(previous, np.zeros(0, np.int64))
