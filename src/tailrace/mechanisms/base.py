@@ -247,7 +247,9 @@ def _followed(values: np.ndarray, many: int, new: np.ndarray) -> np.ndarray:
         longer = np.empty((ever + ever // 4, *values.shape[1:]), dtype, order="F")
         longer[:many] = values[:many]
         values = longer
-    values[many:ever] = new
+    # Only arrays of our own have room: those that came from elsewhere may be read-only.
+    if ever > many:
+        values[many:ever] = new
     return values
 
 

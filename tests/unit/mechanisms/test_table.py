@@ -93,6 +93,16 @@ def test_dead_rows_never_outnumber_living_ones():
         assert len(table.died) <= 2 * len(table) + 1500
 
 
+def test_arrays_from_elsewhere_are_left_alone():
+    cells, values = np.arange(3), np.arange(3.0)
+    for array in (cells, values):
+        array.setflags(write=False)
+    table = Table.of(cells, {"x": values})
+    fewer = table.after(np.array([1]), NONE, {"x": np.zeros(0)}).table
+    more = fewer.after(np.array([0]), np.array([7]), {"x": np.array([7.0])}).table
+    assert (fewer.cells.tolist(), more.columns["x"].tolist()) == ([0, 2], [2.0, 7.0])
+
+
 def test_values_of_a_wider_type_are_kept_whole():
     table = Table.of(np.arange(2), {"x": np.array(["a", "b"])})
     later = table.after(NONE, np.arange(1), {"x": np.array(["longer"])}).table
