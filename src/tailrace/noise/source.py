@@ -312,6 +312,8 @@ def _filled(
         else:
             more = words.take(min(_CHUNK, each * (flat.size - index) + 16))
             buffer, first, position = np.concatenate([buffer[position:], more]), first + position, 0
+            # As all words come: for another kind of array the loop is compiled again.
+            buffer.setflags(write=False)
             ties = {place: value for place, value in ties.items() if place >= first}
 
 

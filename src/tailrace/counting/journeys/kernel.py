@@ -34,10 +34,10 @@ def numbered(high, low):
 
 
 @njit(cache=True)
-def ordered(numbers, many, order, cells):
-    """(offsets, rows) of each number, by `order`, then cell.
+def grouped(numbers, many, order, cells):
+    """(offsets, rows, sorted) of each number, as they come.
 
-    Rows of number -1 are left out.
+    Rows of number -1 are left out. `sorted` says whether they come by `order`, then cell, as most.
     """
     offsets = np.zeros(many + 1, np.int64)
     for number in numbers:
@@ -50,24 +50,13 @@ def ordered(numbers, many, order, cells):
         if numbers[i] >= 0:
             rows[following[numbers[i]]] = i
             following[numbers[i]] += 1
-    for number in range(many):
-        _sort(rows[offsets[number] : offsets[number + 1]], order, cells)
-    return offsets, rows
-
-
-@njit(cache=True)
-def _sort(rows, order, cells):
-    """Sort in place, unless the rows are sorted, as most."""
-    settled = True
     for i in range(1, len(rows)):
         a, b = rows[i - 1], rows[i]
-        if order[b] < order[a] or (order[b] == order[a] and cells[b] < cells[a]):
-            settled = False
-            break
-    if settled:
-        return
-    rows[:] = rows[np.argsort(cells[rows], kind="mergesort")]
-    rows[:] = rows[np.argsort(order[rows], kind="mergesort")]
+        if numbers[a] == numbers[b] and (
+            order[b] < order[a] or (order[b] == order[a] and cells[b] < cells[a])
+        ):
+            return offsets, rows, False
+    return offsets, rows, True
 
 
 @njit(cache=True)

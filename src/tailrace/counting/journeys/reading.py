@@ -134,7 +134,10 @@ class Reading:
             owner = np.zeros(many, np.int64)
             owner[numbers[numbers >= 0]] = who[numbers >= 0]
             among = np.bincount(owner)[owner] if many else owner
-        offsets, row = kernel.ordered(numbers, many, order, cells)
+        offsets, row, in_order = kernel.grouped(numbers, many, order, cells)
+        if not in_order:
+            # Rows of nobody come first.
+            row = np.lexsort((cells, order, numbers))[len(numbers) - len(row) :]
         span = np.stack([order[row[offsets[:-1]]], order[row[offsets[1:] - 1]]])
         return Journeys(cells[row], offsets[1:], among, span)
 

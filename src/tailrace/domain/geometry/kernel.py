@@ -190,6 +190,14 @@ def _touch(low, high, u, v):
 
 
 @njit(cache=True)
+def _longer(pairs):
+    longer = np.empty((2 * len(pairs), 2), np.int64)
+    for i in range(len(pairs)):
+        longer[i, 0], longer[i, 1] = pairs[i, 0], pairs[i, 1]
+    return longer
+
+
+@njit(cache=True)
 def touching(low, high):
     """All pairs of boxes that share a point.
 
@@ -197,23 +205,23 @@ def touching(low, high):
     """
     half, found, height = len(low) // 2, 0, 1
     pairs, stack = np.empty((1024, 2), np.int64), np.empty((1024, 2), np.int64)
-    stack[0] = 1
+    stack[0, 0] = stack[0, 1] = 1
     while height:
         height -= 1
-        u, v = stack[height]
+        u, v = stack[height, 0], stack[height, 1]
         if u >= half:
             if u < v:
                 if found == len(pairs):
-                    pairs = np.concatenate((pairs, np.empty_like(pairs)))
-                pairs[found] = u - half, v - half
+                    pairs = _longer(pairs)
+                pairs[found, 0], pairs[found, 1] = u - half, v - half
                 found += 1
             continue
         if height + 4 > len(stack):
-            stack = np.concatenate((stack, np.empty_like(stack)))
+            stack = _longer(stack)
         for a in range(2 * u, 2 * u + 2):
             for b in range(max(a, 2 * v), 2 * v + 2):
                 if _touch(low, high, a, b):
-                    stack[height] = a, b
+                    stack[height, 0], stack[height, 1] = a, b
                     height += 1
     return pairs[:found].copy()
 

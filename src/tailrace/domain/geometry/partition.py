@@ -135,6 +135,6 @@ def lay_out(inner: np.ndarray, domain: Box | Region | Roads) -> Layout:
     from tailrace.domain.geometry import kernel
 
     deepest, before = partition_of(domain).depth, area_before(domain)
-    second, depth, first = kernel.lay_out(inner, deepest)
+    second, depth, first = kernel.lay_out(np.array(inner), deepest)
     last = first + (1 << (deepest - depth))
     return Layout(second, depth, first, last, before[last] - before[first])

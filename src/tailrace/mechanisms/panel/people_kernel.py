@@ -33,7 +33,10 @@ def extend(groups, left, seed, step, factor, modulus, out):
     `left` is used up. A group becomes (group * factor + value) % modulus.
     """
     start = _mixed(np.uint64(seed) + np.uint64(step) * np.uint64(0x9E3779B97F4A7C15))
-    totals = left.sum(axis=1)
+    totals = np.zeros(len(left), np.int64)
+    for g in range(len(left)):
+        for c in range(left.shape[1]):
+            totals[g] += left[g, c]
     for i in range(len(groups)):
         g = groups[i]
         drawn = _mixed(start + np.uint64(i + 1) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(32)

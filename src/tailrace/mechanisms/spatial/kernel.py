@@ -132,7 +132,9 @@ def grown(counts, inner, second, needed, epoch, limit, least, keep, deepest, bef
 @njit(cache=True)
 def _longer(array):
     longer = np.zeros(2 * len(array), array.dtype)
-    longer[: len(array)] = array
+    # A loop: assigning a slice takes two seconds to compile, for the text of its error.
+    for i in range(len(array)):
+        longer[i] = array[i]
     return longer
 
 
@@ -201,7 +203,7 @@ def placed(inner, second, counts, have, cumulative, depth_of_cells, rng):
         else:
             room = cumulative[first + 2 * half] - cumulative[first]
             part = x * (cumulative[first + half] - cumulative[first]) / room
-        middle = a + np.searchsorted(have[a:b], first + half)
+        middle = _first_from(have, a, b, first + half)
         k = _halved(n, x, part, middle - a, b - middle, rng.random())
         for right in (True, False):
             node[height] = (second[i] if right else i + 1) if divided else -1
@@ -210,6 +212,18 @@ def placed(inner, second, counts, have, cumulative, depth_of_cells, rng):
             want[height], exact[height] = (n - k, x - part) if right else (k, part)
             height += 1
     return kept, new[:made]
+
+
+@njit(cache=True)
+def _first_from(have, a, b, place):
+    """Where the sorted places have[a:b] reach `place`."""
+    while a < b:
+        middle = (a + b) >> 1
+        if have[middle] < place:
+            a = middle + 1
+        else:
+            b = middle
+    return a
 
 
 @njit(cache=True)

@@ -217,7 +217,7 @@ def _next(turns, place, lengths, strides):
 def _sum(table, values, lengths, strides):
     """Add the large table up into the small one."""
     last = len(lengths) - 1
-    begin, place, inner, turns = 0, 0, lengths[last], np.zeros(last - 1, np.int64)
+    begin, place, inner, turns = 0, np.int64(0), lengths[last], np.zeros(last - 1, np.int64)
     while begin < len(table):
         for turn in range(lengths[last - 1]):
             row, at = table[begin : begin + inner], place + turn * strides[last - 1]
@@ -238,7 +238,7 @@ def _sum(table, values, lengths, strides):
 def _add(table, values, lengths, strides):
     """Add the small table to the large one."""
     last = len(lengths) - 1
-    begin, place, inner, turns = 0, 0, lengths[last], np.zeros(last - 1, np.int64)
+    begin, place, inner, turns = 0, np.int64(0), lengths[last], np.zeros(last - 1, np.int64)
     while begin < len(table):
         for turn in range(lengths[last - 1]):
             row, at = table[begin : begin + inner], place + turn * strides[last - 1]
@@ -258,7 +258,7 @@ def _add(table, values, lengths, strides):
 def _add_product(table, values, weight, lengths, strides):
     """Add the small table, times `weight`, to the large one."""
     last = len(lengths) - 1
-    begin, place, inner, turns = 0, 0, lengths[last], np.zeros(last - 1, np.int64)
+    begin, place, inner, turns = 0, np.int64(0), lengths[last], np.zeros(last - 1, np.int64)
     while begin < len(table):
         for turn in range(lengths[last - 1]):
             row, at = table[begin : begin + inner], place + turn * strides[last - 1]
@@ -279,7 +279,7 @@ def _add_product(table, values, weight, lengths, strides):
 def _scale(table, values, lengths, strides):
     """Multiply the large table by the small one."""
     last = len(lengths) - 1
-    begin, place, inner, turns = 0, 0, lengths[last], np.zeros(last - 1, np.int64)
+    begin, place, inner, turns = 0, np.int64(0), lengths[last], np.zeros(last - 1, np.int64)
     while begin < len(table):
         for turn in range(lengths[last - 1]):
             row, at = table[begin : begin + inner], place + turn * strides[last - 1]
@@ -299,7 +299,7 @@ def _scale(table, values, lengths, strides):
 def _raise(table, values, lengths, strides):
     """Raise the small table to the largest of its cells."""
     last = len(lengths) - 1
-    begin, place, inner, turns = 0, 0, lengths[last], np.zeros(last - 1, np.int64)
+    begin, place, inner, turns = 0, np.int64(0), lengths[last], np.zeros(last - 1, np.int64)
     while begin < len(table):
         for turn in range(lengths[last - 1]):
             row, at = table[begin : begin + inner], place + turn * strides[last - 1]

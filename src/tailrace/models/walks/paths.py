@@ -104,7 +104,7 @@ def most_probable(
 
 def cells_of(graph: Graph, first: np.ndarray, last: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Check first and last cells: compiled loops do not."""
-    first, last = np.asarray(first, np.int64), np.asarray(last, np.int64)
+    first, last = np.ascontiguousarray(first, np.int64), np.ascontiguousarray(last, np.int64)
     if len(first) != len(last):
         raise DataError("Walks need as many last cells as first ones.")
     if len(first) and (
@@ -116,15 +116,15 @@ def cells_of(graph: Graph, first: np.ndarray, last: np.ndarray) -> tuple[np.ndar
     return first, last
 
 
-def by_end(last: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Group walks with the same end.
+def by_end(last: np.ndarray, moves: np.ndarray | int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Group walks with the same end, those with most moves first.
 
     Group i has the members from groups[i] up to groups[i + 1].
 
-    >>> by_end(np.array([7, 3, 7]))
-    (array([0, 1, 3]), array([1, 0, 2]))
+    >>> by_end(np.array([7, 3, 7]), np.array([1, 1, 2]))
+    (array([0, 1, 3]), array([1, 2, 0]))
     """
-    members = np.argsort(last, kind="stable")
+    members = np.lexsort((np.broadcast_to(-moves, last.shape), last))
     return np.append(np.flatnonzero(np.diff(last[members], prepend=-1)), len(last)), members
 
 

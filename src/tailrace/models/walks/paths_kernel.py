@@ -55,7 +55,8 @@ def fewest(back, groups, members, first, last, found):
                     missing -= wanted[other]
                     many += 1
         for walk in walks:
-            found[walk] = moves[2 * first[walk] : 2 * first[walk] + 2]
+            found[walk, 0] = moves[2 * first[walk]]
+            found[walk, 1] = moves[2 * first[walk] + 1]
             wanted[2 * first[walk] : 2 * first[walk] + 2] = False
         for i in range(many):
             moves[order[i]] = -1

@@ -90,7 +90,9 @@ def _advance_logs(edges, need, moves, inside, before, after):
 
 @njit(cache=True, nogil=True)
 def _log_sum(parts):
-    highest, total = parts.max(), 0.0
+    highest, total = -np.inf, 0.0
+    for part in parts:
+        highest = max(highest, part)
     if highest == -np.inf:
         return highest
     for part in parts:
@@ -114,7 +116,8 @@ def advance(edges, need, moves, inside, before, after, scale, logs):
     if peak < LOW:
         for cell in range(inside):
             if need[cell] >= moves:
-                peak = max(peak, after[cell].max())
+                for d in range(DIRECTIONS):
+                    peak = max(peak, after[cell, d])
     return peak
 
 

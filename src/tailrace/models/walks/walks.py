@@ -207,7 +207,7 @@ def _attempted(
     offsets = _offsets(moves + 1)
     asked = kernel.Asked(first, last, moves, offsets, rng.random(offsets[-1]))
     places, done = np.empty(offsets[-1], np.int64), np.zeros(len(first), np.bool_)
-    groups, members = by_end(last)
+    groups, members = by_end(last, moves)
     # Memory of messages: new memory for each part of the work would cost as much time as they do.
     memory = threading.local()
 

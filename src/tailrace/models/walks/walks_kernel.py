@@ -51,10 +51,10 @@ def _windows(starts, targets, hops, walks, first, moves, need, queue):
     """Set `need` to the most moves left at each cell.
 
     It is -1 before. Over all walks that can visit the cell it is the largest of a walk's moves less
-    the hops from its first cell, found level by level. A cell with more hops to the end than that
-    is on no walk, and neither is a cell reached through it alone.
+    the hops from its first cell, found level by level: walks with most moves come first. A cell
+    with more hops to the end than that is on no walk, and neither is a cell reached through it
+    alone.
     """
-    walks = walks[np.argsort(-moves[walks])]
     many, at, place = 0, 0, 0
     for left in range(moves[walks[0]], -1, -1):
         while place < len(walks) and moves[walks[place]] == left:
@@ -190,9 +190,10 @@ def _group(plain, turning, end, walks, asked, drawn, layers, room, logs):
     length = most if extent.sum() * width <= room else np.int64(np.ceil(np.sqrt(most)))
     segments = (most + length - 1) // length
     state = np.zeros((most + 1, 2))
-    state[0] = 1.0, lost
+    state[0, 0], state[0, 1] = 1.0, lost
     kept = np.full((segments, len(cells) * width), -np.inf if logs else 0.0)
-    kept[0, :width] = last
+    for d in range(width):
+        kept[0, d] = last[d]
     places = np.zeros(length + 2, np.int64)
     # Up, to keep the first layer of each segment, then down, to draw.
     for turn in range(2 * segments - 1):
@@ -202,11 +203,12 @@ def _group(plain, turning, end, walks, asked, drawn, layers, room, logs):
             places[j - base + 1] = places[j - base] + extent[j] * width
         if len(layers) < places[top - base + 1]:
             layers = np.zeros(2 * places[top - base + 1])
-        layers[: places[1]] = kept[segment, : places[1]]
+        for i in range(places[1]):
+            layers[i] = kept[segment, i]
         _layers(plain, turning, need, upto, base, top, layers, places, state, logs)
         if turn < segments - 1:
-            layer = layers[places[top - base] : places[top - base + 1]]
-            kept[segment + 1, : extent[top] * width] = layer
+            for i in range(extent[top] * width):
+                kept[segment + 1, i] = layers[places[top - base] + i]
             continue
         for walk in walks:
             if base < moves[walk] <= top and local[first[walk]] >= 0:
@@ -239,8 +241,10 @@ def _group(plain, turning, end, walks, asked, drawn, layers, room, logs):
 @njit(cache=True, nogil=True)
 def _extent(upto, farther):
     """The cells of each layer: all that the next reads."""
-    most = len(upto) - 1
-    return upto[np.minimum(np.arange(most + 1) + farther + 1, most)]
+    most, extent = len(upto) - 1, np.empty(len(upto), np.int64)
+    for j in range(most + 1):
+        extent[j] = upto[min(j + farther + 1, most)]
+    return extent
 
 
 @njit(cache=True, nogil=True)
@@ -252,6 +256,7 @@ def draw(graph, chances, turning, groups, members, asked, drawn, near, layers, r
     chances: those of the edges, or None where walks turn.
     turning: targets and weights of slots, messages of ends, mixing, and the most that a message
         loses; or None.
+    members: the walks of each group, those with most moves first.
     drawn: the places, from the offset of each walk on, and whether it is done (False before), for
         which it must have enough probability.
     near: room for the edges around one end.
@@ -266,7 +271,7 @@ def draw(graph, chances, turning, groups, members, asked, drawn, near, layers, r
     windows = np.empty(cells, np.int32)
     for group in range(len(groups) - 1):
         walks = members[groups[group] : groups[group + 1]]
-        end, most, many = last[walks[0]], moves[walks].max(), 0
+        end, most, many = last[walks[0]], moves[walks[0]], 0
         found = outward(back[0], back[1], end, most, hops, order)
         _windows(forward[0], forward[1], hops, walks, first, moves, need, queue)
         upto = np.zeros(most + 1, np.int64)
