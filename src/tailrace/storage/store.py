@@ -597,11 +597,17 @@ def explained(folder: Path) -> Iterator[None]:
         yield
     except UnicodeDecodeError:  # SQLite's own message quotes a damaged table definition
         raise unfit() from None
+    except OSError:
+        raise _refused(folder) from None
     except sqlite3.Error as error:
         # The low byte is SQLite's primary code. It tells a disk that refuses from a damaged file.
         if getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF in _REFUSED:
-            raise StateError(
-                f"{folder.parent.name} cannot be written: the disk is full, read-only or refuses. "
-                "Nothing was lost; mend it and open the stream again."
-            ) from None
+            raise _refused(folder) from None
         raise _damaged() from None
+
+
+def _refused(folder: Path) -> StateError:
+    return StateError(
+        f"{folder.parent.name} cannot be written: the disk is full, read-only or refuses. Nothing "
+        "was lost; mend it and open the stream again."
+    )
