@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from tailrace.counting.arrow import readable
 from tailrace.counting.memory.hashing import UNITS, hash_units, recognised
 from tailrace.counting.memory.panel import one_step
 from tailrace.counting.plan import Counts, Plan, ReadRows
@@ -78,6 +79,7 @@ def read_parts(
 
     `known` are the units of an earlier version's memory.
     """
+    frame, deletes = readable(frame), readable(deletes)
     if not isinstance(plan, Plan):
         if not hasattr(plan, "part"):
             raise ConfigError(

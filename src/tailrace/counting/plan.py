@@ -9,13 +9,14 @@ by one expression, and only the counts are fetched.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import narwhals as nw
 import numpy as np
 
+from tailrace.counting import arrow
 from tailrace.counting.marginals import Marginals
 from tailrace.domain import Codes, Frame, Schema
 from tailrace.domain.cells import holds_objects
@@ -152,9 +153,15 @@ class Plan:
                 f"This plan has {self.codes.size:,} cells; at most {_MOST:,} can be counted: use "
                 "fewer columns or coarser ones."
             )
-        rows = opened(frame)
-        if rows is None:
+        counts = map(self._counted, frames(frame))
+        total = next(counts, None)
+        if total is None:
             return np.zeros(self.size, np.int64)
+        for more in counts:
+            total = total + more
+        return total
+
+    def _counted(self, rows: Frame) -> np.ndarray:
         self.codes.check(rows)
         if isinstance(rows, nw.LazyFrame):
             return self._counted_there(rows)
@@ -247,23 +254,39 @@ def unit_of(rows: Frame, column: str) -> nw.Expr:
         raise DataError(f"Column '{column}' must hold ids as text or as whole numbers.")
     dtype, unit = rows.collect_schema()[column], nw.col(column).alias("unit")
     whole = dtype.is_integer() and not isinstance(dtype, nw.Int128 | nw.UInt128)
-    arrow = rows.implementation.is_pandas_like() or rows.implementation.is_pyarrow()
+    lasting = rows.implementation.is_pandas_like() or rows.implementation.is_pyarrow()
     as_it_is = kind in ("object", "null", "bytes") or whole or isinstance(dtype, nw.Categorical)
-    if not empty and (as_it_is or (arrow and kind != "text")):
+    if not empty and (as_it_is or (lasting and kind != "text")):
         return unit
     return unit.cast(nw.String)
 
 
+def frames(frame: Any) -> Iterator[Frame]:
+    """Open any engine's frame; an Arrow stream is several, each of some rows."""
+    frame = arrow.readable(frame)
+    parts = arrow.tables(frame) if arrow.is_stream(frame) else (frame,)
+    for part in parts:
+        if (rows := opened(part)) is not None:
+            yield rows
+
+
 def opened(frame: Any) -> Frame | None:
-    """Open any engine's frame; None if it has no columns, and so no rows."""
+    """Open any engine's frame; None if it has no columns, and so no rows.
+
+    An Arrow stream is read whole.
+    """
     if frame is None:
         return None
+    frame = arrow.readable(frame)
+    if arrow.is_stream(frame):
+        frame = arrow.whole(frame)
     try:
         rows = nw.from_native(frame)
         names = rows.collect_schema().names()
     except TypeError:
         raise DataError(
-            "A batch must be a data frame: pandas, Polars, PyArrow, DuckDB, PySpark, or None."
+            "A batch must be a data frame: pandas, Polars, PyArrow, DuckDB, PySpark, an Arrow "
+            "stream, or None."
         ) from None
     except nw.exceptions.DuplicateError:
         raise DataError("The frame has two columns of the same name.") from None

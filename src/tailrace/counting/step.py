@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tailrace.counting.arrow import readable
 from tailrace.counting.memory import counted
 from tailrace.counting.memory.snapshot import snapshot_counted
 from tailrace.counting.parts import bounded
@@ -43,6 +44,7 @@ def count(
     """
     if isinstance(frame, Counts):
         return frame, None
+    frame, deletes = readable(frame), readable(deletes)
     if not bounded(plan, unit, snapshot=snapshot):
         return plan.counts(frame, deletes), None
     assert isinstance(unit, User | Window)

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from importlib.util import find_spec
 from typing import Any
 
 import narwhals as nw
 import numpy as np
 
 from tailrace.calls import told
+from tailrace.counting.arrow import is_stream
 from tailrace.errors import DataError
 from tailrace.mechanisms.base import Table
 from tailrace.privacy.guarantee import Guarantee
@@ -61,13 +63,16 @@ def kind_of(frame: Any) -> Kind:
     """The kind of a frame; its content is not read."""
     if frame is None:
         return Kind()
+    if is_stream(frame):
+        return Kind("polars" if find_spec("pyarrow") is None else "pyarrow")
     try:
         opened = nw.from_native(frame)
     except nw.exceptions.DuplicateError:
         raise DataError("The frame has two columns of the same name.") from None
     except Exception:
         raise DataError(
-            "A batch is a data frame of pandas, Polars, PyArrow, DuckDB or PySpark, or None."
+            "A batch is a data frame of pandas, Polars, PyArrow, DuckDB or PySpark, an Arrow "
+            "stream, or None."
         ) from None
     implementation = opened.implementation
     names = {

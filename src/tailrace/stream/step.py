@@ -21,7 +21,7 @@ import numpy as np
 
 from tailrace.calendar import Calendar
 from tailrace.counting.parts import together
-from tailrace.counting.plan import Counts, Plan
+from tailrace.counting.plan import Counts, Plan, opened
 from tailrace.counting.step import UnitMemory, count
 from tailrace.errors import ConfigError
 from tailrace.ledger import Ledger, Mark
@@ -90,6 +90,9 @@ def seal(
         frame, deletes = together(plan, mechanism.unit, added, snapshot=snapshot)
     elif not isinstance(plan, Plan):
         frame = plan.read(frame)
+    elif mechanism.rounds > 1:
+        # Read more than once, which a stream cannot be.
+        frame, deletes = (None if rows is None else opened(rows) for rows in (frame, deletes))
     after = f"{step:06d}-{nonce[:8]}"
     counts, segment = count(
         plan,

@@ -8,14 +8,15 @@ nothing. A trajectory of one point starts and ends there.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
 from typing import Any
 
 import narwhals as nw
 import numpy as np
 
 from tailrace.counting.memory.hashing import hash_units
-from tailrace.counting.plan import ids_of, opened, unit_of, with_cells
+from tailrace.counting.plan import frames, ids_of, unit_of, with_cells
 from tailrace.domain import Codes, Frame
 from tailrace.domain.cells import column
 from tailrace.domain.columns import kinds, unreadable
@@ -100,10 +101,13 @@ class Reading:
 
     def rows(self, frame: Any, key: bytes = _KEY) -> JourneyRows:
         """The rows of a frame, or of None."""
-        rows = opened(frame)
-        if rows is None:
+        parts = [self._rows(rows, key) for rows in frames(frame)]
+        if not parts:
             nobody = np.empty((0, 2), np.uint64)
             return JourneyRows(nobody, np.empty(0), np.empty(0, np.int64), nobody)
+        return parts[0] if len(parts) == 1 else _joined(parts)
+
+    def _rows(self, rows: Frame, key: bytes) -> JourneyRows:
         self.domain.check(rows)
         _check_order(rows, self.order)
         wanted = [unit_of(rows, self.trajectory).alias("trajectory")]
@@ -119,16 +123,13 @@ class Reading:
         """The trajectories of a frame, of None, or of a tuple of rows."""
         from tailrace.counting.journeys import kernel
 
-        parts = frame if isinstance(frame, tuple) else (self.rows(frame),)
-        trajectories, order, cells, people = (
-            np.concatenate([getattr(part, name) for part in parts])
-            for name in ("trajectory", "order", "cell", "user")
-        )
+        found = _joined(frame) if isinstance(frame, tuple) else self.rows(frame)
+        order, cells = found.order, found.cell
         known = (cells >= 0) & ~np.isnan(order)
-        numbers, many = _numbered(trajectories, known)
+        numbers, many = _numbered(found.trajectory, known)
         among = np.ones(many, np.int64)
         if self.user is not None:
-            who, _ = _numbered(people, known & (numbers >= 0))
+            who, _ = _numbered(found.user, known & (numbers >= 0))
             both = (np.where(who >= 0, one + 1, 0).astype(np.uint64) for one in (who, numbers))
             numbers, many = kernel.numbered(*both)
             owner = np.zeros(many, np.int64)
@@ -140,6 +141,15 @@ class Reading:
             row = np.lexsort((cells, order, numbers))[len(numbers) - len(row) :]
         span = np.stack([order[row[offsets[:-1]]], order[row[offsets[1:] - 1]]])
         return Journeys(cells[row], offsets[1:], among, span)
+
+
+def _joined(parts: Sequence[JourneyRows]) -> JourneyRows:
+    return JourneyRows(
+        *(
+            np.concatenate([getattr(part, field.name) for part in parts])
+            for field in fields(JourneyRows)
+        )
+    )
 
 
 def _numbered(units: np.ndarray, known: np.ndarray) -> tuple[np.ndarray, int]:

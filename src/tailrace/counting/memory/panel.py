@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from tailrace.counting import arrow
 from tailrace.counting.memory.batch import Batch, Rows
 from tailrace.counting.memory.recall import LastValues, Missing, Recall
 from tailrace.counting.memory.segment import Reader, Writer, failing
@@ -51,7 +52,11 @@ def one_step(plan: Plan, frame: Any) -> None:
     No cell is read.
     """
     # Rows that were read before were looked at then.
-    rows = None if isinstance(frame, ReadRows) else opened(frame)
+    if isinstance(frame, ReadRows):
+        return
+    if arrow.is_stream(frame):
+        frame = frame.schema.empty_table()
+    rows = opened(frame)
     names = [] if rows is None else rows.collect_schema().names()
     used = {plan.key, *plan.codes.columns}
     for name in names:
