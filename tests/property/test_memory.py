@@ -2,6 +2,7 @@
 Python.
 """
 
+import contextlib
 import random
 import re
 import tempfile
@@ -15,10 +16,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import tailrace.counting.memory.contributions
+import tailrace.counting.memory.batch
 from samples import examples
 from tailrace import User
-from tailrace.counting.memory import bound, check, hash_units
+from tailrace.counting.memory import bound, check, hash_units, levels, levels_kernel, segment
+from tailrace.counting.memory.levels import EMPTY, Levels
 
 KEY = bytes(range(16))
 MASK = 2**64 - 1
@@ -118,11 +120,31 @@ class Reference:
         return left
 
 
+def often():
+    """Merge two segments of a class, in blocks of two rows, and read no file whole."""
+    patches = contextlib.ExitStack()
+    patches.enter_context(mock.patch.multiple(levels, RATIO=2, _LEAST=1))
+    patches.enter_context(mock.patch.multiple(segment, BLOCK=2, _SMALL=0))
+    return patches
+
+
+def taking(many):
+    return lambda: mock.patch.object(Levels, "taken_in", lambda self, *_: many(self.segments))
+
+
+MERGES = {
+    None: contextlib.nullcontext,
+    "often": often,
+    "always": taking(len),
+    "never": taking(lambda _: 0),
+}
+
+
 class Memory:
     """`bound`, step after step, in a directory; in pieces: with slices and parts of a few rows."""
 
-    def __init__(self, unit, *, pieces=False):
-        self.unit, self.count = unit, 0
+    def __init__(self, unit, *, pieces=False, merges=None):
+        self.unit, self.count, self.merges = unit, 0, merges
         self.sizes = (1, 3, 16) if pieces else (19, 1 << 19, 1 << 25)
         self.folder = tempfile.TemporaryDirectory()
 
@@ -139,18 +161,28 @@ class Memory:
         ]
         slices, piece, small = self.sizes
         with (
-            mock.patch.object(tailrace.counting.memory.contributions, "_SLICE_BITS", slices),
-            mock.patch.multiple(tailrace.counting.memory.batch, _PIECE=piece, _SMALL=small),
+            mock.patch.multiple(
+                tailrace.counting.memory.batch, _SLICE_BITS=slices, _PIECE=piece, SMALL=small
+            ),
             mock.patch(
                 "os.fsync"
             ),  # most of the time of a small step, and nothing here needs a disk
+            MERGES[self.merges](),
         ):
             return bound(
                 old=old, new=self.path, unit=self.unit, key=KEY, adds=sides[0], deletes=sides[1]
             )
 
+    def rows(self):
+        """The newest rows of every unit: hi, lo, cell, count."""
+        found = EMPTY
+        with contextlib.closing(Levels(self.path, None)) as memory:
+            for part in memory.segments:
+                found = levels_kernel.overlay(found, part.slice(0, 0))
+        return found
+
     def content(self):
-        check(self.path)
+        assert check(self.path) == np.count_nonzero(self.rows()[3])
         return {file.name: file.read_bytes() for file in self.path.iterdir()}
 
 
@@ -201,7 +233,7 @@ def test_the_memory_does_what_the_rules_say(pieces, unit, batches):
             adds, deletes
         )
     used, live = sum(reference.used.values()), sum(map(len, reference.live.values()))
-    counts = np.frombuffer(memory.content()["count"], np.uint32)
+    counts = memory.rows()[3]
     assert counts.sum() == (used if unit.events else live)
 
 
@@ -217,6 +249,26 @@ def test_the_order_of_rows_does_not_matter(pieces, unit, batches, shuffler: rand
             result.deletes, again.deletes
         )
         assert one.content() == other.content()
+
+
+people = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 3)), max_size=12)
+
+
+@pytest.mark.parametrize("merges", ["often", "never", None])
+@examples(40)
+@given(units, st.lists(st.tuples(people, people), min_size=1, max_size=9))
+def test_when_segments_are_merged_changes_nothing(merges, unit, batches):
+    """As if the whole memory were written at each step, which earlier versions did."""
+    one, other = Memory(unit, merges="always"), Memory(unit, merges=merges)
+    for sides in batches:
+        result, again = one.step(*sides), other.step(*sides)
+        assert np.array_equal(result.adds, again.adds)
+        assert np.array_equal(result.deletes, again.deletes)
+    with MERGES[merges]():
+        found = other.rows()
+    # A unit with nothing left may have a row that hides older ones.
+    for column, wanted in zip(found, one.rows(), strict=True):
+        assert np.array_equal(column[found[3] > 0], wanted)
 
 
 @examples(50)

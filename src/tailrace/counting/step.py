@@ -17,12 +17,12 @@ from tailrace.privacy.unit import Unit, User, Window
 
 @dataclass(frozen=True)
 class UnitMemory:
-    """Where a stream remembers its units, one segment per step.
+    """Where a stream remembers its units, a folder for each step.
 
-    folder: holds the segments, and the parts of a batch that do not fit in memory.
+    folder: holds them, and the parts of a batch that do not fit in memory.
     key: of the hashes under which units are known.
-    before: the segment written at the last step; None before the first.
-    after: the name of the segment that this step may write.
+    before: the memory after the last step; None before the first.
+    after: the name of the memory that this step may write.
     point: called before each durable write, with its name.
     """
 
@@ -36,7 +36,7 @@ class UnitMemory:
 def count(
     plan: Plan | Any, unit: Unit, frame: Any, deletes: Any, *, snapshot: bool, memory: UnitMemory
 ) -> tuple[Any, str | None]:
-    """Count one step; return the counts, and the segment written.
+    """Count one step; return the counts, and the memory written.
 
     A snapshot bounds each unit by its rows of this step alone; a stream of events, and a panel,
     by all steps so far. Events, and everything at once (no `Plan`), need no memory. `frame` and

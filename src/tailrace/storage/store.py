@@ -4,7 +4,7 @@
                         (0600, WAL, synchronous=FULL, secure_delete)
     private/files/      the values that are large or will be published, one file each
     private/key         the secret of the stream's noise and hashes (0600)
-    private/memory/     segments of the unit memory, immutable; the database points at one
+    private/memory/     the unit memory after a step, immutable; the database points at one
     private/lock        held while a process has the stream open
 
 A value is either as it was written or refused: each carries a BLAKE2b digest. A file is named by

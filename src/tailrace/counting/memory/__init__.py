@@ -2,9 +2,9 @@
 
 from tailrace.counting.memory.contributions import bound, counted
 from tailrace.counting.memory.hashing import hash_units
+from tailrace.counting.memory.levels import POINTS, check, clean, discard, former
 from tailrace.counting.memory.panel import follow
 from tailrace.counting.memory.recall import LastValues, Missing, Weight
-from tailrace.counting.memory.segment import POINTS, check, clean, discard, former
 
 __all__ = [
     "LastValues",

@@ -9,14 +9,14 @@
 4. Which rows were dropped, and how many, is as private as the rows. Nothing here may be used
    under `Event`, which has no units.
 
-The memory after each step is a segment on disk (`segment.py`), merged with the step's rows slice by
-slice, so that no step ever holds all units. A panel, whose units report at every step, is followed
-in `panel.py`.
+The memory after each step lies on disk (`levels.py`). A step reads the units that it touches, slice
+by slice of their hashes, and writes those that it changes; it never holds all units. A panel is
+followed in `panel.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,16 +24,15 @@ from typing import Any
 
 import numpy as np
 
-from tailrace.counting.memory.batch import Batch, Rows
+from tailrace.counting.memory.batch import Batch, Rows, slice_bits
 from tailrace.counting.memory.hashing import words
+from tailrace.counting.memory.levels import Change, Levels, made_with
 from tailrace.counting.memory.panel import follow, one_step
-from tailrace.counting.memory.segment import Reader, Writer, failing
+from tailrace.counting.memory.segment import failing
 from tailrace.counting.plan import Counts, Plan
 from tailrace.errors import ConfigError
 from tailrace.privacy.unit import User, Window
 
-# A slice holds some 2^19 rows.
-_SLICE_BITS = 19
 # A larger bound is this one: `count` holds 32 bits.
 _MOST = 2**31 - 1
 
@@ -71,8 +70,11 @@ def counted(
         tally = follow(old=old, new=new, recall=plan.memory, key=key, rows=rows, point=point)
         return Counts(tally, np.zeros_like(tally))
     gone = None if deletes is None else plan.rows(deletes)
-    accepted = bound(old=old, new=new, unit=unit, key=key, adds=rows, deletes=gone, point=point)
-    return Counts(plan.tally(accepted.adds), plan.tally(accepted.deletes))
+    adds, removals = np.zeros(plan.size, np.int64), np.zeros(plan.size, np.int64)
+    for accepted in _slices(old, new, unit, key, rows, gone, point):
+        adds += plan.tally(accepted.adds)
+        removals += plan.tally(accepted.deletes)
+    return Counts(adds, removals)
 
 
 def bound(
@@ -87,7 +89,7 @@ def bound(
 ) -> Bounded:
     """Accept each unit's inserts and deletes within its bound.
 
-    The memory after this step is written to the directory `new`.
+    The memory after this step is written to the folder `new`.
 
     `events=m`: at most m inserts are ever accepted, deleted ones included, and inserts come before
     deletes. `records=m`: at most m live at once; first come deletes of records from earlier steps,
@@ -95,33 +97,45 @@ def bound(
     live accepted insert of the same unit and cell. Rows without an id or a cell are dropped.
     `point` is called before each durable write, with its name (`POINTS`).
     """
-    from tailrace.counting.memory import kernel
+    parts = list(_slices(old, new, unit, key, adds, deletes, point))
+    return Bounded(
+        np.concatenate([part.adds for part in parts]),
+        np.concatenate([part.deletes for part in parts]),
+    )
+
+
+def _slices(
+    old: Path | None,
+    new: Path,
+    unit: User | Window,
+    key: bytes,
+    adds: Rows | None,
+    deletes: Rows | None,
+    point: Callable[[str], None],
+) -> Iterator[Bounded]:
+    """What is accepted, by slices of the units' hashes.
+
+    The memory is written once all are taken.
+    """
+    from tailrace.counting.memory import kernel, levels_kernel
 
     limit, forever = _limit(unit)
-    if old is not None and old.resolve() == new.resolve():
-        raise ConfigError("A segment is never changed: give the new one a directory of its own.")
-    name = f"{'events' if forever else 'records'}={limit}"
+    made = made_with(f"{'events' if forever else 'records'}={limit}", key)
     k0, k1 = words(key)
-    reader = Reader(old, bound=name, key=key)
     with failing(new), ExitStack() as stack:
-        batches = [
-            stack.enter_context(closing(Batch(rows, folder=new.parent))) for rows in (adds, deletes)
-        ]
-        bits = max(
-            0, max(reader.rows, *(batch.given for batch in batches)).bit_length() - _SLICE_BITS
-        )
-        for batch in batches:
-            batch.read(key, bits, known=reader.former)
-        accepted, deleted = (np.empty(batch.kept, np.int64) for batch in batches)
-        inserts = removals = 0
-        writer = stack.enter_context(
-            closing(Writer(new, bound=name, key=key, point=point, format=reader.format))
-        )
-        starts = reader.starts(bits)
+        levels = stack.enter_context(closing(Levels(old, made)))
+        change = stack.enter_context(closing(Change(levels, new, made, point=point)))
+        batches = [stack.enter_context(closing(Batch(new.parent))) for _ in range(2)]
+        for batch, rows in zip(batches, (adds, deletes), strict=True):
+            batch.read(rows, key, known=None if levels.hashing > 1 else levels.known)
+        most = max(batch.kept for batch in batches)
+        # A unit has at most `limit` cells, and a count of what it deleted.
+        bits, live = slice_bits(max(most, min(levels.rows, most * (limit + 1)))), levels.rows
         for s in range(1 << bits):
-            hi, lo, cell, count = reader.take(int(starts[s + 1] - starts[s]))
-            fresh, undone = (batch.slice(s) for batch in batches)
-            *rows, more_inserts, more_removals = kernel.merge(
+            fresh, undone = (batch.slice(s, bits) for batch in batches)
+            hi, lo, cell, count = levels.find(*levels_kernel.touched(*fresh[:2], *undone[:2]))
+            accepted, deleted = (np.empty(len(part[0]), np.int64) for part in (fresh, undone))
+            changed, inserts, removals, replaced = kernel.merge(
                 (hi, lo, cell),
                 count,
                 fresh,
@@ -130,13 +144,13 @@ def bound(
                 forever,
                 k0,
                 k1,
-                accepted[inserts:],
-                deleted[removals:],
+                accepted,
+                deleted,
             )
-            inserts, removals = inserts + more_inserts, removals + more_removals
-            writer.append(tuple(rows))
-        writer.finish()
-    return Bounded(accepted[:inserts], deleted[:removals])
+            change.append(changed)
+            live += int(np.count_nonzero(changed[3])) - replaced
+            yield Bounded(accepted[:inserts], deleted[:removals])
+        change.finish(live)
 
 
 def _limit(unit: User | Window) -> tuple[int, bool]:

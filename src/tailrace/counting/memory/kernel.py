@@ -230,8 +230,9 @@ def merge(old, counts, adds, deletes, limit, forever, k0, k1, accepted, deleted)
     Each is one slice (high, low, cell), sorted by all three.
 
     A unit is decided from its own rows alone. `accepted` and `deleted` are filled with cells;
-    returns the new rows (high, low, cell, count) and how many of either were filled. `forever`: a
-    deleted insert still counts.
+    returns the rows (high, low, cell, count) of the units that changed, how many of either were
+    filled, and how many old rows are replaced. A unit with nothing left has one row, of no count.
+    `forever`: a deleted insert still counts.
     """
     old_high, old_low, old_cell = old
     add_high, add_low, add_cell = adds
@@ -242,7 +243,7 @@ def merge(old, counts, adds, deletes, limit, forever, k0, k1, accepted, deleted)
     # Of one unit, per cell. As long as the slice: only the pages touched take memory.
     cells, before = np.empty(bound, np.int64), np.empty(bound, np.int64)
     wanted, unwanted = np.empty(bound, np.int64), np.empty(bound, np.int64)
-    i = j = k = rows = inserts = removals = 0
+    i = j = k = rows = inserts = removals = replaced = 0
     while i < len(old_high) or j < len(add_high) or k < len(del_high):
         high = low = np.uint64(0xFFFFFFFFFFFFFFFF)
         if i < len(old_high):
@@ -261,8 +262,10 @@ def merge(old, counts, adds, deletes, limit, forever, k0, k1, accepted, deleted)
         while k_end < len(del_high) and del_high[k_end] == high and del_low[k_end] == low:
             k_end += 1
         gone = n = live = freed = asked = 0
+        had, done = i_end - i, inserts + removals
         if i < i_end and old_cell[i] == GONE:
             gone = np.int64(counts[i])
+            had -= gone == 0
             i += 1
         while i < i_end or j < j_end or k < k_end:
             cell = old_cell[i] if i < i_end else _END
@@ -298,6 +301,9 @@ def merge(old, counts, adds, deletes, limit, forever, k0, k1, accepted, deleted)
                 removals += 1
             gone += dropped
             before[c] = held - dropped
+        if inserts + removals == done:
+            continue
+        replaced, first = replaced + had, rows
         if forever and gone > 0:
             new_high[rows], new_low[rows], new_cell[rows], new_count[rows] = high, low, GONE, gone
             rows += 1
@@ -306,4 +312,8 @@ def merge(old, counts, adds, deletes, limit, forever, k0, k1, accepted, deleted)
                 new_high[rows], new_low[rows] = high, low
                 new_cell[rows], new_count[rows] = cells[c], before[c]
                 rows += 1
-    return new_high[:rows], new_low[:rows], new_cell[:rows], new_count[:rows], inserts, removals
+        if rows == first and had > 0:
+            new_high[rows], new_low[rows], new_cell[rows], new_count[rows] = high, low, GONE, 0
+            rows += 1
+    new = new_high[:rows], new_low[:rows], new_cell[:rows], new_count[:rows]
+    return new, inserts, removals, replaced

@@ -7,9 +7,11 @@
 3. It is counted at most once a step: in one window, or in one weight that it reaches.
 4. The memory is private: it is never released.
 
-The memory after each step is a segment as in `segment.py`, 28 bytes a unit, merged with the step's
-rows slice by slice: working memory does not grow with the units, but for the ids and cells of the
-step's own rows (16 bytes a row).
+The memory after each step lies on disk as in `levels.py`, 28 bytes a unit. A step reads those who
+report, slice by slice of their hashes, and writes those whose reports are news: a unit that reports
+what its policy takes it to report anyway is as good as silent. Silent units change and are counted
+all the same, by their states alone (`panel_kernel.py`): there are as many states as windows, or
+weights, at most. Under `Missing.Drop` nobody silent is remembered, and everybody else is written.
 """
 
 from __future__ import annotations
@@ -22,14 +24,13 @@ from typing import Any
 import numpy as np
 
 from tailrace.counting import arrow
-from tailrace.counting.memory.batch import Batch, Rows
+from tailrace.counting.memory.batch import Batch, Rows, slice_bits
+from tailrace.counting.memory.levels import Change, Levels, made_with
 from tailrace.counting.memory.recall import LastValues, Missing, Recall
-from tailrace.counting.memory.segment import Reader, Writer, failing
+from tailrace.counting.memory.segment import failing
 from tailrace.counting.plan import Plan, ReadRows, opened
-from tailrace.errors import ConfigError, DataError
+from tailrace.errors import DataError
 
-# A slice holds some 2^19 rows.
-_SLICE_BITS = 19
 _TIMES = {
     "step",
     "time",
@@ -79,34 +80,86 @@ def follow(
 ) -> np.ndarray:
     """Count the units at this step, and write their memory.
 
-    It goes to the directory `new`.
+    It goes to the folder `new`.
 
-    `old` is the segment after the step before, or None at the first. `point` is called before each
+    `old` is the memory after the step before, or None at the first. `point` is called before each
     durable write, with its name.
     """
+    from tailrace.counting.memory import levels_kernel
     from tailrace.counting.memory import panel_kernel as kernel
 
-    if old is not None and old.resolve() == new.resolve():
-        raise ConfigError("A segment is never changed: give the new one a directory of its own.")
-    windows = isinstance(recall, LastValues)
-    window, values, counted = (recall.window, recall.values, 0) if windows else (1, 2, recall.value)
+    rule, numbers = _rule(recall), _numbers(recall)
+    drops = recall.missing is Missing.Drop
+    tally, after = np.zeros(recall.size, np.int64), np.zeros(len(numbers), np.int64)
+    made = made_with(recall.name, key)
+    with failing(new), ExitStack() as stack:
+        levels = stack.enter_context(closing(Levels(old, made)))
+        change = stack.enter_context(closing(Change(levels, new, made, point=point)))
+        batch = stack.enter_context(closing(Batch(new.parent)))
+        batch.read(rows, key, known=None if levels.hashing > 1 else levels.known)
+        states, bits = _states(levels, rule, len(numbers)), slice_bits(batch.kept)
+        live = 0
+        for s in range(1 << bits):
+            now = batch.slice(s, bits)
+            high, low, code, count = levels.find(*levels_kernel.touched(*now[:2], *now[:2]))
+            news = kernel.follow(
+                (high, low, code),
+                count,
+                now,
+                rule,
+                recall.first,
+                levels.step + 1,
+                tally,
+                states,
+                after,
+            )
+            change.append(news)
+            live += len(news[0])
+        if drops:
+            change.finish(live, drops=True)
+        else:
+            kernel.pass_silently(states, numbers, rule, tally, after)
+            some = np.flatnonzero(after)
+            change.finish(int(after.sum()), np.stack([some, after[some]]))
+    return tally
+
+
+def _rule(recall: Recall) -> Any:
+    from tailrace.counting.memory import panel_kernel as kernel
+
     missing = {
         Missing.Carry: kernel.CARRY,
         Missing.Category: kernel.CATEGORY,
         Missing.Drop: kernel.DROP,
-    }
-    tally = np.zeros(recall.size, np.int64)
-    reader = Reader(old, bound=recall.name, key=key)
-    with failing(new), ExitStack() as stack:
-        batch = stack.enter_context(closing(Batch(rows, folder=new.parent)))
-        bits = max(0, max(reader.rows, batch.given).bit_length() - _SLICE_BITS)
-        batch.read(key, bits, known=reader.former)
-        writer = Writer(new, bound=recall.name, key=key, point=point, format=reader.format)
-        stack.enter_context(closing(writer))
-        starts = reader.starts(bits)
+    }[recall.missing]
+    if isinstance(recall, LastValues):
+        return kernel.Rule(False, recall.window, recall.values, 0, missing)
+    return kernel.Rule(True, 1, 2, recall.value, missing)
+
+
+def _numbers(recall: Recall) -> np.ndarray:
+    """The code and the count of each state, in their order."""
+    if recall.missing is Missing.Drop:
+        return np.empty((0, 2), np.int64)
+    if not isinstance(recall, LastValues):
+        codes = np.arange(2 * recall.horizon + 2)
+        return np.stack([codes, np.ones_like(codes)], axis=1)
+    sizes = [recall.values**count for count in range(recall.kept + 1)]
+    counts = np.repeat(np.arange(len(sizes)), sizes)
+    return np.stack([np.concatenate([np.arange(size) for size in sizes]), counts], axis=1)
+
+
+def _states(levels: Levels, rule: Any, many: int) -> np.ndarray:
+    """How many units have each state before the step."""
+    from tailrace.counting.memory import panel_kernel as kernel
+
+    states = np.zeros(many, np.int64)
+    if levels.in_columns and many:
+        # It was kept of every unit, as of the last step.
+        bits = slice_bits(levels.rows)
         for s in range(1 << bits):
-            high, low, code, count = reader.take(int(starts[s + 1] - starts[s]))
-            options = not windows, window, values, counted, missing[recall.missing], recall.first
-            writer.append(kernel.follow((high, low, code), count, batch.slice(s), *options, tally))
-        writer.finish()
-    return tally
+            for segment in levels.segments:
+                _, _, code, count = segment.slice(s, bits)
+                kernel.counted(code, count, rule, states)
+    states[levels.states[0]] = levels.states[1]
+    return states

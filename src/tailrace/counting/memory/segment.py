@@ -1,245 +1,234 @@
-"""The unit memory after one step: a directory never changed.
+"""A segment of the unit memory: one file, never changed.
 
-It is sorted by unit and written once.
+It holds the state of the units that some steps changed, sorted by unit.
 
-    hi, lo    the keyed hash of the unit (uint64, uint64)
-    cell      a cell, or -1 (int64)
-    count     the unit's live records in it; at -1, the inserts that it has deleted again (uint32)
-    header    a line of JSON: format, rows, bound, key check, digest of each column;
-              a line with its own digest
+    rows      hi, lo      the keyed hash of the unit (uint64, uint64)
+              cell        a cell, or -1 (int64)
+              count       the unit's live records in it; at -1, the inserts that it has deleted
+                          again, or 0: nothing is left of the unit (uint32)
+    index     the first `hi` and the digest of every block of 64 rows
+    filter    a Bloom filter of the units, one byte a row
 
-The columns are bare little-endian numbers. The header is written last, when the columns are on
-disk: a segment without a whole header is not one.
+A block is checked by its digest whenever it is read, index and filter by theirs, which the header
+of the memory holds (`levels.py`). So a lookup reads the index and the blocks that may hold a unit.
 """
 
 from __future__ import annotations
 
 import contextlib
-import functools
 import hashlib
-import json
 import os
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from tailrace.errors import Corrupt, Mismatch, StateError
-from tailrace.storage.durable import remove, sync
+from tailrace.errors import Corrupt, StateError
 
-# In format 1, the text "7" was another unit than the number 7.
-FORMAT = 2
-COLUMNS = {
-    "hi": np.dtype("<u8"),
-    "lo": np.dtype("<u8"),
-    "cell": np.dtype("<i8"),
-    "count": np.dtype("<u4"),
-}
-# The durable writes, in their order.
-POINTS = (
-    "memory.columns",
-    "memory.header",
-    "memory.directory",
-)
+ROW = np.dtype([("hi", "<u8"), ("lo", "<u8"), ("cell", "<i8"), ("count", "<u4")])
+# hi, lo, cell, count
+State = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 
-_HEADER = "header"
-_BLOCK = 1 << 20
+# Rows of a block, 1.8 kB. A lookup reads and checks one a unit, and the index takes 24 bytes for
+# each: by reasoning, the two cost alike at some 10^3 units of 10^7.
+BLOCK = 64
+_ENTRY = np.dtype([("hi", "<u8"), ("digest", "V16")])
+# Bytes of a file that is read and checked whole when it is opened: as quick as looking things up.
+_SMALL = 1 << 16
+# Rows of the largest segment with a filter. A larger one is read by its index alone.
+_FILTERED = 1 << 22
 
 
-def check(path: Path) -> int:
-    """Refuse a damaged segment; return its number of rows.
+class Segment:
+    """Reads the blocks of a segment that are asked for.
 
-    Its format, length and digest must be as written.
+    `told` is what the header says of it.
     """
-    return int(_checked(path)["rows"])
 
-
-def discard(path: Path) -> None:
-    """Remove a segment, the header first.
-
-    A half-removed one is then never taken for a whole one.
-    """
-    with failing(path):
-        if path.is_dir() and not path.is_symlink():
-            (path / _HEADER).unlink(missing_ok=True)
-        remove(path)
-
-
-def clean(folder: Path, kept: str | None) -> None:
-    """Remove every segment but `kept`; no link is followed."""
-    with failing(folder):
-        at = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    def __init__(self, folder: Path, told: dict[str, Any]) -> None:
+        self._folder, self._told = folder, told
+        self.name, self.rows = str(told["name"]), int(told["rows"])
+        if self.name != os.path.basename(self.name) or self.name in ("", ".", ".."):
+            raise damaged(folder)
+        self._file = os.open(folder / self.name, os.O_RDONLY | os.O_NOFOLLOW)
+        self._sieve: np.ndarray | None = None
         try:
-            for name in os.listdir(at):
-                if name != kept:
-                    shutil.rmtree(name, ignore_errors=True, dir_fd=at)
-        finally:
-            os.close(at)
+            blocks = -(-self.rows // BLOCK)
+            self._ends = [self.rows * ROW.itemsize]
+            for size in (blocks * _ENTRY.itemsize, int(told["bytes"])):
+                self._ends.append(self._ends[-1] + size)
+            if os.fstat(self._file).st_size != self._ends[-1]:
+                raise damaged(folder)
+            index = np.frombuffer(self._part(0, told["index"]), _ENTRY)
+            self._first, self._digests = np.ascontiguousarray(index["hi"]), index["digest"]
+            if self._ends[-1] <= _SMALL:
+                self.check()
+        except BaseException:
+            self.close()
+            raise
 
+    def find(self, hi: np.ndarray, lo: np.ndarray) -> tuple[State, np.ndarray]:
+        """The rows of some units, sorted and each given once; and which are here."""
+        from tailrace.counting.memory import levels_kernel as kernel
 
-def former(path: Path | None) -> Callable[[np.ndarray], np.ndarray] | None:
-    """Which units a segment of format 1 knows; None for later ones."""
-    if path is None or (header := _header(path))["format"] == FORMAT:
-        return None
-    return functools.partial(_known, path, int(header["rows"]))
+        size = self._ends[2] - self._ends[1]
+        some = np.arange(len(hi))
+        # Only where the filter is smaller than the blocks that it may spare.
+        if size and size < len(hi) * BLOCK * ROW.itemsize:
+            if self._sieve is None:
+                self._sieve = np.frombuffer(self._part(1, self._told["filter"]), np.uint8)
+            some = np.flatnonzero(kernel.may_hold(self._sieve, lo))
+        # A unit's rows may begin in the block before the first that begins with it.
+        first = np.maximum(np.searchsorted(self._first, hi[some]) - 1, 0)
+        end = np.searchsorted(self._first, hi[some], "right")
+        edges = np.zeros(len(self._first) + 1, np.int64)
+        np.add.at(edges, first[end > 0], 1)
+        np.add.at(edges, end[end > 0], -1)
+        rows = self._blocks(np.cumsum(edges[:-1]) > 0)
+        theirs, here = kernel.picked(rows[0], rows[1], hi[some], lo[some])
+        found = np.zeros(len(hi), bool)
+        found[some] = here
+        return chosen(rows, theirs), found
 
+    def slice(self, s: int, bits: int) -> State:
+        """The rows of units whose hash begins with `bits` of `s`."""
+        if not bits:
+            return self._blocks(np.ones(len(self._first), bool))
+        low, high = (np.uint64(edge) for edge in edges_of(s, bits))
+        inside = self._first <= high
+        inside[: max(int(np.searchsorted(self._first, low)) - 1, 0)] = False
+        rows = self._blocks(inside)
+        return chosen(rows, (rows[0] >= low) & (rows[0] <= high))
 
-def _known(path: Path, rows: int, units: np.ndarray) -> np.ndarray:
-    if not rows:
-        return np.zeros(len(units), bool)
-    with failing(path):
-        hi, lo = (np.memmap(path / name, COLUMNS[name], "r") for name in ("hi", "lo"))
-        at = np.minimum(np.searchsorted(hi, units["hi"]), rows - 1)
-        return (hi[at] == units["hi"]) & (lo[at] == units["lo"])
+    def check(self) -> None:
+        """Refuse a segment with a damaged part."""
+        for at in range(0, len(self._first), 1 << 10):
+            self._run(at, min(at + (1 << 10), len(self._first)))
+        self._part(1, self._told["filter"])
 
+    def close(self) -> None:
+        if self._file >= 0:
+            os.close(self._file)
+        self._file = -1
 
-class Reader:
-    """Reads the columns of a segment, first row to last.
+    def _part(self, place: int, digest: str) -> bytes:
+        """The index (0) or the filter (1)."""
+        start, end = self._ends[place : place + 2]
+        data = self._read(start, end)
+        if _digest(data).hex() != digest:
+            raise damaged(self._folder)
+        return data
 
-    None is a memory without rows.
-    """
+    def _read(self, start: int, end: int) -> bytes:
+        data = os.pread(self._file, end - start, start)
+        # One read gives 2 GB at most.
+        while len(data) < end - start:
+            more = os.pread(self._file, end - start - len(data), start + len(data))
+            if not more:
+                raise damaged(self._folder)
+            data += more
+        return data
 
-    def __init__(self, path: Path | None, *, bound: str, key: bytes) -> None:
-        self.rows, self.format = 0, FORMAT
-        self._path = path
-        if path is not None:
-            header = _checked(path)
-            if (header["bound"], header["key"]) != (bound, _key_check(key)):
-                raise Mismatch(
-                    f"The memory segment '{path.name}' was made with another key or another bound "
-                    "on a unit's records: open it with the configuration it was made with."
-                )
-            self.rows, self.format = int(header["rows"]), int(header["format"])
-        self._at = 0
+    def _blocks(self, wanted: np.ndarray) -> State:
+        """The rows of some blocks, each run of blocks read at once."""
+        steps = np.diff(np.concatenate([[False], wanted, [False]]).astype(np.int8))
+        runs = zip(np.flatnonzero(steps == 1), np.flatnonzero(steps == -1), strict=True)
+        with failing(self._folder):
+            data = b"".join([self._run(int(start), int(end)) for start, end in runs])
+        return columns_of(np.frombuffer(data, ROW))
 
-    @property
-    def former(self) -> Callable[[np.ndarray], np.ndarray] | None:
-        """Which units the segment may know by format 1's hashes."""
-        return former(self._path)
-
-    def starts(self, bits: int) -> np.ndarray:
-        """The first row of each slice, and the end.
-
-        Units of a slice share their first `bits`.
-        """
-        edges = np.array([s << (64 - bits) for s in range(1, 1 << bits)], np.uint64)
-        inner = np.zeros(len(edges), np.int64)
-        if self._path is not None and self.rows and len(edges):
-            with failing(self._path):
-                inner = np.searchsorted(np.memmap(self._path / "hi", COLUMNS["hi"], "r"), edges)
-        return np.concatenate([[0], inner, [self.rows]])
-
-    def take(self, rows: int) -> list[np.ndarray]:
-        """The next rows, a column each."""
-        if self._path is None:
-            return [np.empty(0, dtype) for dtype in COLUMNS.values()]
-        at, self._at = self._at, self._at + rows
-        # Read and not mapped: mapped pages would stay in memory to the end.
-        with failing(self._path):
-            return [
-                np.fromfile(self._path / name, dtype, rows, offset=at * dtype.itemsize)
-                for name, dtype in COLUMNS.items()
-            ]
+    def _run(self, start: int, end: int) -> bytes:
+        size = BLOCK * ROW.itemsize
+        data = self._read(start * size, min(end * size, self._ends[0]))
+        view = memoryview(data)
+        for place in range(end - start):
+            found = _digest(view[place * size : (place + 1) * size])
+            if found != self._digests[start + place].tobytes():
+                raise damaged(self._folder)
+        return data
 
 
 class Writer:
     """Writes a segment in unit order; whole after `finish`."""
 
-    def __init__(
-        self,
-        path: Path,
-        *,
-        bound: str,
-        key: bytes,
-        point: Callable[[str], None],
-        format: int = FORMAT,  # noqa: A002
-    ) -> None:
-        # An interrupted step may have left it.
-        discard(path)
+    def __init__(self, path: Path, *, point: Callable[[str], None]) -> None:
         self._path, self._point = path, point
-        self._header: dict[str, Any] = {
-            "format": format,
-            "rows": 0,
-            "bound": bound,
-            "key": _key_check(key),
-        }
-        self._digests = {name: hashlib.blake2b(digest_size=32) for name in COLUMNS}
+        self.rows = 0
+        self._left, self._index, self._units = b"", [], []
         with failing(path):
-            path.mkdir(mode=0o700)
-            self._files = {name: (path / name).open("xb") for name in COLUMNS}
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+            self._file = os.fdopen(os.open(path, flags, 0o600), "wb")
 
-    def append(self, columns: tuple[np.ndarray, ...]) -> None:
-        with failing(self._path):
-            for (name, dtype), column in zip(COLUMNS.items(), columns, strict=True):
-                data = np.ascontiguousarray(column, dtype).view(np.uint8).data
-                self._files[name].write(data)
-                self._digests[name].update(data)
-        self._header["rows"] += len(columns[0])
+    def append(self, state: State) -> None:
+        rows = laid_out(state)
+        self.rows += len(rows)
+        # Of a segment too large for a filter, none are kept.
+        self._units.append(state[1])
+        if self.rows > _FILTERED:
+            self._units.clear()
+        data = self._left + rows.tobytes()
+        whole = len(data) - len(data) % (BLOCK * ROW.itemsize)
+        self._write(memoryview(data)[:whole])
+        self._left = data[whole:]
 
-    def finish(self) -> None:
+    def finish(self) -> dict[str, Any]:
+        """Write index and filter; return what a header tells of the segment."""
+        from tailrace.counting.memory import levels_kernel as kernel
+
+        self._write(memoryview(self._left))
+        index, sieve = b"".join(self._index), b""
+        if self.rows <= _FILTERED:
+            bits = np.zeros(self.rows, np.uint8)
+            kernel.sow(bits, np.concatenate([np.empty(0, np.uint64), *self._units]))
+            sieve = bits.tobytes()
         with failing(self._path):
-            for file in self._files.values():
-                file.flush()
-                self._point("memory.columns")
-                os.fsync(file.fileno())
-                file.close()
-            self._header["columns"] = {
-                name: digest.hexdigest() for name, digest in self._digests.items()
-            }
-            line = json.dumps(self._header)
-            with (self._path / _HEADER).open("x") as file:
-                file.write(f"{line}\n{_digest(line)}\n")
-                file.flush()
-                self._point("memory.header")
-                os.fsync(file.fileno())
-            for folder in (self._path, self._path.parent):
-                self._point("memory.directory")
-                sync(folder)
+            self._file.write(index)
+            self._file.write(sieve)
+            self._file.flush()
+            self._point("memory.segment")
+            os.fsync(self._file.fileno())
+            self._file.close()
+        digests = {"index": _digest(index).hex(), "filter": _digest(sieve).hex()}
+        return {"name": self._path.name, "rows": self.rows, "bytes": len(sieve), **digests}
 
     def close(self) -> None:
-        """Close the files; without `finish` they are no segment."""
-        for file in self._files.values():
-            with contextlib.suppress(OSError):
-                file.close()
+        """Close the file; without `finish` it is no segment."""
+        with contextlib.suppress(OSError):
+            self._file.close()
+
+    def _write(self, data: memoryview) -> None:
+        size = BLOCK * ROW.itemsize
+        for at in range(0, len(data), size):
+            block = data[at : at + size]
+            self._index.append(bytes(block[:8]) + _digest(block))
+        with failing(self._path):
+            self._file.write(data)
 
 
-def _header(path: Path) -> dict[str, Any]:
-    """The header of a segment; its columns are not read."""
-    with failing(path):
-        try:
-            line, digest, rest = (path / _HEADER).read_text("ascii").split("\n")
-            if _digest(line) != digest or rest:
-                raise _damaged(path)
-            header = json.loads(line)
-            if header["format"] not in (1, FORMAT):
-                raise Corrupt(
-                    f"The memory segment '{path.name}' has another format than this version of "
-                    "Tailrace reads: open it with the version that wrote it."
-                )
-        except (ValueError, KeyError, TypeError, FileNotFoundError, NotADirectoryError):
-            raise _damaged(path) from None
-    return header
+def chosen(state: State, rows: np.ndarray) -> State:
+    """Some rows of a state."""
+    hi, lo, cell, count = state
+    return hi[rows], lo[rows], cell[rows], count[rows]
 
 
-def _checked(path: Path) -> dict[str, Any]:
-    """The header of a whole segment."""
-    header = _header(path)
-    with failing(path):
-        try:
-            for name, dtype in COLUMNS.items():
-                with (path / name).open("rb") as file:
-                    if os.fstat(file.fileno()).st_size != header["rows"] * dtype.itemsize:
-                        raise _damaged(path)
-                    actual = hashlib.blake2b(digest_size=32)
-                    while block := file.read(_BLOCK):
-                        actual.update(block)
-                if actual.hexdigest() != header["columns"][name]:
-                    raise _damaged(path)
-        except (ValueError, KeyError, TypeError, FileNotFoundError, NotADirectoryError):
-            raise _damaged(path) from None
-    return header
+def columns_of(rows: np.ndarray) -> State:
+    """The columns of rows as a file holds them."""
+    hi, lo, cell, count = (np.ascontiguousarray(rows[name]) for name in ROW.names or ())
+    return hi, lo, cell, count
+
+
+def laid_out(state: State) -> np.ndarray:
+    """Rows as a file holds them."""
+    rows = np.empty(len(state[0]), ROW)
+    for name, column in zip(ROW.names or (), state, strict=True):
+        rows[name] = column
+    return rows
+
+
+def edges_of(s: int, bits: int) -> tuple[int, int]:
+    """The first and the last hash of a slice."""
+    return s << (64 - bits), ((s + 1) << (64 - bits)) - 1
 
 
 @contextlib.contextmanager
@@ -250,22 +239,17 @@ def failing(path: Path) -> Iterator[None]:
     except OSError as error:
         reason = os.strerror(error.errno) if error.errno else "input or output failed"
         raise StateError(
-            f"The memory segment '{path.name}' cannot be read or written ({reason}): free the disk "
+            f"The unit memory '{path.name}' cannot be read or written ({reason}): free the disk "
             "or the rights to the directory, then open the stream again."
         ) from None
 
 
-def _damaged(path: Path) -> Corrupt:
+def damaged(path: Path) -> Corrupt:
     return Corrupt(
-        f"The memory segment '{path.name}' is damaged, cut short or missing. Restore the last good "
+        f"The unit memory '{path.name}' is damaged, cut short or missing. Restore the last good "
         "copy."
     )
 
 
-def _digest(line: str) -> str:
-    return hashlib.blake2b(line.encode(), digest_size=32).hexdigest()
-
-
-def _key_check(key: bytes) -> str:
-    """Tells another key apart, and says nothing else about it."""
-    return hashlib.blake2b(key=key, digest_size=8, person=b"tailrace memory").hexdigest()
+def _digest(data: bytes | memoryview) -> bytes:
+    return hashlib.blake2b(data, digest_size=16).digest()

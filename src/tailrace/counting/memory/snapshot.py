@@ -18,14 +18,12 @@ from typing import Any
 
 import numpy as np
 
-from tailrace.counting.memory.batch import Batch
+from tailrace.counting.memory.batch import Batch, slice_bits
 from tailrace.counting.memory.hashing import words
 from tailrace.counting.plan import Counts, Plan
 from tailrace.errors import ConfigError
 from tailrace.privacy.unit import User, Window
 
-# A slice holds some 2^19 rows.
-_SLICE_BITS = 19
 _MOST = 2**31 - 1
 
 
@@ -45,19 +43,15 @@ def snapshot_counted(
         )
     k0, k1 = words(key)
     with ExitStack() as stack:
-        batch, nobody = (
-            stack.enter_context(closing(Batch(rows, folder=folder)))
-            for rows in (plan.rows(frame), None)
-        )
-        bits = max(0, batch.given.bit_length() - _SLICE_BITS)
-        batch.read(key, bits)
-        nobody.read(key, 0)
-        none, tally = nobody.slice(0), np.zeros(plan.size, np.int64)
+        batch, nobody = (stack.enter_context(closing(Batch(folder))) for _ in range(2))
+        batch.read(plan.rows(frame), key)
+        bits = slice_bits(batch.kept)
+        none, tally = nobody.slice(0, 0), np.zeros(plan.size, np.int64)
         for s in range(1 << bits):
-            rows = batch.slice(s)
+            rows = batch.slice(s, bits)
             accepted, deleted = np.empty(len(rows[0]), np.int64), np.empty(0, np.int64)
             limit = min(unit.records, _MOST)
-            *_, many, _ = kernel.merge(
+            _, many, *_ = kernel.merge(
                 none, np.empty(0, np.uint32), rows, none, limit, False, k0, k1, accepted, deleted
             )
             tally += plan.tally(accepted[:many])

@@ -3,6 +3,7 @@ import errno
 import hashlib
 import json
 import os
+import shutil
 import uuid
 
 import numpy as np
@@ -322,8 +323,10 @@ def test_a_step_leaves_the_old_segment_alone_and_nothing_else_behind(tmp_path):
     step(tmp_path, "1", "2", TWICE, [(1, 5)], [(2, 6)])
     assert content(tmp_path / "1") == before
     assert sorted(path.name for path in tmp_path.iterdir()) == ["1", "2"]
-    assert sorted(content(tmp_path / "2")) == ["cell", "count", "header", "hi", "lo"]
-    assert (tmp_path / "2").stat().st_mode & 0o077 == 0
+    assert sorted(content(tmp_path / "2")) == ["1", "2", "header"]
+    assert (tmp_path / "1" / "1").samefile(tmp_path / "2" / "1"), "what stays is not written again"
+    for path in (tmp_path / "2", *(tmp_path / "2").iterdir()):
+        assert path.stat().st_mode & 0o077 == 0
     with pytest.raises(ConfigError, match="never changed"):
         step(tmp_path, "2", "2", TWICE)
 
@@ -367,10 +370,26 @@ def test_another_format_key_or_bound_is_refused(tmp_path):
             deletes=None,
         )
     header = tmp_path / "1" / "header"
-    line = json.dumps({**json.loads(header.read_text().splitlines()[0]), "format": 3})
+    line = json.dumps({**json.loads(header.read_text().splitlines()[0]), "format": 4})
     header.write_text(f"{line}\n{hashlib.blake2b(line.encode(), digest_size=32).hexdigest()}\n")
     with pytest.raises(Corrupt, match="another format"):
         check(tmp_path / "1")
+
+
+def as_formerly(path, format):  # noqa: A002
+    """Write a memory of one segment again as versions before wrote it: a file for each column."""
+    header = json.loads((path / "header").read_text().splitlines()[0])
+    rows = np.frombuffer((path / path.name).read_bytes()[: 28 * header["rows"]], segment.ROW)
+    discard(path)
+    path.mkdir()
+    columns = {name: np.ascontiguousarray(rows[name]).tobytes() for name in segment.ROW.names}
+    for name, data in columns.items():
+        (path / name).write_bytes(data)
+    digests = {n: hashlib.blake2b(data, digest_size=32).hexdigest() for n, data in columns.items()}
+    kept = {name: header[name] for name in ("rows", "bound", "key")}
+    line = json.dumps({"format": format, **kept, "columns": digests})
+    digest = hashlib.blake2b(line.encode(), digest_size=32).hexdigest()
+    (path / "header").write_text(f"{line}\n{digest}\n")
 
 
 def former_hash(ids, key):
@@ -389,19 +408,20 @@ def test_a_memory_of_the_version_before_knows_its_people_in_every_spelling(
 ):
     with monkeypatch.context() as before:
         before.setattr(batch, "hash_units", former_hash)
-        before.setattr(segment, "FORMAT", 1)
         assert (
             step(tmp_path, None, "1", TWICE, [(who, 5) for who in (*kept, "a", "")])[0] == [5] * 4
         )
+    as_formerly(tmp_path / "1", format=1)
     again = [(who, 6) for who in (*kept, "a", "")]
     assert step(tmp_path, "1", "2", TWICE, again, [(kept[0], 5)]) == ([6] * 4, [5])
     assert step(tmp_path, "2", "3", TWICE, again) == ([], []), "everybody has had two"
     news = [("3", 7), (3, 7), ("03", 7)]
     assert step(tmp_path, "2", "4", TWICE, news) == ([7, 7], []), "and somebody new is one person"
+    assert step(tmp_path, "4", "6", TWICE, [(3, 8), ("3.0", 8)]) == ([], [])
     if kept in ([1, 2], ["1", "2"]):  # text in another spelling was known by that text alone
         assert step(tmp_path, "2", "5", TWICE, [(1, 6), ("1", 6), (2, 6), ("2.0", 6)]) == ([], [])
     header = json.loads((tmp_path / "4" / "header").read_text().splitlines()[0])
-    assert header["format"] == 1, "until its people are forgotten"
+    assert header["hashing"] == 1, "until its people are forgotten"
 
 
 class Stopped(Exception):
@@ -410,8 +430,9 @@ class Stopped(Exception):
 
 def test_a_step_stopped_at_any_durable_write_leaves_a_whole_segment_or_none(tmp_path):
     step(tmp_path, None, "1", TWICE, [(1, 5)])
-    names = []
-    wanted = step(tmp_path, "1", "whole", TWICE, [(1, 6)], [(1, 5)], point=names.append)
+    names, copy = [], tmp_path / "copy"
+    shutil.copytree(tmp_path / "1", copy / "1")
+    wanted = step(copy, "1", "2", TWICE, [(1, 6)], [(1, 5)], point=names.append)
     assert sorted(set(names)) == sorted(POINTS) and names == sorted(names, key=POINTS.index)
 
     for stop in range(len(names)):
@@ -423,11 +444,64 @@ def test_a_step_stopped_at_any_durable_write_leaves_a_whole_segment_or_none(tmp_
 
         with pytest.raises(Stopped):
             step(tmp_path, "1", "2", TWICE, [(9, 9)], point=point)
-        if names[stop] == "memory.columns":
+        if names[stop] in ("memory.segment", "memory.links"):
             with pytest.raises(Corrupt):
                 check(tmp_path / "2")
         assert step(tmp_path, "1", "2", TWICE, [(1, 6)], [(1, 5)]) == wanted
-        assert content(tmp_path / "2") == content(tmp_path / "whole")
+        assert content(tmp_path / "2") == content(copy / "2")
+
+
+def written(path):
+    """The bytes of a memory that no other folder shares."""
+    return sum(file.stat().st_size for file in path.iterdir() if file.stat().st_nlink == 1)
+
+
+@pytest.mark.parametrize("fresh", [True, False], ids=["new units", "the same units"])
+def test_steps_write_three_times_what_changed_at_most(tmp_path, monkeypatch, fresh):
+    monkeypatch.setattr(os, "fsync", lambda _: None)
+    unit, cells = User(column="id", events=10**6), np.zeros(20_000, np.int64)
+    bound(
+        old=None,
+        new=tmp_path / "0",
+        unit=unit,
+        key=KEY,
+        adds=(np.arange(20_000), cells),
+        deletes=None,
+    )
+    many, total = 500, 0
+    for number in range(1, 101):
+        ids = np.arange(many) + (20_000 + number * many if fresh else number % 7)
+        old, new = tmp_path / str(number - 1), tmp_path / str(number)
+        bound(old=old, new=new, unit=unit, key=KEY, adds=(ids, cells[:many]), deletes=None)
+        total += written(new)
+        discard(old)
+    assert total <= 100 * (3 * many * 28 + 8_000)
+    assert check(new) == 20_000 + (100 * many if fresh else 0)
+
+
+def test_a_lookup_reads_the_blocks_of_its_units_and_checks_them(tmp_path, monkeypatch):
+    unit, cells = User(column="id", events=2), np.zeros(200_000, np.int64)
+    adds = (np.arange(200_000), cells)
+    bound(old=None, new=tmp_path / "1", unit=unit, key=KEY, adds=adds, deletes=None)
+    size, total, read = written(tmp_path / "1"), [0], segment.Segment._read
+
+    def counting(self, start, end):
+        total[0] += end - start
+        return read(self, start, end)
+
+    monkeypatch.setattr(segment.Segment, "_read", counting)
+    step(tmp_path, "1", "2", unit, [(7, 5), (9, 5)])
+    # The index, 24 bytes of 1.8 kB, and few blocks.
+    assert total[0] < size / 50
+    data = bytearray((tmp_path / "1" / "1").read_bytes())
+    place = data.index(hash_units(np.array([7]), KEY).tobytes())
+    data[place + 20] ^= 1
+    (tmp_path / "1" / "1").write_bytes(data)
+    step(tmp_path, "1", "3", unit, [(9, 5)])
+    with pytest.raises(Corrupt, match="'1' is damaged"):
+        step(tmp_path, "1", "4", unit, [(7, 5)])
+    with pytest.raises(Corrupt, match="'3' is damaged"):
+        check(tmp_path / "3")
 
 
 def test_a_full_disk_is_one_sentence(tmp_path, monkeypatch):

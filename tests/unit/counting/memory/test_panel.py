@@ -17,7 +17,7 @@ from tailrace import (
     Stream,
     User,
 )
-from tailrace.counting.memory import LastValues, Weight, check, follow, panel
+from tailrace.counting.memory import LastValues, Weight, batch, check, follow, levels
 from tailrace.counting.plan import Plan
 
 KEY = bytes(range(16))
@@ -77,7 +77,7 @@ def missing(request):
 
 @pytest.fixture(params=[19, 3], ids=["one slice", "many slices"])
 def slices(request, monkeypatch):
-    monkeypatch.setattr(panel, "_SLICE_BITS", request.param)
+    monkeypatch.setattr(batch, "_SLICE_BITS", request.param)
 
 
 def follow_all(folder, steps, recall):
@@ -122,6 +122,78 @@ def test_weights_count_who_reaches_them(tmp_path, missing, slices):
     )
 
 
+def rewritten(people, rows, recall, *, first):
+    """One step by the plain rules, with everybody's state written again; and its counts."""
+    said, counts, after = {}, np.zeros(recall.size, int), {}
+    for person, value in zip(*rows, strict=True):
+        if value >= 0:
+            said.setdefault(int(person), set()).add(int(value))
+    for person in said.keys() | people.keys():
+        reports, known = said.get(person, set()), person in people
+        value = reports.pop() if len(reports) == 1 else None
+        if value is None and not known and recall.missing is not Missing.Category:
+            continue
+        if recall.missing is Missing.Drop and (value is None or not (known or first)):
+            continue
+        if isinstance(recall, Weight):
+            weight, last = people.get(person, (0, None))
+            if value is None and recall.missing is Missing.Carry:
+                value = last
+            counts[0] += not known
+            weight += value == recall.value
+            counts[weight] += value == recall.value
+            after[person] = (weight, value)
+            continue
+        lacking = recall.values - 1
+        missed = recall.missing is Missing.Category
+        history = people.get(person, [lacking] * recall.kept if missed else [])
+        if value is None:
+            value = lacking if missed else history[-1]
+        history = [*history, value]
+        if len(history) >= recall.window:
+            counts[int("".join(map(str, history[-recall.window :])), recall.values)] += 1
+        after[person] = history
+    return after, counts
+
+
+@pytest.mark.parametrize(
+    "make", [lambda m, f: windows(m, f), lambda m, f: windows(m, f, 1), weights]
+)
+@pytest.mark.parametrize("merges", [True, False])
+def test_few_reports_count_as_if_everybody_were_written_again(
+    tmp_path, missing, make, merges, monkeypatch
+):
+    """Most are silent, for one step or many; some join, some contradict themselves."""
+    if merges:
+        monkeypatch.setattr(levels, "RATIO", 2)
+        monkeypatch.setattr(levels, "_LEAST", 1)
+    rng, people, old = np.random.default_rng(4), {}, None
+    for number in range(1, 9):
+        many = 60 if number == 1 else 12
+        ids = rng.integers(0, 40 + 5 * number, many)
+        rows = ids, rng.choice([-1, 0, 1, 2], many)
+        recall, new = make(missing, number == 1), tmp_path / str(number)
+        counts = follow(old=old, new=new, recall=recall, key=KEY, rows=rows)
+        people, expected = rewritten(people, rows, recall, first=number == 1)
+        assert counts.tolist() == expected.tolist(), f"step {number}"
+        assert check(new) == len(people)
+        old = new
+
+
+@pytest.mark.parametrize("missing", [Missing.Carry, Missing.Category])
+def test_a_panel_writes_those_whose_reports_are_news(tmp_path, missing):
+    ids, recall = np.arange(20_000), windows(missing, True)
+    first = ids % 3
+    follow(old=None, new=tmp_path / "1", recall=recall, key=KEY, rows=(ids, first))
+    for number, rows in enumerate(((ids[:0], first[:0]), (ids[:50], (first[:50] + 1) % 3)), 2):
+        old, new = tmp_path / str(number - 1), tmp_path / str(number)
+        counts = follow(old=old, new=new, recall=windows(missing), key=KEY, rows=rows)
+        shared = [file for file in new.iterdir() if file.stat().st_nlink > 1]
+        assert len(shared) == 1 and shared[0].name == "1"
+        assert sum(f.stat().st_size for f in new.iterdir() if f not in shared) < 50 * 30 + 1_500
+    assert counts.sum() == 20_000, "and everybody is counted"
+
+
 def test_two_reports_that_agree_are_one_and_two_that_do_not_are_none(tmp_path):
     twice = np.array([7, 7, 8, 8]), np.array([1, 1, 1, 2])
     one = windows(Missing.Carry, True, window=1)
@@ -148,14 +220,14 @@ def test_others_do_not_change_what_is_counted_of_a_person(tmp_path, missing):
         assert (whole == one + rest).all() and one.sum() <= 1
 
 
-def test_a_person_takes_28_bytes(tmp_path):
+def test_a_person_takes_28_bytes_an_index_and_a_filter(tmp_path):
     rows = np.arange(10_000), np.zeros(10_000, np.int64)
     follow(old=None, new=tmp_path / "a", recall=windows(Missing.Carry, True), key=KEY, rows=rows)
     assert check(tmp_path / "a") == 10_000
-    assert (
-        sum(file.stat().st_size for file in (tmp_path / "a").iterdir() if file.name != "header")
-        == 280_000
-    )
+    # 24 bytes of index for 64 people, a byte of filter each, and one state.
+    index = -(-10_000 // 64) * 24
+    size = sum(file.stat().st_size for file in (tmp_path / "a").iterdir() if file.name != "header")
+    assert size == 280_000 + index + 10_000 + 16
 
 
 def test_a_memory_is_refused_by_another_rule_or_key(tmp_path):
