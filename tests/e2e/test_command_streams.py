@@ -257,10 +257,10 @@ def test_a_run_that_waited_for_another_does_not_use_its_files_again(process, con
     script = """
 import pathlib, subprocess, sys, tailrace.cli.run as running
 opened = running.open_stream
-def open_stream(config):
+def open_stream(config, held):
     subprocess.run([sys.executable, "-c", "from tailrace.cli import app; app()", *sys.argv[1:]], check=True)
     pathlib.Path("incoming/b.csv").write_text("sex\\nf\\n")
-    return opened(config)
+    return opened(config, held)
 running.open_stream = open_stream
 from tailrace.cli import app; app()
 """

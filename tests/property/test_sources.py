@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from samples import examples
 from tailrace import Integer, Schema
 from tailrace.calendar import Calendar
-from tailrace.sources import Lines, NamedFiles, Reader, Shelf, TimedFiles, Used
+from tailrace.sources import Lines, NamedFiles, Reader, Shelf, TimedFiles, Used, files
 
 DAYS = Calendar(start="2026-01-01", period="1 day")
 NUMBERED = Reader(domain=Schema(number=Integer(0, 99_999)), time="day")
@@ -140,3 +140,45 @@ def test_lines_piped_again_in_any_order_and_number_count_once(rows, released, ra
             number for number, own in enumerate(rows) if own == step
         ]
     assert not source.ready(LAST + 1)
+
+
+def cells(batch):
+    return [] if batch.adds is None else batch.adds.rows()
+
+
+LINES = st.lists(
+    st.tuples(owns, st.sampled_from(["", "\r", "\n", " \n", ',"', '"'])).map(
+        lambda row: f"{time_of(row[0])},{1 + abs(row[0] or 0)}{row[1]}\n"
+    ),
+    max_size=12,
+)
+
+
+@examples(150)
+@given(LINES, st.lists(st.integers(0, 200), min_size=LAST, max_size=LAST), lateness, st.booleans())
+def test_a_growing_file_is_read_from_its_first_open_row_and_gives_the_same(
+    place, lines, cuts, late, spoilt
+):
+    """Cut anywhere, also inside a line, and compared with reading the whole file at each step."""
+    folder, data = fresh(place), ("day,number\n" + "".join(lines)).encode()
+    found = {True: [], False: []}
+    for tail, batches in found.items():
+        (place / "kept.json").unlink(missing_ok=True)
+        for step, cut in enumerate(sorted(cuts), start=1):
+            grown = data[: len("day,number\n") + cut]
+            if spoilt and step == LAST:
+                grown = grown.replace(b",2", b",9")
+            (folder / "a.csv").write_bytes(grown)
+            with pytest.MonkeyPatch.context() as patch:
+                if not tail:
+                    patch.setattr(files, "is_csv", lambda path: False)
+                source = TimedFiles(
+                    shelf=Shelf(path=folder),
+                    reader=NUMBERED,
+                    calendar=DAYS,
+                    used=Used(place / "kept.json"),
+                    late=late,
+                )
+                batches.append(cells(source.batch(step)))
+                assert cells(source.batch(step)) == batches[-1], "asked again"
+    assert found[True] == found[False]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 
@@ -48,11 +49,12 @@ def _look(config: Config, lines: Source | None, *, watch: bool, json: bool) -> b
     """Release every ready step; True once the stream is over."""
     asked = now()  # before a row is read
     stood = peek(config.path / "private", "standing")[0]["step"] if config.path.exists() else 0
-    with open_stream(config) as stream:
+    held: dict[Any, Any] = {}
+    with open_stream(config, held) as stream:
         if lines is not None and config.calendar is None:
             _finish_before(config, stream, stood)
         # not before the stream is ours: another process may have used files
-        source = lines or open_source(config)
+        source = lines or open_source(config, held=held)
         say.interruptible()
         before, horizon = stream.step, stream.mechanism.horizon
         console = Console(stderr=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from tailrace import sources
 from tailrace.config import Config
@@ -15,10 +16,13 @@ from tailrace.storage.store import peek
 from tailrace.stream.stream import Stream
 
 
-def open_stream(config: Config) -> Stream:
-    """The stream of a configuration, made where there is none yet."""
+def open_stream(config: Config, held: dict[Any, Any] | None = None) -> Stream:
+    """The stream of a configuration, made where there is none yet.
+
+    `held` takes what was read of the source meanwhile, for `open_source`.
+    """
     if not config.path.exists():
-        _rehearse(config)
+        _rehearse(config, {} if held is None else held)
         return Stream.create(
             config.path,
             config.mechanism,
@@ -44,12 +48,13 @@ def open_stream(config: Config) -> Stream:
     return stream
 
 
-def _rehearse(config: Config) -> None:
-    """Read step 1 and forget it: a stream that cannot be read is neither made nor charged."""
+def _rehearse(config: Config, held: dict[Any, Any]) -> None:
+    """Read step 1: a stream that cannot be read is neither made nor charged."""
     if not config.source.lasting:
         return
     with tempfile.TemporaryDirectory(prefix="tailrace-") as folder:
-        source = open_source(config, remembered=sources.Used(Path(folder) / "files.json"))
+        used = sources.Used(Path(folder) / "files.json")
+        source = open_source(config, remembered=used, held=held)
         if config.calendar is not None or source.ready(1):
             source.batch(1)
 
@@ -71,9 +76,16 @@ def reader(config: Config) -> sources.Reader:
 
 
 def open_source(
-    config: Config, *, live: bool = False, remembered: sources.Used | None = None
+    config: Config,
+    *,
+    live: bool = False,
+    remembered: sources.Used | None = None,
+    held: dict[Any, Any] | None = None,
 ) -> sources.Source:
-    """Where the rows come from; `live` does not wait for the end of standard input."""
+    """Where the rows come from; `live` does not wait for the end of standard input.
+
+    `held` is what `open_stream` has read.
+    """
     return config.source.open(
         sources.Given(
             reader=reader(config),
@@ -81,6 +93,7 @@ def open_source(
             late=late_rows(config.calendar, config.mechanism.takes),
             used=used(config) if remembered is None else remembered,
             live=live,
+            held={} if held is None else held,
         )
     )
 

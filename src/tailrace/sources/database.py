@@ -13,7 +13,7 @@ import contextlib
 import sqlite3
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
@@ -26,6 +26,7 @@ Rows = list[tuple[Any, ...]]
 Holds = Literal["times", "numbers", "anything"]
 
 _CHUNK = 20_000  # rows fetched at once
+_DAY = "-".join(("[0-9]" * 4, "[0-9]" * 2, "[0-9]" * 2))
 # seconds to wait for another program that holds a lock, or for a server to take the call
 _LOCKED = 30.0
 _ANSWER = 600.0  # seconds to wait for the next rows, or for a statement to be done
@@ -245,12 +246,23 @@ class _Sqlite:
         self,
         table: str,
         columns: Sequence[str],
-        spans: Sequence[Span] = (),  # noqa: ARG002
+        spans: Sequence[Span] = (),
     ) -> Iterator[Rows]:
-        # all rows, whatever the spans: a time has no type here, and texts of times do not sort by
-        # time
         wanted = ", ".join(map(_quoted, columns))
-        cursor = self.run(f"SELECT {wanted} FROM {_quoted(table)}")
+        # A time has no type here. Texts that begin as in ISO 8601 sort by their day; all others are
+        # read, whatever the spans.
+        parts = [
+            f"typeof({name}) <> 'text' OR {name} NOT GLOB '{_DAY}*' "
+            f"OR ({name} COLLATE BINARY >= ? AND {name} COLLATE BINARY < ?)"
+            for name in (_quoted(column) for column, _, _ in spans)
+        ]
+        days = [
+            _day(instant, ahead)
+            for _, *between in spans
+            for instant, ahead in zip(between, (-2, 3), strict=True)
+        ]
+        where = f" WHERE {' OR '.join(parts)}" if parts else ""
+        cursor = self.run(f"SELECT {wanted} FROM {_quoted(table)}{where}", days)
         while rows := self._fetched(cursor):
             yield rows
 
@@ -264,6 +276,15 @@ class _Sqlite:
 
     def commit(self) -> None:
         self.run("COMMIT")
+
+
+def _day(instant: datetime, ahead: int) -> str:
+    """The day of an instant, or some days later."""
+    try:
+        return (instant + timedelta(days=ahead)).date().isoformat()
+    except OverflowError:
+        # Before or after all days.
+        return "" if ahead < 0 else ":"
 
 
 @contextlib.contextmanager

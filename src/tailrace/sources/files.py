@@ -17,6 +17,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
+import numpy as np
+
 from tailrace.errors import DataError
 
 if TYPE_CHECKING:
@@ -93,6 +95,26 @@ def told(path: Path) -> Iterator[None]:
         raise DataError(
             f"{path.name} cannot be read: Polars breaks down on it. Write it anew and run again."
         ) from None
+
+
+def is_csv(path: Path) -> bool:
+    """Whether a file is read line by line."""
+    return form(path) == ".csv"
+
+
+def line_starts(data: bytes, since: int) -> np.ndarray:
+    """Where the lines of a CSV file begin, from the first row or from `since`.
+
+    The last one is where a line may still go on: after the last line end.
+    """
+    ends = np.flatnonzero(np.frombuffer(data, np.uint8, offset=since) == ord("\n")) + since + 1
+    # The first line names the columns.
+    return ends if not since and len(ends) else np.concatenate([[since], ends])
+
+
+def from_line(data: bytes, start: int) -> bytes:
+    """The first line of a CSV file, and the lines from `start` on."""
+    return data[: data.index(b"\n") + 1] + data[start:]
 
 
 def form(path: Path) -> str:

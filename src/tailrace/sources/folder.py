@@ -16,7 +16,7 @@ from __future__ import annotations
 import glob
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path, PurePath
 from typing import Any
@@ -113,6 +113,17 @@ class _Opened:
     use: Use
     rows: Rows
     steps: np.ndarray
+    # Where the lines of a CSV file begin, at least one a row, and its last one.
+    lines: np.ndarray | None = None
+
+    def settled(self, step: int) -> _Opened:
+        """The same, noting up to where no row is of this or of a later step."""
+        if self.lines is None:
+            return self
+        waiting = np.flatnonzero(self.steps >= step)
+        # Blank lines are no rows: a row may begin later than the line of its number, never before.
+        start = int(self.lines[waiting[0] if len(waiting) else -1])
+        return replace(self, use=replace(self.use, settled=max(start, self.use.settled)))
 
 
 @told
@@ -126,8 +137,8 @@ class TimedFiles:
     used: Used
     late: Late
     clock: Clock = now
+    held: dict[Any, Any] = field(default_factory=dict, repr=False)
     over: bool = field(default=False, init=False)
-    _held: dict[str, _Opened] = field(default_factory=dict, init=False)
 
     @property
     def cut(self) -> dict[str, Any]:
@@ -156,9 +167,9 @@ class TimedFiles:
                 and use.until < step
                 and use.same(file.path)
             ):
-                self._held.pop(file.name, None)
+                self.held.pop(file.name, None)
                 continue
-            opened = self._open(file, use, step)
+            opened = self.held[file.name] = self._open(file, use, step).settled(step)
             uses[file.name] = opened.use
             chosen = opened.steps == step
             parts.append(
@@ -175,7 +186,7 @@ class TimedFiles:
         return f"{self.reader.time}, {self.reader.format}, {self.reader.op}"
 
     def _open(self, file: File, use: Use | None, step: int) -> _Opened:
-        held = self._held.get(file.name)
+        held = self.held.get(file.name)
         since = step if use is None else use.since
         if (
             held is not None
@@ -185,18 +196,46 @@ class TimedFiles:
         ):
             return held
         seen = Seen.at(file.path)
-        rows = _read(file, seen, self.reader)
+        new = first(seen, since=since, until=0, deletes=file.deletes, times=self._times)
+        new = new if use is None else use.read_again(new, seen.data)
+        data = seen.data if not new.settled else files.from_line(seen.data, new.settled)
+        rows = _read(file, data, self.reader)
         steps = steps_of(rows, self.calendar, self.late, since)
-        until = int(steps.max(initial=0))
-        new = first(seen, since=since, until=until, deletes=file.deletes, times=self._times)
-        opened = _Opened(new if use is None else use.read_again(new, seen.data), rows, steps)
-        self._held[file.name] = opened
-        return opened
+        until = max(new.until, int(steps.max(initial=0)))
+        lines = files.line_starts(seen.data, new.settled) if files.is_csv(file.path) else None
+        return _Opened(replace(new, until=until), rows, steps, lines)
+
+
+class _WholeFiles:
+    """Files that are each used at one step."""
+
+    reader: Reader
+    used: Used
+    held: dict[Any, Any]
+
+    def _whole(self, wanted: list[File], step: int, *, deletes: bool) -> Batch:
+        """All rows of some files, which are noted as used for this step."""
+        parts, found = [], {}
+        for file in wanted:
+            opened = self.held.get(file.name)
+            if opened is None or opened.use.since != step or not opened.use.same(file.path):
+                seen = Seen.at(file.path)
+                rows = _read(file, seen.data, self.reader)
+                use = first(seen, since=step, until=step, deletes=file.deletes)
+                opened = _Opened(use, rows, np.full(len(rows.frame), step))
+            found[file.name], rows = opened, opened.rows
+            parts.append(
+                (rows.frame.filter(rows.readable), rows.deletes[rows.readable] | file.deletes)
+            )
+        self.held.clear()
+        self.held.update(found)
+        self.used.note({name: opened.use for name, opened in found.items()})
+        return joined(parts, deletes=deletes or self.reader.op is not None)
 
 
 @told
 @dataclass(kw_only=True, eq=False)
-class NamedFiles:
+class NamedFiles(_WholeFiles):
     """A file for each period, named after it: `name` is a pattern such as `cases-%Y-%m-%d.csv`."""
 
     path: Path
@@ -207,6 +246,7 @@ class NamedFiles:
     late: Late
     deletes: str | None = None
     clock: Clock = now
+    held: dict[Any, Any] = field(default_factory=dict, repr=False)
     over: bool = field(default=False, init=False)
 
     @property
@@ -225,7 +265,7 @@ class NamedFiles:
         wanted = [
             file for file, own in self._dated() if self._goes(known.get(file.name), own, step)
         ]
-        return _whole(wanted, step, self.reader, self.used, deletes=self.deletes is not None)
+        return self._whole(wanted, step, deletes=self.deletes is not None)
 
     def _goes(self, use: Use | None, own: int, step: int) -> bool:
         due = use is not None or own == step or (self.late == "next" and 1 <= own < step)
@@ -250,12 +290,13 @@ class NamedFiles:
 
 @told
 @dataclass(kw_only=True, eq=False)
-class OrderedFiles:
+class OrderedFiles(_WholeFiles):
     """Each file is a step; a file of deletes belongs to the one of the same name."""
 
     shelf: Shelf
     reader: Reader
     used: Used
+    held: dict[Any, Any] = field(default_factory=dict, repr=False)
     over: bool = field(default=False, init=False)
 
     @property
@@ -286,9 +327,7 @@ class OrderedFiles:
             and other.path.name == file.path.name
             and _goes_to(step, known.get(other.name))
         ]
-        return _whole(
-            [file, *gone], step, self.reader, self.used, deletes=self.shelf.deletes is not None
-        )
+        return self._whole([file, *gone], step, deletes=self.shelf.deletes is not None)
 
     def _next(self, known: Mapping[str, Use], step: int) -> File | None:
         """The first file after those that were used."""
@@ -377,7 +416,9 @@ class FolderSource(Settings):
 
     def open(self, given: Given) -> Source:
         if given.calendar is None:
-            return OrderedFiles(shelf=self.shelf, reader=given.reader, used=given.used)
+            return OrderedFiles(
+                shelf=self.shelf, reader=given.reader, used=given.used, held=given.held
+            )
         if self.name is None:
             return TimedFiles(
                 shelf=self.shelf,
@@ -385,6 +426,7 @@ class FolderSource(Settings):
                 calendar=given.calendar,
                 used=given.used,
                 late=given.late,
+                held=given.held,
             )
         return NamedFiles(
             path=self.path,
@@ -394,6 +436,7 @@ class FolderSource(Settings):
             calendar=given.calendar,
             used=given.used,
             late=given.late,
+            held=given.held,
         )
 
 
@@ -442,20 +485,8 @@ def _goes_to(step: int, use: Use | None) -> bool:
     return use is None or use.since == step
 
 
-def _whole(wanted: list[File], step: int, reader: Reader, used: Used, *, deletes: bool) -> Batch:
-    """All rows of some files, which are noted as used for this step."""
-    parts, uses = [], {}
-    for file in wanted:
-        seen = Seen.at(file.path)
-        rows = _read(file, seen, reader)
-        uses[file.name] = first(seen, since=step, until=step, deletes=file.deletes)
-        parts.append((rows.frame.filter(rows.readable), rows.deletes[rows.readable] | file.deletes))
-    used.note(uses)
-    return joined(parts, deletes=deletes or reader.op is not None)
-
-
-def _read(file: File, seen: Seen, reader: Reader) -> Rows:
-    frame = files.read(file.path, seen.data, reader.columns)
+def _read(file: File, data: bytes, reader: Reader) -> Rows:
+    frame = files.read(file.path, data, reader.columns)
     with files.told(file.path):
         return reader.read(frame)
 

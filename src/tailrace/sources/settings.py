@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import abc
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from tailrace.calendar import Calendar
 from tailrace.calls import told
@@ -35,6 +35,7 @@ class Given:
         late: what becomes of rows of closed steps.
         used: the memory of files that were used.
         live: whether steps close by the clock while rows still come.
+        held: what another source of the same settings has read, in this process.
     """
 
     reader: Reader
@@ -42,6 +43,7 @@ class Given:
     late: Late
     used: Used
     live: bool = False
+    held: dict[Any, Any] = field(default_factory=dict)
 
 
 @told

@@ -8,9 +8,10 @@ calendar's grace.
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from tailrace.calendar import Calendar
 from tailrace.calls import told
@@ -19,12 +20,14 @@ from tailrace.privacy.loss import whole
 from tailrace.sources.base import Batch, Clock, now
 from tailrace.sources.cut import Late, joined, plain_cut, steps_of
 from tailrace.sources.database import Database, Span, check, connect
-from tailrace.sources.reading import Reader, text_frame
+from tailrace.sources.reading import Reader, Rows, text_frame
 from tailrace.sources.settings import Given, Settings
 
 if TYPE_CHECKING:
-    import numpy as np
     import polars as pl
+
+# Rows of later steps that are held while a step is made; more are read again when it is their turn.
+_HELD = 20_000_000
 
 
 @told
@@ -69,6 +72,7 @@ class SqlSource(Settings):
             reader=given.reader,
             calendar=given.calendar,
             late=given.late if self.arrived is not None else "drop",
+            held=given.held,
         )
 
 
@@ -77,9 +81,10 @@ class SqlSource(Settings):
 class SqlTable:
     """The rows of `table` by the calendar; a late row goes by `late` and by its column `arrived`.
 
-    With "next" it belongs to the step that was open when it came, with "drop" to none. PostgreSQL
-    sends only rows near the step where the columns are of types of times (an index on them helps);
-    otherwise all rows are read at each step.
+    With "next" it belongs to the step that was open when it came, with "drop" to none. The table is
+    read once for all steps that are ready, and the database sends only rows near them where it
+    can tell: PostgreSQL where the columns are of types of times (an index on them helps), SQLite
+    where texts begin as in ISO 8601.
     """
 
     url: str = field(repr=False)  # may hold a password
@@ -89,6 +94,8 @@ class SqlTable:
     calendar: Calendar
     late: Late
     clock: Clock = now
+    # What was read of the steps that are ready.
+    held: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         check(self.url, self.table)
@@ -120,27 +127,48 @@ class SqlTable:
         return self.calendar.released_by(self.clock()) >= step
 
     def batch(self, step: int) -> Batch:
-        spans = self._spans(whole("step", step))
-        with connect(self.url, write=False) as database:
-            times = self._times(database)
-            chunks = database.read(self.table, self.reader.columns, spans)
-            parts = [
-                self._part(rows, times, step) for rows in itertools.chain([[]], chunks)
-            ]  # columns without any rows too
+        for earlier in [held for held in self.held if held < step]:
+            del self.held[earlier]
+        if whole("step", step) not in self.held:
+            self.held.clear()
+            closed = self.calendar.released_by(self.clock())
+            self.held.update(self._read(step, max(step, closed)))
+            # One that is not closed yet may still get rows.
+            parts = self.held[step] if step <= closed else self.held.pop(step)
+        else:
+            parts = self.held[step]
         return joined(parts, deletes=self.reader.op is not None)
 
-    def _spans(self, step: int) -> list[Span]:
-        """Where the rows of a step are found: in its period, or late in the time in which it was
-        open.
+    def _read(self, first: int, last: int) -> dict[int, list[tuple[pl.DataFrame, np.ndarray]]]:
+        """The rows of these steps, or of as many as can be held."""
+        with connect(self.url, write=False) as database:
+            times = self._times(database)
+            chunks = database.read(self.table, self.reader.columns, self._spans(first, last))
+            # Columns without any rows too.
+            none, _ = self._part([], times)
+            found = {step: [(none.frame, none.deletes)] for step in range(first, last + 1)}
+            for rows in chunks:
+                part, steps = self._part(rows, times)
+                for step in np.unique(steps[(steps >= first) & (steps <= last)]).tolist():
+                    chosen = steps == step
+                    found[step].append((part.frame.filter(chosen), part.deletes[chosen]))
+                while last > first and _rows(found) > _HELD:
+                    del found[last]
+                    last -= 1
+        return found
+
+    def _spans(self, first: int, last: int) -> list[Span]:
+        """Where the rows of these steps are found: in their periods, or late in the time in which
+        they were open.
         """
         assert self.reader.time is not None
-        spans = [(self.reader.time, self.calendar.begin(step), self.calendar.end(step))]
-        if self.late == "next" and step > 1:
+        spans = [(self.reader.time, self.calendar.begin(first), self.calendar.end(last))]
+        if self.late == "next" and last > 1:
             assert self.reader.arrived is not None
-            spans.append(
-                (self.reader.arrived, self.calendar.closes(step - 1), self.calendar.closes(step))
-            )
-        return spans
+            since = self.calendar.closes(max(first - 1, 1))
+            spans.append((self.reader.arrived, since, self.calendar.closes(last)))
+        # With a format of its own, a text that looks like ISO 8601 may be none.
+        return [] if self.reader.format is not None and self.url.startswith("sqlite") else spans
 
     def _times(self, database: Database) -> list[str]:
         """The columns that the database knows to be of times, if all that are wanted are there."""
@@ -163,10 +191,8 @@ class SqlTable:
                 )
         return [column for column in times if found[column] == "times"]
 
-    def _part(
-        self, rows: list[tuple[Any, ...]], times: list[str], step: int
-    ) -> tuple[pl.DataFrame, np.ndarray]:
-        """Those of the rows that belong to the step, and which of them are deletes."""
+    def _part(self, rows: list[tuple[Any, ...]], times: list[str]) -> tuple[Rows, np.ndarray]:
+        """What was read, and the step that each row goes to."""
         frame = text_frame(
             {name: [row[at] for row in rows] for at, name in enumerate(self.reader.columns)}
         )
@@ -175,8 +201,11 @@ class SqlTable:
                 frame = frame.with_columns(_typed(frame[name], self.reader.timezone))
         read = self.reader.read(frame)
         opened = 0 if read.arrived is None else self.calendar.open_at(read.arrived)
-        chosen = steps_of(read, self.calendar, self.late, opened) == step
-        return read.frame.filter(chosen), read.deletes[chosen]
+        return read, steps_of(read, self.calendar, self.late, opened)
+
+
+def _rows(found: dict[int, list[tuple[pl.DataFrame, np.ndarray]]]) -> int:
+    return sum(len(gone) for parts in found.values() for _, gone in parts)
 
 
 def _typed(texts: pl.Series, timezone: str) -> pl.Series:

@@ -51,6 +51,8 @@ class Use:
         None  # how the times of its rows were read; None where it is used whole, and only once
     )
     changed: bool = False
+    # Bytes of a CSV file that hold rows of released steps alone: they are not read again.
+    settled: int = 0
 
     def same(self, path: Path) -> bool:
         """Whether the file looks as it did."""
@@ -69,7 +71,15 @@ class Use:
 
     def read_again(self, new: Use, data: bytes) -> Use:
         """The same file, as it is now."""
-        return replace(new, since=self.since, changed=self.changed or not self._begins(data))
+        grown = self._begins(data)
+        settled = self.settled if grown and self.times == new.times else 0
+        return replace(
+            new,
+            since=self.since,
+            until=self.until if settled else 0,
+            changed=self.changed or not grown,
+            settled=settled,
+        )
 
     def _begins(self, data: bytes) -> bool:
         return _digest(data[: self.size]) == self.digest

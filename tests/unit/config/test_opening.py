@@ -13,7 +13,8 @@ from tailrace.config import load
 from tailrace.config.opening import open_source, open_stream, reader, used
 from tailrace.pipeline import run
 from tailrace.sinks import CsvFolder, ParquetFolder
-from tailrace.sources import Lines, NamedFiles, OrderedFiles, SqlTable, TimedFiles
+from tailrace.sources import Lines, NamedFiles, OrderedFiles, SqlTable, TimedFiles, files
+from tailrace.sources.database import _Sqlite
 
 BASIS = """
 [stream]
@@ -190,6 +191,36 @@ def test_a_table_of_a_database_through_a_whole_run(config, tmp_path):
         tables = [release.table for release in run(stream, open_source(made))]
     assert [table["sex"].to_list() for table in tables] == [["f"], ["f", "m", "m"]]
     assert tables[0].schema == {"sex": pl.String}
+
+
+@pytest.mark.parametrize(
+    ("source", "calendar", "name"),
+    [(TIMED, DAYS, "a.csv"), (FILES, "", "a.csv"), (NAMED, DAYS, "2026-01-01.csv")],
+)
+def test_a_file_is_read_once_in_the_first_run(
+    config, tmp_path, monkeypatch, source, calendar, name
+):
+    (tmp_path / "in" / name).write_text("sex,day\nf,2026-01-01\nm,2026-01-02\n")
+    read, reads, held = files.read, [], {}
+    monkeypatch.setattr(files, "read", lambda *given: (reads.append(given[0]), read(*given))[1])
+    made = config(source, calendar)
+    with open_stream(made, held) as stream:
+        assert len(list(run(stream, open_source(made, held=held)))) >= 1
+    assert len(reads) == 1
+
+
+def test_a_table_is_read_once_in_the_first_run(config, tmp_path, monkeypatch):
+    with sqlite3.connect(tmp_path / "w.db") as database:
+        database.execute("CREATE TABLE cases (sex TEXT, day TEXT)")
+        rows = [("f", f"2026-01-{day:02d}") for day in range(1, 10)]
+        database.executemany("INSERT INTO cases VALUES (?, ?)", rows)
+    read, reads, held = _Sqlite.read, [], {}
+    monkeypatch.setattr(_Sqlite, "read", lambda *given: (reads.append(1), read(*given))[1])
+    table = 'kind = "SqlTable"\nurl = "sqlite:///w.db"\ntable = "cases"\ntime = "day"'
+    made = config(table, horizon=9)
+    with open_stream(made, held) as stream:
+        sizes = [len(release.table) for release in run(stream, open_source(made, held=held))]
+    assert sizes == [*range(1, 10)] and len(reads) == 1
 
 
 def test_a_fork_remembers_the_files_of_the_first_stream(config, tmp_path):

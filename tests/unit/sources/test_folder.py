@@ -10,7 +10,7 @@ import pytest
 
 from tailrace import Categorical, Corrupt, DataError, Integer, Schema, StateError
 from tailrace.calendar import Calendar
-from tailrace.sources import Reader, Shelf, TimedFiles, Used
+from tailrace.sources import Reader, Shelf, TimedFiles, Used, files
 from tailrace.storage import durable
 
 NUMBERED = Schema(number=Integer(0, 999))
@@ -296,3 +296,48 @@ def test_a_file_that_cannot_be_read_leaves_nothing_noted(inbox, make, tmp_path):
     with pytest.raises(DataError):
         source.batch(1)
     assert not (tmp_path / "used.json").exists()
+
+
+def test_of_a_growing_file_only_open_and_new_rows_are_parsed(tmp_path, monkeypatch):
+    (tmp_path / "in").mkdir()
+    path, parsed, read = tmp_path / "in" / "a.csv", [], files.read
+
+    def noted(path, data, columns):
+        frame = read(path, data, columns)
+        parsed.append(len(frame))
+        return frame
+
+    monkeypatch.setattr(files, "read", noted)
+    for day in range(1, 21):
+        with path.open("a") as file:
+            file.write("number,day\n" if day == 1 else "")
+            file.write(f"{day},2026-01-{day:02d}T12:00\n" * 100)
+            # Written before the day is over: the next step's.
+            file.write(f"{day},2026-01-{day + 1:02d}T00:01\n" * 5)
+        reader = Reader(domain=Schema(number=Integer(0, 99)), time="day")
+        source = TimedFiles(
+            shelf=Shelf(path=tmp_path / "in"),
+            reader=reader,
+            calendar=Calendar(start="2026-01-01", period="1 day"),
+            used=Used(tmp_path / "kept.json"),
+            late="next",
+        )
+        assert len(source.batch(day).adds) == (100 if day == 1 else 105)
+    assert parsed[0] == 105 and max(parsed[1:]) <= 215, "yesterday's, and what is new"
+
+
+def test_a_file_that_was_changed_is_parsed_whole_again(tmp_path):
+    (tmp_path / "in").mkdir()
+    made = {
+        "shelf": Shelf(path=tmp_path / "in"),
+        "reader": Reader(domain=Schema(number=Integer(0, 99)), time="day"),
+        "calendar": Calendar(start="2026-01-01", period="1 day"),
+        "late": "drop",
+    }
+    (tmp_path / "in" / "a.csv").write_text("number,day\n1,2026-01-01\n1,2026-01-01\n")
+    for step, text in ((1, None), (2, "number,day\n2,2026-01-02\n3,2026-01-02\n")):
+        if text is not None:
+            (tmp_path / "in" / "a.csv").write_text(text)
+        source = TimedFiles(**made, used=Used(tmp_path / "kept.json"))
+        assert len(source.batch(step).adds) == 2
+    assert Used(tmp_path / "kept.json").files["a.csv"].changed

@@ -1,6 +1,7 @@
 """A table of a database as a source: which rows a step has, whatever they hold."""
 
 import sqlite3
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
@@ -8,6 +9,8 @@ import pytest
 
 from tailrace import Categorical, ConfigError, DataError, Integer, Real, Schema, StateError
 from tailrace.calendar import Calendar
+from tailrace.sources import sql
+from tailrace.sources.database import _Sqlite
 from tailrace.sources.reading import Reader
 from tailrace.sources.sql import SqlTable
 
@@ -86,6 +89,49 @@ def test_every_row_goes_where_its_own_cells_say(database, source, late):
     )  # the others' steps do not depend on them
     fewer = [read(source(late=late, arrived="came"), step)[0] for step in range(1, 12)]
     assert fewer == [[row for row in adds if row[0] % 3 == 0] for adds, _ in found[:11]]
+
+
+@pytest.mark.parametrize("late", ["next", "drop"])
+@pytest.mark.parametrize("limit", [1, 50, 10**6])
+def test_one_reading_serves_all_steps_that_are_ready(database, source, monkeypatch, late, limit):
+    """And those that cannot be held are read again when it is their turn."""
+    monkeypatch.setattr(sql, "_HELD", limit)
+    database.execute("CREATE TABLE visits (number INTEGER, seen TEXT, came TEXT)")
+    odd = (" {:%Y-%m-%dT%H:%M:%S%z} ", "{:%Y%m%dT%H%M%S%z}", "{:%Y-%m-%d %H:%M:%S.000%z}")
+    cells = [
+        (number, seen and odd[number % 3].format(seen), came and odd[number % 2].format(came))
+        for number, seen, came in visits()
+    ]
+    database.executemany("INSERT INTO visits VALUES (?, ?, ?)", cells)
+    one = source(late=late, arrived="came")
+    whole = [read(source(late=late, arrived="came"), step) for step in range(1, 14)]
+    assert [read(one, step) for step in range(1, 14)] == whole
+    assert read(one, 13) == whole[-1], "asked again"
+    assert sum(len(adds) for adds, _ in whole) > 100
+
+
+def test_a_step_that_is_not_closed_is_read_again(database, source):
+    database.execute("CREATE TABLE visits (number INTEGER, seen TEXT)")
+    one = replace(source(), clock=lambda: START)
+    assert read(one, 1)[0] == []
+    database.execute("INSERT INTO visits VALUES (1, '2026-03-27')")
+    assert read(one, 1)[0] == [(1.0,)]
+
+
+def test_only_rows_near_the_steps_come_out_of_the_database(database, source, monkeypatch):
+    database.execute("CREATE TABLE visits (number INTEGER, seen TEXT)")
+    rows = [(n, (START + timedelta(days=n)).isoformat()) for n in range(300)]
+    database.executemany("INSERT INTO visits VALUES (?, ?)", [*rows, (7, b"2020-01-01"), (8, 3)])
+    read_all, came = _Sqlite.read, []
+
+    def noted(*given):
+        for chunk in read_all(*given):
+            came.extend(chunk)
+            yield chunk
+
+    monkeypatch.setattr(_Sqlite, "read", noted)
+    near = replace(source(), clock=lambda: START + timedelta(days=2))
+    assert read(near, 1)[0] == [(0.0,)] and len(came) < 12
 
 
 def test_a_step_is_ready_when_its_grace_is_over():
