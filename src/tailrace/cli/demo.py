@@ -12,7 +12,7 @@ def demonstrate(to: Path) -> None:
     """Release the generated city and tell what was made."""
     try:
         to.mkdir(parents=True, exist_ok=True)
-        with say.releasing("days") as bar:
+        with say.compiling(), say.releasing("days") as bar:
             task = bar.add_task("", total=demonstration.DAYS)
             made = demonstration.run(to, progress=lambda: bar.advance(task))
     except OSError:

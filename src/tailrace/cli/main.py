@@ -129,6 +129,21 @@ def migrate(stream: Stream) -> None:
     migrate_stream(stream)
 
 
+@app.command(epilog="Example: tailrace warm stream.toml")
+def warm(
+    config: Annotated[
+        Path | None,
+        Argument(help="Whose mechanism; all where left out.", metavar="stream.toml"),
+    ] = None,
+) -> None:
+    """Compile now what the first release would wait for: once for each machine, or in the image of
+    a container. Made-up rows are released in memory; nothing is charged or kept.
+    """
+    from tailrace.cli.warm import warm_up
+
+    warm_up(config)
+
+
 @app.command(epilog="Example: tailrace export stream.toml --to public.csv --step 7")
 def export(
     stream: Stream,

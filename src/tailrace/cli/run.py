@@ -31,7 +31,8 @@ def release_steps(file: Path, *, watch: bool, every: float, json: bool) -> None:
     told = ""
     while True:
         try:
-            done = _look(config, lines, watch=watch, json=json)
+            with say.compiling():
+                done = _look(config, lines, watch=watch, json=json)
             told = ""
         except (DataError, StateError) as error:
             if not watch or type(error) not in (DataError, StateError):

@@ -150,6 +150,28 @@ def _warned() -> Iterator[None]:
         yield
 
 
+@contextlib.contextmanager
+def compiling() -> Iterator[None]:
+    """Tell whoever waits at a terminal that loops are compiled."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    from numba.core import event
+
+    class Waiting(event.Listener):
+        told = False
+
+        def on_start(self, event: object) -> None:  # noqa: ARG002
+            if not self.told:
+                tell("Compiling for this machine, which is done once ...", err=True)
+            self.told = True
+
+        def on_end(self, event: object) -> None: ...
+
+    with event.install_listener("numba:compile", Waiting()):
+        yield
+
+
 def interruptible() -> None:
     """Let Ctrl-C end a wait, which Polars would have resumed."""
     if threading.current_thread() is threading.main_thread():
