@@ -216,7 +216,9 @@ class _Births:
     def __init__(
         self, cells: np.ndarray, columns: dict[str, np.ndarray], numbers: np.ndarray
     ) -> None:
-        self.cells, self.columns, self.numbers = cells, dict(columns), numbers
+        # Attributes of rows lie one after the other: most passes read a few of them.
+        self.cells = np.asfortranarray(cells)
+        self.columns, self.numbers = dict(columns), numbers
         self.died = np.full(len(cells), _NEVER, np.int32)
         self.many, self.now = len(cells), 0
 
@@ -243,7 +245,6 @@ def _followed(values: np.ndarray, many: int, new: np.ndarray) -> np.ndarray:
     """The first `many` values, then new ones; moved where there is no room."""
     ever, dtype = many + len(new), np.promote_types(values.dtype, new.dtype)
     if ever > len(values) or dtype != values.dtype:
-        # Attributes of rows lie one after the other: most passes read a few of them.
         longer = np.empty((ever + ever // 4, *values.shape[1:]), dtype, order="F")
         longer[:many] = values[:many]
         values = longer

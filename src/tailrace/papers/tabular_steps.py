@@ -75,7 +75,7 @@ from tailrace.mechanisms.tabular.workloads import (
     within,
 )
 from tailrace.models.tables import Fit, Measured, Model
-from tailrace.models.tables.rows import resampled
+from tailrace.models.tables.rows import Rows, resampled
 from tailrace.noise import Draws
 from tailrace.privacy.budget import Drawn, drawable, part, restate
 from tailrace.privacy.loss import Loss, Number, PureDP, exact, whole
@@ -149,7 +149,7 @@ def appended(codes: Digits, model: Added, previous: Table, rng: np.random.Genera
     stayed[rng.permutation(many)[: max(many - target, 0)]] = False
     new = previous.cells[:0]
     if target > many:
-        new = resampled(model.last, previous.cells[:0], target - many, rng)[1]
+        new = resampled(model.last, Rows.of(new), target - many, rng)[1]
     return changed(codes, previous, stayed, new, rng)
 
 

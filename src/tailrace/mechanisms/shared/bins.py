@@ -15,7 +15,8 @@ from tailrace.models.postprocess import on_simplex, rounded
 
 # Bins at most. By reasoning: state takes some numbers for each, 120 MB at a snapshot.
 LARGEST = 10_000_000
-_ONE = np.ones(1, np.int64)
+# A row's code is its only digit, times one.
+_ONE = (np.zeros(1, np.int64), np.ones(1, np.int64))
 
 
 def check_bins(domain: Schema) -> None:
@@ -94,10 +95,11 @@ def resampled(
     have = previous.tally(_own, len(wanted))
     gone, due = np.zeros(0, np.int64), np.maximum(have - wanted, 0)
     if due.any():
-        from tailrace.mechanisms.shared.kernel import leaving
+        from tailrace.models.kernel import leaving
 
-        digits, held = previous.births.cells[None], previous.births.numbers
-        gone = held[leaving(digits, _ONE, previous.died, previous.now, have.copy(), due, rng)]
+        births, alive = previous.births, (previous.died, previous.now)
+        gone = leaving(births.cells[None], *_ONE, *alive, gone, have.copy(), due, rng)
+        gone = births.numbers[gone]
     new = np.repeat(np.arange(len(wanted)), np.maximum(wanted - have, 0))
     return previous.after(gone, new, domain.decode(new, rng))
 

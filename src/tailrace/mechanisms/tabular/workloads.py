@@ -19,7 +19,7 @@ from tailrace.mechanisms.base import Sample, Table
 from tailrace.mechanisms.shared.bins import check_schema
 from tailrace.mechanisms.shared.events import OfEvents, changed
 from tailrace.models.tables import Fit, HasMarginals, JunctionTree, Model
-from tailrace.models.tables.rows import resampled
+from tailrace.models.tables.rows import Rows, resampled
 from tailrace.privacy.loss import whole
 
 Workload = int | tuple[tuple[str, ...], ...]
@@ -116,11 +116,12 @@ def followed(
     codes: Digits, model: Model | None, previous: Table, rng: np.random.Generator
 ) -> Sample:
     """Synthetic rows of a model, few changed; no model: none."""
-    before = previous.cells
-    stayed, new = np.zeros(len(before), np.bool_), before[:0]
-    if model is not None:
-        stayed, new = resampled(model, before, round(model.total), rng)
-    return changed(codes, previous, stayed, new, rng)
+    births = previous.births
+    if model is None:
+        return changed(codes, previous, np.zeros(len(previous), np.bool_), births.cells[:0], rng)
+    rows = Rows(births.cells.T, previous.died, previous.now, previous.tally)
+    gone, new = resampled(model, rows, round(model.total), rng)
+    return previous.after(births.numbers[gone], new, codes.decode(new, rng))
 
 
 def scores(

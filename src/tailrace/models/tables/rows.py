@@ -11,45 +11,105 @@ the model's conditionals:
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
 import numpy as np
 
 from tailrace.errors import ConfigError, DataError
-from tailrace.models.tables.base import Model
+from tailrace.models.tables.base import Clique, Model, Shape
+
+
+@dataclass(frozen=True)
+class Coded:
+    """Numbers of a row's values in some columns, as one code."""
+
+    columns: Clique
+    shape: Shape
+
+    @property
+    def strides(self) -> np.ndarray:
+        sizes = [math.prod(self.shape[j + 1 :]) for j in range(len(self.shape))]
+        return np.array(sizes, np.int64)
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape)
+
+    def __call__(self, rows: np.ndarray) -> np.ndarray:
+        return rows[:, list(self.columns)] @ self.strides
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The rows there are, among all that were ever born.
+
+    digits: (attributes, rows ever born).
+    died: when each died; those after `now` live.
+    tally: the number of living rows of each code.
+    """
+
+    digits: np.ndarray
+    died: np.ndarray
+    now: int
+    tally: Callable[[Coded, int], np.ndarray]
+
+    @classmethod
+    def of(cls, rows: np.ndarray) -> Rows:
+        """Rows that all live."""
+        return cls(
+            np.ascontiguousarray(rows.T, np.int32),
+            np.ones(len(rows), np.int32),
+            0,
+            lambda codes, size: np.bincount(codes(rows), minlength=size),
+        )
 
 
 def resampled(
-    model: Model, previous: np.ndarray, rows: int, rng: np.random.Generator
+    model: Model, previous: Rows, rows: int, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """(stayed, new): which previous rows stay, and new rows."""
-    from tailrace.models.tables.rows_kernel import deal
+    """(gone, new): places of rows that leave, ascending, and new rows.
+
+    Only counts of rows decide who leaves; one pass for each column finds those who do.
+    """
+    from tailrace.models.kernel import leaving
+    from tailrace.models.tables.rows_kernel import dealt
 
     shape = model.shape
-    if previous.ndim != 2 or previous.shape[1] != len(shape):
+    if len(previous.digits) != len(shape):
         raise DataError(
             f"Synthetic rows have {len(shape)} columns, one for each attribute of the model."
         )
     if rows < 0:
         raise ConfigError("The number of synthetic rows cannot be negative.")
-    added = max(rows - len(previous), 0)
-    digits = np.concatenate([previous.astype(np.int32), np.full((added, len(shape)), -1, np.int32)])
-    kept = np.arange(len(digits)) < len(previous)
-    source = np.arange(len(digits))
+    gone, new = np.zeros(0, np.int64), np.zeros((0, len(shape)), np.int32)
     for step, conditional in enumerate(model.conditionals()):
-        given, sizes = list(conditional.given), [shape[one] for one in conditional.given]
-        groups = np.zeros(len(digits), np.int64)
-        for one, size in zip(given, sizes, strict=True):
-            groups = groups * size + digits[:, one]
-        values = np.where(kept, digits[:, conditional.attribute], -1).astype(np.int32)
-        chosen = np.ascontiguousarray(digits[:, given])
-        wanted = rows if step == 0 else -1
-        kept &= deal(
-            groups, conditional.table, chosen, np.array(sizes, np.int64), values, wanted, rng
+        clique = (*conditional.given, conditional.attribute)
+        sizes = tuple(shape[one] for one in clique)
+        codes, given = Coded(clique, sizes), Coded(conditional.given, sizes[:-1])
+        have = previous.tally(codes, codes.size).copy()
+        np.subtract.at(have, codes(previous.digits[:, gone].T), 1)
+        waiting = np.bincount(given(new), minlength=given.size) if step else np.zeros(1, np.int64)
+        counts = have.reshape(-1, sizes[-1])
+        keep, final = dealt(
+            counts, waiting, conditional.table, np.array(sizes[:-1], np.int64), rows, step == 0, rng
         )
-        digits[:, conditional.attribute] = values
-        # The first column decides which rows are too many.
-        if step == 0:
-            there = values >= 0
-            digits, kept, source = digits[there], kept[there], source[there]
-    stayed = np.zeros(len(previous), bool)
-    stayed[source[kept]] = True
-    return stayed, digits[~kept]
+        due = (counts - keep).reshape(-1)
+        if due.any():
+            places = (np.array(clique), codes.strides)
+            left = leaving(
+                previous.digits, *places, previous.died, previous.now, gone, have, due, rng
+            )
+            gone = np.sort(np.append(gone, left))
+            if step:
+                new = np.concatenate([new, previous.digits[:, left].T])
+        if not step:
+            # The first column decides how many rows are new.
+            new = np.zeros((rows - int(keep.sum()), len(shape)), np.int32)
+        # Rows of a group that wait for a value are shuffled.
+        mixed = rng.permutation(len(new))
+        order = mixed[np.argsort(given(new[mixed]), kind="stable")]
+        missing = (final - keep).reshape(-1)
+        new[order, conditional.attribute] = np.repeat(np.arange(codes.size) % sizes[-1], missing)
+    return gone, new

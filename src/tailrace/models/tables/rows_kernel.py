@@ -5,57 +5,45 @@ from numba import njit
 
 
 @njit(cache=True)
-def deal(groups, shares, given, sizes, values, wanted, rng):
-    """Give each row a value of this column, in place.
+def dealt(have, waiting, shares, sizes, rows, first, rng):
+    """Decide how many rows of each group get each value.
 
-    Returns which rows kept theirs. A value of -1 says that a row has none yet.
+    Returns (keep, final), (groups, values): rows that keep a value, and all that have it then.
 
     1. Rows of one group agree in all columns that this one is drawn from; `shares` has the
-       distribution for each group.
+       distribution for each group. `have` rows have a value, and `waiting` have none yet.
     2. A group's exact counts are rounded so that each stays within about one.
     3. The next group that shares a value of a given column makes up for the rounding, so that the
        joint counts with every single given column stay close as well.
 
-    Where `wanted` is not negative, all rows are one group, and `wanted` of them get a value; the
-    others end with -1.
+    For the `first` column all rows are one group, and `rows` of them get a value.
     """
-    width, columns = shares.shape[1], given.shape[1]
-    order, starts = _sorted(groups, len(shares))
-    kept = values >= 0
-    # `owed` is expected minus given so far.
-    owed, first = np.zeros((sizes.sum(), width)), np.zeros(columns, np.int64)
-    for j in range(1, columns):
-        first[j] = first[j - 1] + sizes[j - 1]
-    have, keep, final = (
-        np.zeros(width, np.int64),
-        np.zeros(width, np.int64),
-        np.zeros(width, np.int64),
-    )
+    width, columns = shares.shape[1], len(sizes)
+    keep, final = np.zeros(shares.shape, np.int64), np.zeros(shares.shape, np.int64)
+    # `owed` is expected minus given so far, by given column and its value.
+    owed, row = np.zeros((sizes.sum(), width)), np.zeros(columns, np.int64)
     low, high, target = np.zeros(width, np.int64), np.zeros(width, np.int64), np.zeros(width)
-    free = np.empty(len(groups), np.int64)
     for group in range(len(shares)):
-        begin, end = starts[group], starts[group + 1]
-        if begin == end:
+        count = rows if first else have[group].sum() + waiting[group]
+        if count == 0 and have[group].sum() == 0:
             continue
-        count = wanted if wanted >= 0 else end - begin
-        have[:] = 0
-        for i in range(begin, end):
-            if kept[order[i]]:
-                have[values[order[i]]] += 1
         for v in range(width):
             target[v] = count * shares[group, v]
-        for j in range(columns if columns > 1 else 0):
-            row = first[j] + given[order[begin], j]
-            for v in range(width):
-                target[v] += owed[row, v] / columns
+        if columns > 1:
+            rest, begin = group, sizes.sum()
+            for j in range(columns - 1, -1, -1):
+                begin -= sizes[j]
+                row[j] = begin + rest % sizes[j]
+                rest //= sizes[j]
+                for v in range(width):
+                    target[v] += owed[row[j], v] / columns
         _bounds(target, shares[group], count, low, high)
-        _round(target, shares[group], count, have, low, high, keep, final, rng)
-        for j in range(columns if columns > 1 else 0):
-            row = first[j] + given[order[begin], j]
-            for v in range(width):
-                owed[row, v] += count * shares[group, v] - final[v]
-        _assign(order[begin:end], keep, final, values, kept, free, rng)
-    return kept
+        _round(target, shares[group], count, have[group], low, high, keep[group], final[group], rng)
+        if columns > 1:
+            for j in range(columns):
+                for v in range(width):
+                    owed[row[j], v] += count * shares[group, v] - final[group, v]
+    return keep, final
 
 
 @njit(cache=True)
@@ -120,42 +108,3 @@ def _round(target, shares, count, have, low, high, keep, final, rng):
     # Only rounding of floats leads here.
     if before < left:
         final[np.argmax(shares)] += left - before
-
-
-@njit(cache=True)
-def _assign(rows, keep, final, values, kept, free, rng):
-    """Keep values from a random row on; shuffle the rest."""
-    waiting, skip = 0, np.int64(rng.random() * len(rows))
-    for i in range(len(rows)):
-        row = rows[(i + skip) % len(rows)]
-        if kept[row] and keep[values[row]] > 0:
-            keep[values[row]] -= 1
-            final[values[row]] -= 1
-        else:
-            kept[row] = False
-            free[waiting] = row
-            waiting += 1
-    for i in range(waiting - 1, 0, -1):
-        j = np.int64(rng.random() * (i + 1))
-        free[i], free[j] = free[j], free[i]
-    for v in range(len(final)):
-        for _ in range(final[v]):
-            waiting -= 1
-            values[free[waiting]] = v
-    for i in range(waiting):
-        values[free[i]] = -1
-
-
-@njit(cache=True)
-def _sorted(groups, count):
-    """(order, starts): the rows of each group, by counting sort."""
-    starts = np.zeros(count + 1, np.int64)
-    for group in groups:
-        starts[group + 1] += 1
-    for group in range(count):
-        starts[group + 1] += starts[group]
-    order, following = np.empty(len(groups), np.int64), starts[:-1].copy()
-    for row in range(len(groups)):
-        order[following[groups[row]]] = row
-        following[groups[row]] += 1
-    return order, starts

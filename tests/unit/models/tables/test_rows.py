@@ -7,7 +7,11 @@ from itertools import combinations
 import numpy as np
 import pytest
 
+from tailrace.domain import Integer, Schema
+from tailrace.domain.digits import Digits
 from tailrace.errors import ConfigError, DataError
+from tailrace.mechanisms.base import Table
+from tailrace.mechanisms.tabular.workloads import followed
 from tailrace.models.tables import (
     JunctionTree,
     Measured,
@@ -15,8 +19,8 @@ from tailrace.models.tables import (
     TableModel,
     TreeModel,
 )
+from tailrace.models.tables import rows as dealing
 from tailrace.models.tables.junction_tree import absorbed
-from tailrace.models.tables.rows import resampled
 from tailrace.models.tables.tree import tree_cliques, tree_of
 
 SHAPE = (3, 4, 5, 2, 6)
@@ -24,6 +28,15 @@ CLIQUES = [(0, 1, 2), (2, 3), (1, 2, 4)]
 INSIDE = [(0, 1), (0, 2), (1, 2), (2, 3), (1, 4), (2, 4)]
 ACROSS = [(0, 3), (0, 4), (1, 3), (3, 4)]
 NONE = np.zeros((0, len(SHAPE)), np.int32)
+
+
+def resampled(model, previous, count, rng):
+    """(stayed, new): which previous rows stay, and new rows."""
+    gone, new = dealing.resampled(model, dealing.Rows.of(previous), count, rng)
+    stayed = np.ones(len(previous), bool)
+    stayed[gone] = False
+    assert (np.diff(gone) > 0).all() and stayed.sum() == len(previous) - len(gone)
+    return stayed, new
 
 
 def tree_model(seed=3, shift=0.0):
@@ -188,3 +201,22 @@ def test_full_tables_keep_every_pair_near():
     pairs = list(combinations(range(5), 2))
     for pair, expected in zip(pairs, model.marginals(pairs), strict=True):
         assert np.abs(counted(rows, pair) - expected).max() < 12, pair
+
+
+def test_rows_leave_the_same_whatever_tables_came_before():
+    """A stream that was opened again draws as one that was not: rows that died, and counts that are
+    brought on from table to table, change nothing.
+    """
+    schema = Schema(**{f"c{j}": Integer(0, size - 1) for j, size in enumerate(SHAPE)})
+    codes, table = Digits(schema), Table.of(NONE, {f"c{j}": NONE[:, 0] for j in range(len(SHAPE))})
+    for step, count in enumerate((3000, 3100, 3150, 2800, 3000, 3400)):
+        model = tree_model(shift=0.05 * (step // 3))
+        model = TreeModel(model.tree, model.values, float(count))
+        read = Table(table.cells.copy(), dict(table.columns), table.numbers.copy(), table.born)
+        one, other = (
+            followed(codes, model, held, np.random.default_rng(step)) for held in (table, read)
+        )
+        assert np.array_equal(one.removed, other.removed) and len(one.table) == count
+        assert np.array_equal(one.table.cells, other.table.cells)
+        table = one.table
+    assert len(table.died) > len(table)
