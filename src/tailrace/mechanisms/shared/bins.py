@@ -11,12 +11,11 @@ from tailrace.domain import Attribute, Categorical, Integer, Real, Schema
 from tailrace.domain.attributes import listed
 from tailrace.errors import ConfigError
 from tailrace.mechanisms.base import Sample, Table
+from tailrace.mechanisms.shared.events import chosen
 from tailrace.models.postprocess import on_simplex, rounded
 
 # Bins at most. By reasoning: state takes some numbers for each, 120 MB at a snapshot.
 LARGEST = 10_000_000
-# A row's code is its only digit, times one.
-_ONE = (np.zeros(1, np.int64), np.ones(1, np.int64))
 
 
 def check_bins(domain: Schema) -> None:
@@ -93,13 +92,7 @@ def resampled(
     """
     wanted = rounded(on_simplex(estimates, float(estimates.sum())))
     have = previous.tally(_own, len(wanted))
-    gone, due = np.zeros(0, np.int64), np.maximum(have - wanted, 0)
-    if due.any():
-        from tailrace.models.kernel import leaving
-
-        births, alive = previous.births, (previous.died, previous.now)
-        gone = leaving(births.cells[None], *_ONE, *alive, gone, have.copy(), due, rng)
-        gone = births.numbers[gone]
+    gone = chosen(previous, have, np.maximum(have - wanted, 0), rng)
     new = np.repeat(np.arange(len(wanted)), np.maximum(wanted - have, 0))
     return previous.after(gone, new, domain.decode(new, rng))
 

@@ -79,6 +79,23 @@ def changed(
     return previous.after(~stayed, new, codes.decode(new, rng))
 
 
+def chosen(table: Table, held: np.ndarray, due: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Numbers of `due` rows of each cell, by chance.
+
+    `held` has the number of its rows, where any are due. Every row of a cell is equally likely.
+    """
+    if not due.any():
+        return np.zeros(0, np.int64)
+    from tailrace.models.kernel import leaving
+
+    births, none = table.births, np.zeros(0, np.int64)
+    # A row's code is its only digit, times one.
+    digit = (np.zeros(1, np.int64), np.ones(1, np.int64))
+    living = (table.died, table.now, none)
+    found = leaving(births.cells[None], *digit, *living, held.copy(), due.copy(), rng)
+    return births.numbers[found]
+
+
 @dataclass(frozen=True)
 class Clock:
     """The counter of events, and its verdict on epochs."""

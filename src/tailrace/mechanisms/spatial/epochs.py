@@ -15,10 +15,10 @@ import numpy as np
 
 from tailrace.calls import told
 from tailrace.counters.base import Counter
-from tailrace.domain.geometry.partition import Layout, lay_out, partition_of
+from tailrace.domain.geometry.partition import lay_out, partition_of
 from tailrace.mechanisms.shared.events import Clock, net
 from tailrace.mechanisms.spatial import retention
-from tailrace.mechanisms.spatial.tree import Places, Tree, measured, regrown, seed
+from tailrace.mechanisms.spatial.tree import Places, Standing, Tree, measured, regrown, seed
 from tailrace.privacy.loss import exact, real, whole
 
 # Times the last epoch's change that the next tree is prepared for.
@@ -112,6 +112,16 @@ class Epochs:
     def _least(self) -> int:
         return min(self.structure.least_depth, partition_of(self.domain).depth)
 
+    def standing(self, tree: Tree) -> Standing:
+        """What stays the same about a tree; that of the last one is kept."""
+        if not self._last or self._last[0].tree is not tree:
+            self._last[:] = [Standing(tree, lay_out(tree.inner, self.domain))]
+        return self._last[0]
+
+    @functools.cached_property
+    def _last(self) -> list[Standing]:
+        return []
+
     def ends(self, public: SpatialPublic) -> bool:
         """Whether the open epoch ends with the current step."""
         step, closed = int(public.step), int(public.closed)
@@ -130,7 +140,7 @@ class Epochs:
     def close(self, public: SpatialPublic, noisy: np.ndarray) -> SpatialPublic:
         """Add the leaves' noisy counts; choose the next leaves."""
         tree = self.tree(public)
-        layout = lay_out(tree.inner, self.domain)
+        layout = self.standing(tree).layout
         tree, spans = self._with_part(measured(tree, layout, noisy), public)
         public = replace(
             public,
@@ -142,7 +152,7 @@ class Epochs:
             tree=tree,
         )
         public = replace(public, total=np.asarray(self._both(public)[0]))
-        expected, deviation = self._expected(public, layout)
+        expected, deviation = self._expected(public, Standing(tree, layout))
         limit = self.structure.split * deviation
         grown = regrown(
             tree,
@@ -175,15 +185,17 @@ class Epochs:
         spans = np.array([[spans[0, 0], spans[1, 1]], spans[2]])
         return replace(tree, counts=np.stack(counts), draws=np.stack(draws)), spans
 
-    def _expected(self, public: SpatialPublic, layout: Layout) -> tuple[np.ndarray, float]:
+    def _expected(self, public: SpatialPublic, standing: Standing) -> tuple[np.ndarray, float]:
         """The expected count of each node, and a leaf's deviation.
 
         The larger of the count now and the count at the next epoch's end, if the last change goes
         on.
         """
-        now = self.counts(public, layout, whole_tree=True)[0]
+        now = self.counts(public, standing, whole_tree=True)[0]
         if self.retention is not None:
-            full = retention.estimated(public.tree, layout, self.weights(public), self.noise)[2]
+            full = retention.estimated(
+                public.tree, standing.layout, self.weights(public), self.noise
+            )[2]
             return now, math.sqrt(full)
         deviation = math.sqrt(self.noise * int(public.epoch))
         if len(public.spans) < 2:
@@ -191,7 +203,7 @@ class Epochs:
         pace = self.structure.churn * float(public.total) / max(float(public.events), 1.0)
         ahead = np.array([1.0, 1.0 + min(max(pace, 0.0), _FAR_AHEAD)])
         return np.maximum(
-            now, self.counts(public, layout, whole_tree=True, weights=ahead)[0]
+            now, self.counts(public, standing, whole_tree=True, weights=ahead)[0]
         ), deviation
 
     def weights(self, public: SpatialPublic) -> np.ndarray:
@@ -211,7 +223,7 @@ class Epochs:
     def counts(
         self,
         public: SpatialPublic,
-        layout: Layout,
+        standing: Standing,
         *,
         whole_tree: bool = False,
         weights: np.ndarray | None = None,
@@ -222,27 +234,18 @@ class Epochs:
         """
         from tailrace.mechanisms.spatial import kernel
 
-        tree, weights = public.tree, self.weights(public) if weights is None else weights
+        tree, layout = standing.tree, standing.layout
+        weights = self.weights(public) if weights is None else weights
+        rule = (float(self.structure.unsure), float(self.structure.far))
         if self.retention is None:
-            own, noise = weights @ tree.counts, self.noise * (weights**2 @ tree.draws)
-            estimate, variance = kernel.inherited(
-                own, noise, tree.inner, layout.second, layout.area
+            parents = standing.parents(whole_tree)
+            return kernel.counted(
+                self.total(public), weights, self.noise, standing.sums, *parents, *rule
             )
-        else:
-            estimate, variance = retention.estimated(tree, layout, weights, self.noise)[:2]
+        estimate, variance = retention.estimated(tree, layout, weights, self.noise)[:2]
         leaf = np.zeros_like(tree.leaf) if whole_tree else tree.leaf
-        unsure, far = float(self.structure.unsure), float(self.structure.far)
-        counts = kernel.released(
-            self.total(public),
-            estimate,
-            variance,
-            tree.inner,
-            leaf,
-            layout.second,
-            layout.area,
-            unsure,
-            far,
-        )
+        where = (tree.inner, leaf, layout.second, layout.area)
+        counts = kernel.released(self.total(public), estimate, variance, *where, *rule)
         return counts, variance
 
     def total(self, public: SpatialPublic) -> float:

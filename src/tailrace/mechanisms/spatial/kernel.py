@@ -33,11 +33,7 @@ def inherited(own, noise, inner, second, area):
     for i in range(len(inner)):
         if inner[i]:
             a, b = i + 1, second[i]
-            both = area[a] + area[b]
-            share = area[a] / both if both > 0 else 0.5
-            prior = np.sqrt(2 * (drawn[a] + drawn[b]))
-            if 0 < share < 1 and prior > 0:
-                share = (abs(below[a]) + prior * share) / (abs(below[a]) + abs(below[b]) + prior)
+            share = _share(below[a], below[b], drawn[a] + drawn[b], _half(area[a], area[b]))
             mass, spread = above[i] + own[i], passed[i] + noise[i]
             above[a], above[b] = share * mass, (1 - share) * mass
             passed[a], passed[b] = share**2 * spread, (1 - share) ** 2 * spread
@@ -61,21 +57,85 @@ def released(total, estimate, variance, inner, leaf, second, area, unsure, far):
             continue
         a, b = i + 1, second[i]
         reached[a], reached[b] = True, True
-        mass, both = counts[i], variance[a] + variance[b]
-        if area[a] <= 0 or area[b] <= 0:
-            counts[a] = mass if area[a] > 0 else 0.0
-        else:
-            part = variance[a] / both if both > 0 else area[a] / (area[a] + area[b])
-            counts[a] = min(max(estimate[a] + (mass - estimate[a] - estimate[b]) * part, 0.0), mass)
-            smaller = a if estimate[a] <= estimate[b] else b
-            deviation = np.sqrt(variance[smaller])
-            if (
-                estimate[smaller] < unsure * deviation
-                and mass / 2 - estimate[smaller] > far * deviation
-            ):
-                counts[a] = 0.0 if smaller == a else mass
-        counts[b] = mass - counts[a]
+        half, spread = _half(area[a], area[b]), (variance[a], variance[b])
+        counts[a] = _first(counts[i], estimate[a], estimate[b], *spread, half, unsure, far)
+        counts[b] = counts[i] - counts[a]
     return counts
+
+
+@njit(cache=True)
+def counted(total, weights, noise, sums, parents, second, halves, unsure, far):
+    """What `inherited` and `released` give together: (counts, variance).
+
+    `sums` has counts of subtrees, then draws in them, (nodes, 2 * parts), so that one pass over the
+    `parents` does, in preorder; `halves` is the first child's part of their area.
+    """
+    many, parts = len(sums), len(weights)
+    counts, variance, estimate = np.empty(many), np.empty(many), np.empty(many)
+    squares = noise * weights**2
+    counts[0], estimate[0], variance[0] = max(total, 0.0), 0.0, 0.0
+    for part in range(parts):
+        estimate[0] += weights[part] * sums[0, part]
+        variance[0] += squares[part] * sums[0, parts + part]
+    for at in range(len(parents)):
+        i, a, b, half = parents[at], parents[at] + 1, second[at], halves[at]
+        # Of all three subtrees, and of what was measured at this node itself.
+        sum_i, sum_a, sum_b, all_i, all_a, all_b = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+        own, alone = 0.0, 0.0
+        for part in range(parts):
+            weight, square, draws = weights[part], squares[part], parts + part
+            sum_i += weight * sums[i, part]
+            sum_a += weight * sums[a, part]
+            sum_b += weight * sums[b, part]
+            own += weight * (sums[i, part] - sums[a, part] - sums[b, part])
+            all_i += square * sums[i, draws]
+            all_a += square * sums[a, draws]
+            all_b += square * sums[b, draws]
+            alone += square * (sums[i, draws] - sums[a, draws] - sums[b, draws])
+        mass, spread = estimate[i] - sum_i + own, variance[i] - all_i + alone
+        share = _share(sum_a, sum_b, all_a + all_b, half)
+        first, other = share * mass + sum_a, (1 - share) * mass + sum_b
+        noise_a, noise_b = share**2 * spread + all_a, (1 - share) ** 2 * spread + all_b
+        estimate[a], estimate[b], variance[a], variance[b] = first, other, noise_a, noise_b
+        counts[a] = _first(counts[i], first, other, noise_a, noise_b, half, unsure, far)
+        counts[b] = counts[i] - counts[a]
+    return counts, variance
+
+
+@njit(cache=True)
+def _share(below, beside, drawn, half):
+    """The first child's share of what was measured above it."""
+    prior = np.sqrt(2 * drawn)
+    if 0 < half < 1 and prior > 0:
+        return (abs(below) + prior * half) / (abs(below) + abs(beside) + prior)
+    return half
+
+
+@njit(cache=True)
+def _first(mass, estimate, other, variance, spread, half, unsure, far):
+    """The first child's count, of its parent's; `half` is its part of the area."""
+    if half <= 0 or half >= 1:
+        return mass * half
+    both = variance + spread
+    part = variance / both if both > 0 else half
+    least, deviation = min(estimate, other), np.sqrt(variance if estimate <= other else spread)
+    if least < unsure * deviation and mass / 2 - least > far * deviation:
+        return 0.0 if estimate <= other else mass
+    return min(max(estimate + (mass - estimate - other) * part, 0.0), mass)
+
+
+@njit(cache=True)
+def halved(area, parents, second):
+    """The part of each parent's area that its first child has."""
+    halves = np.empty(len(parents))
+    for at in range(len(parents)):
+        halves[at] = _half(area[parents[at] + 1], area[second[at]])
+    return halves
+
+
+@njit(cache=True)
+def _half(area, other):
+    return area / (area + other) if area + other > 0 else 0.5
 
 
 @njit(cache=True)
@@ -139,28 +199,13 @@ def _longer(array):
 
 
 @njit(cache=True)
-def in_order(places, size):
-    """Sort points by place with a counting sort.
+def placed(inner, second, counts, have, dense, cumulative, depth_of_cells, rng):
+    """Choose the points that leave, and place new ones.
 
-    Places run from 0 to size - 1; two passes over the points.
-    """
-    following, order = np.zeros(size + 1, np.int64), np.empty(len(places), np.int64)
-    for place in places:
-        following[place + 1] += 1
-    for place in range(size):
-        following[place + 1] += following[place]
-    for i in range(len(places)):
-        order[following[places[i]]] = i
-        following[places[i]] += 1
-    return order
-
-
-@njit(cache=True)
-def placed(inner, second, counts, have, cumulative, depth_of_cells, rng):
-    """Choose the points that stay, and place new ones.
-
-    Returns (kept, new): which points at the sorted places `have` stay, and the places of new ones.
-    `counts` belong to nodes in preorder, and `cumulative` is the area before each place.
+    Returns (gone, new): which points leave, numbered in the order of their places, and the places
+    of new ones. `have` has the places of the points, sorted, or if `dense` the number of points
+    before each place. `counts` belong to nodes in preorder, and `cumulative` is the area before
+    each place.
 
     Every box holds its count to within one. From the root down, a box that wants n points for its
     count x gives its halves k and n - k, both within one of their own counts: |n - x| < 1 leaves an
@@ -169,29 +214,26 @@ def placed(inner, second, counts, have, cumulative, depth_of_cells, rng):
     area, so that points are spread evenly inside a leaf: a part of it, too, holds its count to
     within one.
     """
-    kept = np.zeros(len(have), np.bool_)
-    wanted = np.int64(np.rint(counts[0]))
+    wanted, points = np.int64(np.rint(counts[0])), have[-1] if dense else len(have)
+    gone, left = np.empty(points, np.int64), 0
     new, made = np.empty(wanted, np.int64), 0
     most = 2 * depth_of_cells + 4
     stack = np.zeros((6, most), np.int64)
     node, level, start, low, high, want = stack[0], stack[1], stack[2], stack[3], stack[4], stack[5]
     exact = np.zeros(most)
-    high[0], want[0], exact[0], height = len(have), wanted, counts[0], 1
+    high[0], want[0], exact[0], height = points, wanted, counts[0], 1
     while height:
         height -= 1
         i, d, first = node[height], level[height], start[height]
         a, b, n, x = low[height], high[height], want[height], exact[height]
-        if n == 0:
-            continue
         divided = i >= 0 and inner[i]
-        if not divided and (d == depth_of_cells or n == 1):
+        if n == 0 or (not divided and (d == depth_of_cells or n == 1)):
             there = b - a
-            if there > n:  # which of them stay is chance
-                skip = np.int64(rng.random() * there)
-                for j in range(n):
-                    kept[a + (skip + j) % there] = True
-                continue
-            kept[a:b] = True
+            # Which of them leave is chance.
+            skip = np.int64(rng.random() * there) if there > n > 0 else 0
+            for j in range(there - n):
+                gone[left] = a + (skip + j) % there
+                left += 1
             width = np.int64(1) << (depth_of_cells - d)
             for _ in range(n - there):
                 new[made] = _place(cumulative, first, first + width, rng.random())
@@ -203,31 +245,20 @@ def placed(inner, second, counts, have, cumulative, depth_of_cells, rng):
         else:
             room = cumulative[first + 2 * half] - cumulative[first]
             part = x * (cumulative[first + half] - cumulative[first]) / room
-        middle = _first_from(have, a, b, first + half)
-        k = _halved(n, x, part, middle - a, b - middle, rng.random())
+        middle = have[first + half] if dense else a + np.searchsorted(have[a:b], first + half)
+        k = _halved(n, x, part, middle - a, b - middle, rng)
         for right in (True, False):
             node[height] = (second[i] if right else i + 1) if divided else -1
             level[height], start[height] = d + 1, first + (half if right else 0)
             low[height], high[height] = (middle, b) if right else (a, middle)
             want[height], exact[height] = (n - k, x - part) if right else (k, part)
-            height += 1
-    return kept, new[:made]
+            # A half without points that wants none is done.
+            height += high[height] > low[height] or want[height] > 0
+    return gone[:left], new[:made]
 
 
 @njit(cache=True)
-def _first_from(have, a, b, place):
-    """Where the sorted places have[a:b] reach `place`."""
-    while a < b:
-        middle = (a + b) >> 1
-        if have[middle] < place:
-            a = middle + 1
-        else:
-            b = middle
-    return a
-
-
-@njit(cache=True)
-def _halved(n, x, part, there, beyond, chance):
+def _halved(n, x, part, there, beyond, rng):
     """How many of n points the first half gets.
 
     Its exact count is `part` of x; it holds `there` points, the other half `beyond`.
@@ -240,8 +271,10 @@ def _halved(n, x, part, there, beyond, chance):
     stay_least, stay_most = max(least, min(there, n - beyond)), min(most, max(there, n - beyond))
     if stay_least > stay_most:  # none keeps all: the nearest does best
         return most if min(there, n - beyond) > most else least
+    if stay_least == stay_most:
+        return stay_least
     target = part + missed * (part / x if x > 0 else 0.5)
-    return min(max(np.int64(np.floor(target + chance)), stay_least), stay_most)
+    return min(max(np.int64(np.floor(target + rng.random())), stay_least), stay_most)
 
 
 @njit(cache=True)

@@ -49,10 +49,10 @@ from tailrace.counters.choice import allot
 from tailrace.counting.plan import Counts, Plan
 from tailrace.domain import Box
 from tailrace.domain.geometry import Region, Roads
-from tailrace.domain.geometry.partition import area_before, lay_out, partition_of
+from tailrace.domain.geometry.partition import area_before, partition_of
 from tailrace.errors import ConfigError
 from tailrace.mechanisms.base import Sample, State, Step, Table
-from tailrace.mechanisms.shared.events import OfEvents, changed
+from tailrace.mechanisms.shared.events import OfEvents, chosen
 from tailrace.mechanisms.spatial.epochs import AdaTree, Epochs, SpatialPublic
 from tailrace.mechanisms.spatial.tree import Places, SpatialView, Tree, groups_of
 from tailrace.noise import Draws
@@ -212,12 +212,11 @@ class SpatialStream(OfEvents):
     def view(self, public: SpatialPublic) -> SpatialView | None:
         if not public.epoch or public.step < self.begin:
             return None
-        layout = lay_out(public.tree.inner, self.domain)
-        counts, variance = self._epochs.counts(public, layout)
+        standing = self._epochs.standing(public.tree)
+        counts, variance = self._epochs.counts(public, standing)
         return SpatialView.of(
             self.domain,
-            public.tree,
-            layout,
+            standing,
             counts,
             variance,
             total_variance=self._epochs.total_variance(public),
@@ -225,16 +224,38 @@ class SpatialStream(OfEvents):
         )
 
     def sample(self, view: SpatialView | None, previous: Table, rng: np.random.Generator) -> Sample:
-        stayed, places = np.zeros(len(previous.cells), np.bool_), np.zeros(0, np.int64)
-        partition = partition_of(self.domain)
-        if view is not None:
-            from tailrace.mechanisms.spatial.kernel import in_order, placed
+        partition, none = partition_of(self.domain), np.zeros(0, np.int64)
+        if view is None:
+            return previous.after(previous.numbers, none, self.domain.decode(none, rng))
+        from tailrace.mechanisms.spatial.kernel import placed
 
-            before = partition.places[previous.cells]
-            many = len(before) > self.domain.size // 16
-            order = (
-                in_order(before, self.domain.size) if many else np.argsort(before, kind="stable")
-            )
-            tree, area = (view.inner, view.second, view.counts), area_before(self.domain)
-            stayed[order], places = placed(*tree, before[order], area, partition.depth, rng)
-        return changed(self.domain, previous, stayed, partition.cells[places], rng)
+        tree, area = (view.inner, view.second, view.counts), area_before(self.domain)
+        dense = len(previous) > self.domain.size // 16
+        if dense:
+            held = previous.tally(_Placed(self.domain), self.domain.size)
+            have, order = np.append(0, np.cumsum(held)), none
+        else:
+            have = partition.places[previous.cells]
+            order = np.argsort(have, kind="stable")
+            have = have[order]
+        gone, new = placed(*tree, have, dense, area, partition.depth, rng)
+        if not dense:
+            gone = previous.numbers[np.sort(order[gone])]
+        elif len(gone):
+            at = np.searchsorted(have, gone, side="right") - 1
+            due = np.bincount(partition.cells[at], minlength=self.domain.size)
+            held = np.zeros_like(due)
+            held[partition.cells[at]] = have[at + 1] - have[at]
+            gone = chosen(previous, held, due, rng)
+        new = partition.cells[new]
+        return previous.after(gone, new, self.domain.decode(new, rng))
+
+
+@dataclass(frozen=True)
+class _Placed:
+    """The place of each cell in the partition."""
+
+    domain: Places
+
+    def __call__(self, cells: np.ndarray) -> np.ndarray:
+        return partition_of(self.domain).places[cells]

@@ -115,6 +115,76 @@ def regrown(
 
 
 @dataclass(frozen=True, eq=False)
+class Standing:
+    """What stays the same about a tree while its epoch is open."""
+
+    tree: Tree
+    layout: Layout
+
+    @functools.cached_property
+    def sums(self) -> np.ndarray:
+        """(nodes, 2 * parts): counts of each part in subtrees, then draws in them."""
+        from tailrace.mechanisms.spatial.kernel import gathered
+
+        tree, second = self.tree, self.layout.second
+        made = [gathered(part, tree.inner, second) for part in (*tree.counts, *tree.draws)]
+        return np.stack(made, axis=1).astype(float)
+
+    def parents(self, whole_tree: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Nodes with children, second children, and the first ones' parts of the area.
+
+        Those above the leaves, or of the whole tree.
+        """
+        return self._all_parents if whole_tree else self._parents
+
+    @functools.cached_property
+    def _parents(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        return self._of(np.flatnonzero(self._above))
+
+    @functools.cached_property
+    def _all_parents(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        return self._of(np.flatnonzero(self.tree.inner))
+
+    def _of(self, parents: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        from tailrace.mechanisms.spatial.kernel import halved
+
+        second = self.layout.second[parents]
+        return parents, second, halved(self.layout.area, parents, second)
+
+    @functools.cached_property
+    def shown(self) -> np.ndarray:
+        """Which nodes are not below a leaf."""
+        layout = self.layout
+        covered = np.maximum.accumulate(np.where(self.tree.leaf, layout.last, 0))
+        return layout.first >= np.concatenate([[0], covered[:-1]])
+
+    @functools.cached_property
+    def _above(self) -> np.ndarray:
+        return self.tree.inner & ~self.tree.leaf & self.shown
+
+    @functools.cached_property
+    def places(self) -> slice | np.ndarray:
+        """The nodes that are shown."""
+        return slice(None) if self.shown.all() else np.flatnonzero(self.shown)
+
+    @functools.cached_property
+    def inner(self) -> np.ndarray:
+        """Which of them have children there."""
+        inner = self._above[self.places]
+        inner.setflags(write=False)
+        return inner
+
+    @functools.cached_property
+    def second(self) -> np.ndarray:
+        """Their second children, among them."""
+        from tailrace.domain.geometry.kernel import lay_out
+
+        second = lay_out(np.array(self.inner), int(self.layout.depth.max()))[0]
+        second.setflags(write=False)
+        return second
+
+
+@dataclass(frozen=True, eq=False)
 class Leaves:
     """The leaves of a view, in the partition's order."""
 
@@ -142,8 +212,7 @@ class SpatialView:
     def of(
         cls,
         domain: Places,
-        tree: Tree,
-        layout: Layout,
+        standing: Standing,
         counts: np.ndarray,
         variance: np.ndarray,
         *,
@@ -151,11 +220,8 @@ class SpatialView:
         pending: float,
     ) -> SpatialView:
         """Without the nodes below the leaves."""
-        covered = np.maximum.accumulate(np.where(tree.leaf, layout.last, 0))
-        shown = layout.first >= np.concatenate([[0], covered[:-1]])
-        inner = (tree.inner & ~tree.leaf)[shown]
-        second = lay_out(inner, domain).second
-        for array in (inner, second, counts := counts[shown], variance := variance[shown]):
+        inner, second, places = standing.inner, standing.second, standing.places
+        for array in (counts := counts[places], variance := variance[places]):
             array.setflags(write=False)
         return cls(domain, inner, second, counts, variance, total_variance, pending)
 
