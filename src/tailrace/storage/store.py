@@ -63,6 +63,8 @@ _FORMER = [("index", "sqlite_autoindex_value_1", None), ("table", "value", FORME
 # The most bytes of a value in the database, which writes each twice; more go to a file.
 _SMALL = 1 << 12
 _FILES = "files"
+# Bytes of a digest.
+_DIGEST = 32
 # What the lock holds while a process has the stream open; one that was killed leaves it.
 _IN_USE = b"in use"
 # The name of private/ while it is removed.
@@ -124,7 +126,7 @@ class Store:
         if self._database.execute("PRAGMA quick_check").fetchone()[0] != "ok":
             raise _damaged()
         named = self._database.execute("SELECT digest FROM value WHERE data IS NULL")
-        known = {row[0].hex() for row in named}
+        known = {_file(row[0]) for row in named}
         try:
             found = set(os.listdir(folder))
         except OSError:
@@ -151,6 +153,7 @@ class Store:
             change.put("format", FORMAT)
             yield change
             database.execute("COMMIT")
+            change.wipe()
             _cut(database)
         sync(folder / _FILES)
         sync(folder)
@@ -160,7 +163,7 @@ class Store:
         rows = "SELECT name, data, digest FROM value WHERE name > ? AND name < ?"
         for name, data, digest in self._database.execute(rows, (f"{prefix}/", f"{prefix}0")):
             if data is None:
-                link(self.folder / _FILES / digest.hex(), change.files / digest.hex())
+                link(self.folder / _FILES / _file(digest), change.files / _file(digest))
             change.row(name, data, digest)
 
     @classmethod
@@ -195,7 +198,7 @@ class Store:
             ).fetchone()
         if row is None:
             raise Corrupt(_lacks(name))
-        path = self.folder / _FILES / row[0].hex()
+        path = self.folder / _FILES / _file(row[0])
         if path.is_symlink() or not path.is_file():
             raise _missing_file()
         return path
@@ -232,6 +235,8 @@ class Store:
         with explained(self.folder):
             self._database.execute("BEGIN IMMEDIATE")
             change = Changing(self._database, self.folder / _FILES)
+            # Until all is done: the next opening removes files that no value names.
+            clean, self._clean = self._clean, False
             try:
                 yield change
                 if change.written:
@@ -239,14 +244,12 @@ class Store:
                 point(f"{name}, before")
                 self._database.execute("COMMIT")
             except BaseException:
-                # The next opening removes the files that were written.
-                self._clean = False
                 with contextlib.suppress(sqlite3.Error):
                     self._database.execute("ROLLBACK")
                 raise
             point(f"{name}, after")
-            for digest in set(change.freed) - set(change.written):
-                _wipe(change.files / digest.hex())
+            change.wipe()
+            self._clean = clean and not any(map(os.path.lexists, change.freed))
             if erases:
                 _cut(self._database)
                 point(f"{name}, checkpointed")
@@ -339,9 +342,9 @@ class Changing:
 
     def __init__(self, database: sqlite3.Connection, files: Path) -> None:
         self._database, self.files = database, files
-        # Digests of the values whose files were written, and of those whose files may go.
-        self.written: list[bytes] = []
-        self.freed: list[bytes] = []
+        # Whether a file was written, and the files that may go.
+        self.written = False
+        self.freed: set[Path] = set()
 
     def put(self, name: str, data: bytes | Any) -> int:
         """Set a value: bytes, or anything JSON can hold; return its size."""
@@ -369,20 +372,33 @@ class Changing:
         self._free(where, *names)
         self._database.execute(f"DELETE FROM value WHERE {where}", names)
 
+    def wipe(self) -> None:
+        """Remove the files of values that were replaced or erased."""
+        for path in self.freed:
+            _wipe(path)
+
     def _free(self, where: str, *names: str, but: bytes = b"") -> None:
         found = self._database.execute(
             f"SELECT digest FROM value WHERE data IS NULL AND {where}", names
         )
-        self.freed += [row[0] for row in found if row[0] != but]
+        self.freed |= {self.files / _file(row[0]) for row in found if row[0] != but}
 
     def _write(self, digest: bytes, data: bytes, *, private: bool) -> None:
-        path = self.files / digest.hex()
+        path = self.files / _file(digest)
         # A value set to what it is stays; a step cut off may have left it whole or in part.
         if not path.is_file() or path.read_bytes() != data:
             point("file, before")
             write_file(path, data, private=private, mode=0o444)
             point("file, after")
-        self.written.append(digest)
+        self.written = True
+        self.freed.discard(path)
+
+
+def _file(digest: Any) -> str:
+    """The name of a value's file."""
+    if not isinstance(digest, bytes) or len(digest) != _DIGEST:
+        raise unfit()
+    return digest.hex()
 
 
 def _cut(database: sqlite3.Connection) -> None:
@@ -424,9 +440,9 @@ def _read(database: sqlite3.Connection, files: Path, name: str) -> bytes | None:
     if row is None:
         return None
     data, digest = row
-    if data is None and isinstance(digest, bytes):
+    if data is None:
         try:
-            with os.fdopen(open_plain(files, digest.hex()), "rb") as file:
+            with os.fdopen(open_plain(files, _file(digest)), "rb") as file:
                 data = file.read()
         except OSError:
             raise _missing_file() from None
@@ -505,7 +521,7 @@ def understood() -> Iterator[None]:
 
 
 def digest_of(name: str, *data: bytes) -> bytes:
-    hashed = hashlib.blake2b(name.encode() + b"\0", digest_size=32)
+    hashed = hashlib.blake2b(name.encode() + b"\0", digest_size=_DIGEST)
     for part in data:
         hashed.update(part)
     return hashed.digest()

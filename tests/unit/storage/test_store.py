@@ -1,11 +1,13 @@
 """Values of a store: small ones in the database, large and published ones in files."""
 
+import contextlib
 import os
 
 import pytest
 
 from tailrace.errors import Corrupt
 from tailrace.storage import durable
+from tailrace.storage import store as store_module
 from tailrace.storage.store import Store, keyed
 
 LARGE = bytes(range(256)) * 40
@@ -109,3 +111,36 @@ def test_nothing_is_removed_on_the_word_of_a_damaged_table(folder):
     with pytest.raises(Corrupt, match="private/files lacks a file"):
         Store(folder)
     assert len(files(folder)) == 2
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, OSError])
+def test_what_was_not_wiped_is_wiped_at_the_next_opening(folder, monkeypatch, error):
+    """Also where the process went on, and closed the store as it should."""
+    store, wiped = Store(folder), store_module._wipe
+
+    def stop(path):
+        if error is KeyboardInterrupt:
+            raise error
+
+    monkeypatch.setattr(store_module, "_wipe", stop)
+    large = store.file("large")
+    with contextlib.suppress(KeyboardInterrupt), store.transaction("change") as change:
+        change.erase("large")
+    monkeypatch.setattr(store_module, "_wipe", wiped)
+    with store.transaction("another") as change:
+        change.put("small", 2)
+    store.close()
+    assert large.exists()
+    Store(folder).close()
+    assert not large.exists() and len(files(folder)) == 1
+
+
+def test_a_value_set_twice_leaves_one_file(folder):
+    store = Store(folder)
+    with store.transaction("change") as change:
+        change.put("large", LARGE[1:])
+        change.put("large", LARGE[2:])
+        change.erase("large")
+        change.put("large", LARGE[1:])
+    assert store.bytes("large") == LARGE[1:] and len(files(folder)) == 2
+    store.close()
