@@ -75,15 +75,23 @@ def write_file(path: Path, data: bytes, *, private: bool = False, mode: int = 0o
 
 
 def link(source: Path, target: Path) -> None:
-    """Give a plain file a second name; copy it where links are refused."""
-    if not stat.S_ISREG(os.lstat(source).st_mode):
+    """Give a plain file a second name.
+
+    Where links are refused it is copied with its times and mode, whole or not at all.
+    """
+    found = os.lstat(source)
+    if not stat.S_ISREG(found.st_mode):
         raise FileNotFoundError
     try:
         os.link(source, target, follow_symlinks=False)
     except FileExistsError:
         raise
     except OSError:
-        write_file(target, source.read_bytes())
+        partial = target.with_name(f".{target.name}.partial")
+        write_file(partial, source.read_bytes(), private=True)
+        os.chmod(partial, stat.S_IMODE(found.st_mode))
+        os.utime(partial, ns=(found.st_atime_ns, found.st_mtime_ns))
+        os.rename(partial, target)
 
 
 def write_folder(path: Path, files: Mapping[str, bytes], name: str, *, time: float) -> None:

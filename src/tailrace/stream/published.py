@@ -23,10 +23,13 @@ from tailrace.errors import StateError
 from tailrace.privacy.guarantee import Guarantee
 from tailrace.storage.durable import link, place, point, sync, write_file
 from tailrace.storage.guarding import open_plain
-from tailrace.storage.store import Store
+from tailrace.storage.store import Store, unfit
 from tailrace.stream.log import entry_of, files_of, kept, named
 from tailrace.stream.release import seconds
 
+_SAID = {f"said/{name}.json" for name in ("guarantee", "codebook", "calendar")}
+# The whole table now, where a stream publishes it.
+LATEST = "latest.parquet"
 # Bytes read at a time: a megabyte is small beside any release.
 _PIECE = 1 << 20
 _README = """# Synthetic data, released step by step
@@ -71,11 +74,16 @@ def announce(store: Store, folder: Path, guarantee: Guarantee, columns: Any) -> 
     """Put the files that hold for all steps in place."""
     make_folders(folder)
     for name in store.names("said"):
-        _link(store, name, folder / name.partition("/")[2], time=None)
+        # A crafted name would lead out of the folder.
+        if name not in _SAID:
+            raise unfit()
+        _link(store, name, folder / name.removeprefix("said/"), time=None)
     row, born, died = named(columns)
     text = _README.format(sentence=guarantee, row=row, born=born, died=died)
     if not os.path.lexists(folder / "README.md"):
-        write_file(folder / "README.md", text.encode())
+        write_file(partial := folder / ".README.md.partial", text.encode())
+        place(partial, folder / "README.md", "README")
+    sync(folder)
 
 
 def make_folders(folder: Path) -> None:
@@ -99,7 +107,7 @@ def last_published(folder: Path, step: int) -> int:
 def deliver(store: Store, folder: Path, step: int, latest: bytes | None = None) -> None:
     """Put a step's files in place, the log's entry last.
 
-    `latest` is the content of latest.parquet, where there is to be one. Files have the published
+    `latest` is the content of that file, where there is to be one. Files have the published
     time: when they were really written would tell how long the step took.
     """
     time = seconds(entry_of(store, step)["provenance"])
@@ -113,9 +121,9 @@ def deliver(store: Store, folder: Path, step: int, latest: bytes | None = None) 
                 os.utime(place_, (time, time))
                 sync(place_)
             if latest is not None and part is parts[0]:
-                write_file(partial := folder / ".latest.parquet.partial", latest)
+                write_file(partial := folder / f".{LATEST}.partial", latest)
                 os.utime(partial, (time, time))
-                place(partial, folder / "latest.parquet", "latest")
+                place(partial, folder / LATEST, "latest")
                 os.utime(folder, (time, time))
     except OSError:
         raise StateError(
@@ -148,7 +156,11 @@ def pieces(folder: Path, name: str):
 
     A file that is no plain file has none.
     """
-    with contextlib.suppress(OSError), os.fdopen(open_plain(folder, name), "rb") as file:
+    # A name may be none that a file can have.
+    with (
+        contextlib.suppress(OSError, ValueError),
+        os.fdopen(open_plain(folder, name), "rb") as file,
+    ):
         yield from iter(lambda: file.read(_PIECE), b"")
 
 
