@@ -282,3 +282,61 @@ def test_only_the_store_writes_the_database(path):
         assert CliRunner().invoke(app, ["status", str(path)]).exit_code == 0
     names = sorted(file.name for file in (path / "private").iterdir())
     assert names == ["files", "key", "lock", "memory", "state.db"]
+
+
+def named_file(path, name, data, digest=None):
+    """A value in a file of its own."""
+    right = hashlib.blake2b(name.encode() + b"\0" + data, digest_size=32).digest()
+    (path / "private/files" / right.hex()).write_bytes(data)
+    with database(path) as file:
+        row = (name, None, right if digest is None else digest)
+        file.execute("INSERT OR REPLACE INTO value VALUES (?, ?, ?)", row)
+
+
+@pytest.mark.parametrize("name", ["../../planted", "/{}/planted", "planted", "log/000002.json"])
+def test_a_crafted_name_is_not_published(path, name):
+    named_file(path, "said/" + name.format(path.parent), b"planted")
+    one_sentence(path)
+    assert not list(path.parent.rglob("planted"))
+    assert not (path / "releases/log/000002.json").exists()
+
+
+@pytest.mark.parametrize("digest", ["text", 7, 1.5, b"", bytes(31), bytes(400)])
+@pytest.mark.parametrize("killed", [False, True])
+def test_crafted_digests_of_files_are_one_sentence(path, digest, killed):
+    named_file(path, "said/guarantee.json", b"{}", digest)
+    (path / "private/lock").write_bytes(b"in use" if killed else b"")
+    one_sentence(path)
+
+
+@pytest.mark.parametrize("name", ["open/x", "open/"])
+def test_a_crafted_name_of_a_part_is_one_sentence(path, name):
+    put(path, name, b"{}")
+    one_sentence(path)
+
+
+@pytest.mark.parametrize("data", [b"null", b'"x"', b"["])
+def test_a_crafted_key_is_one_sentence_for_a_fork(path, data):
+    put(path, "key/ab", data)
+    put(path, "intent", json.dumps({"step": 2, "nonce": "ab", "segment": None}).encode())
+    with pytest.raises(Corrupt):
+        Stream.fork(path, path.parent / "fork")
+
+
+def test_a_log_without_end_is_not_read(path):
+    """An entry that reads from long before the first step, and a step far away."""
+    file = json.loads((path / "releases/log/000001.json").read_bytes())
+    entry = json.dumps({**file, "from": -(10**12)}).encode()
+    put(path, "step/000001/log/000001.json", entry)
+    with database(path) as values:
+        held = values.execute("SELECT data FROM value WHERE name = 'standing'").fetchone()[0]
+    standing = json.loads(held)
+    standing["log"]["entry"] = hashlib.blake2b(entry, digest_size=32).hexdigest()
+    put(path, "standing", json.dumps(standing).encode())
+    with pytest.raises(StateError), Stream.open(path) as stream:
+        stream.push(DAY)
+    far = 10**15
+    put(path, f"step/{far}/log/{far}.json", entry)
+    standing["step"] = standing["log"]["step"] = far
+    put(path, "standing", json.dumps(standing).encode())
+    one_sentence(path)

@@ -148,7 +148,7 @@ def _applied(data: bytes, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray
             del arrays[name]
         elif how == "=":
             arrays[name] = part
-        elif how == "~":
+        elif how == "~" and part.shape == arrays[name].shape:
             arrays[name] = np.asarray(arrays[name] + part.astype(arrays[name].dtype))
         elif how == "+":
             arrays[name] = np.concatenate([arrays[name], part])

@@ -165,6 +165,8 @@ def read_table(store: Store, step: int, mechanism: Mechanism, nothing: Table) ->
         return nothing
     entry = entry_of(store, step)
     base, row = entry["from"] or 0, named(nothing.columns)[0]
+    if not 0 <= base <= step:
+        raise unfit()
     wanted = [row, *nothing.columns]
     steps = range(base + 1, step + 1)
     parts = [_read(store, [kept(base, files_of(base)[2])], wanted)] if base else []
@@ -199,7 +201,8 @@ def _read(store: Store, names: Sequence[str], columns: list[str]) -> Any:
     for name in names:
         store.bytes(name)
     try:
-        return pl.read_parquet([store.file(name) for name in names], columns=columns)
+        # By whole names: "*" and "^" stand for themselves in folders and columns.
+        return pl.read_parquet([store.file(name) for name in names], glob=False)[columns]
     except pl.exceptions.PanicException:
         # A crafted file may raise this, which is no Exception.
         raise unfit() from None

@@ -28,7 +28,8 @@ class OpenStep:
         self._keys: set[str] = set()
         self._many = 0
         if store is not None and (names := store.names("open")):
-            self._many = int(names[-1].removeprefix("open/"))
+            with understood():
+                self._many = int(names[-1].removeprefix("open/"))
 
     def __bool__(self) -> bool:
         return self._many > 0
@@ -87,5 +88,6 @@ def copy(store: Store, change: Changing, step: int) -> None:
     store.copy("open", change)
     cut_off = store.has("intent")
     for name in store.names("key"):
-        if store.json(name) <= step or not cut_off:
-            change.put(name, store.json(name))
+        with understood():
+            if store.json(name) <= step or not cut_off:
+                change.put(name, store.json(name))

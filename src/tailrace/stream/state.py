@@ -160,7 +160,9 @@ def read_standing(store: Store, mechanism: Mechanism) -> Standing:
 
 def read_public(store: Store, step: int, like: Any) -> Any:
     """The public state of a step: the last whole one, then changes."""
-    first = next(k for k in range(step, -1, -1) if store.has(f"step/{k:06d}/public/whole"))
+    # Not further back, whatever a crafted store says.
+    near = range(step, max(step - _CHANGES, 0) - 1, -1)
+    first = next(k for k in near if store.has(f"step/{k:06d}/public/whole"))
     state = unpack(store.bytes(f"step/{first:06d}/public/whole"), like=like)
     for k in range(first + 1, step + 1):
         state = unpack(store.bytes(f"step/{k:06d}/public/since"), like=like, since=state)
