@@ -42,6 +42,7 @@ from tailrace.noise import Noise
 from tailrace.privacy.guarantee import Guarantee
 from tailrace.privacy.loss import whole
 from tailrace.privacy.unit import User
+from tailrace.storage.durable import remove
 from tailrace.storage.store import Store
 from tailrace.stream import log, state
 from tailrace.stream.directory import (
@@ -61,7 +62,7 @@ from tailrace.stream.directory import (
 )
 from tailrace.stream.log import Full
 from tailrace.stream.open import OpenStep
-from tailrace.stream.published import announce, deliver, last_published
+from tailrace.stream.published import LATEST, announce, deliver, last_published
 from tailrace.stream.release import Kind, Release, kind_of
 from tailrace.stream.step import (
     Intent,
@@ -154,6 +155,8 @@ class Stream:
             stream._calendar, stream._full = calendar_of(about), about["full"]
             if full is not None and checked_full(full) != stream._full:
                 stream._full = full
+                # One that no step replaces would not be the latest for long.
+                remove(stream._public / LATEST)
                 with store.transaction("about") as change:
                     change.put("about", {**about, "full": full})
             stream._ledger = ledger_of(folder, ledger)
@@ -232,7 +235,10 @@ class Stream:
         """Publish the last steps, where the public directory lacks them."""
         assert self._store is not None
         announce(self._store, self._public, self.guarantee, self._mechanism.rows.columns)
-        for step in range(last_published(self._public, self.step) + 1, self.step + 1):
+        last = last_published(self._public, self.step)
+        if self._full == "latest" and self.step and not os.path.lexists(self._public / LATEST):
+            last = min(last, self.step - 1)
+        for step in range(last + 1, self.step + 1):
             self._deliver(step)
 
     def _deliver(self, step: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from tailrace.counting.memory import check as check_segment
 from tailrace.errors import Corrupt, StateError
 from tailrace.storage.store import Store
 from tailrace.stream.log import digest_of, files_of
-from tailrace.stream.published import deliver, make_folders, pieces
+from tailrace.stream.published import LATEST, deliver, make_folders, pieces
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,7 @@ def verify_public(folder: Path) -> Verified:
     many = last_step(folder)
     before, born, living, files = "", 0, 0, 0
     base: int | None = None
+    listed: set[str] = set()
     for step in range(1, many + 1):
         entry, data = _entry(folder, step)
         fits = (entry["step"], entry["before"]) == (step, before)
@@ -65,9 +67,16 @@ def verify_public(folder: Path) -> Verified:
             raise _broken(f"log/{step:06d}.json", "does not follow the entry before it")
         for name, told in entry["files"].items():
             _check_file(folder, name, told)
-        numbers, gone = (_numbers(folder, name) for name in files_of(step)[:2])
-        if not np.array_equal(numbers, np.arange(born, entry["born"])):
+        listed |= set(entry["files"])
+        numbers, gone = (_numbers(folder, name, step) for name in files_of(step)[:2])
+        # By length first: an entry may tell of any number.
+        if (
+            len(numbers) != entry["born"] - born
+            or (numbers != born + np.arange(len(numbers))).any()
+        ):
             raise _broken(files_of(step)[0], "does not number the rows by birth")
+        if (gone >= entry["born"]).any():
+            raise _broken(files_of(step)[1], "removes rows that were not born yet")
         living += len(numbers) - len(gone)
         if living != entry["rows"]:
             raise _broken(f"log/{step:06d}.json", "counts other rows than were added and removed")
@@ -77,8 +86,10 @@ def verify_public(folder: Path) -> Verified:
         if entry["from"] != base:
             raise _broken(f"log/{step:06d}.json", "names another checkpoint than the last one")
         before, born, files = digest_of(data), entry["born"], files + len(entry["files"]) + 1
+    for part in ("added", "removed", "table"):
+        _check_listed(folder, part, listed)
     if many:
-        _table(folder, base, many, expected=living)
+        _check_latest(folder, _table(folder, base, many, expected=living))
     return Verified(many, files, living, before)
 
 
@@ -105,12 +116,10 @@ def _entry(folder: Path, step: int) -> tuple[Any, bytes]:
             and entry["rows"] >= 0
             and all(part in files for part in files_of(step)[:2])
             # A name never leads out of the folder.
-            and all(
-                part == os.path.normpath(part) and not part.startswith(("/", ".")) for part in files
-            )
+            and all(re.fullmatch(r"(\w+/)?\w+\.(json|parquet)", part, re.ASCII) for part in files)
+            and (entry["from"] is None or entry["from"] in range(1, step + 1))
+            and not isinstance(entry["from"], float)
         )
-        if entry["from"] is not None and not isinstance(entry["from"], int):
-            sound = False
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         sound, entry = False, None
     if not sound:
@@ -120,13 +129,36 @@ def _entry(folder: Path, step: int) -> tuple[Any, bytes]:
 
 def _check_file(folder: Path, name: str, told: Any) -> None:
     path = folder / name
-    if digest_of(*pieces(path.parent, path.name)) != told["blake2b"]:
+    found = digest_of(*pieces(path.parent, path.name))
+    # No published file is empty: that is the digest of a missing one.
+    if found != told["blake2b"] or found == digest_of():
         raise _broken(name, "is missing or is not the file that was published")
 
 
-def _numbers(folder: Path, name: str) -> np.ndarray:
-    """The first column of a file: the numbers of its rows."""
+def _check_listed(folder: Path, part: str, listed: set[str]) -> None:
+    """Refuse tables in no entry: readers take all that are there."""
+    try:
+        found = {f"{part}/{name}" for name in os.listdir(folder / part)}
+    except FileNotFoundError:
+        return
+    if more := [name for name in sorted(found - listed) if name.endswith(".parquet")]:
+        raise _broken(more[0], "is in no entry of the log, or its step is being published now")
+
+
+def _check_latest(folder: Path, table: Any) -> None:
+    """Compare the whole table now, where it is published."""
+    if not os.path.lexists(folder / LATEST):
+        return
+    plain = any(pieces(folder, LATEST))
+    if not plain or not table.equals(_read([folder / LATEST]), null_equal=True):
+        raise _broken(LATEST, "is not the table of the last step")
+
+
+def _numbers(folder: Path, name: str, step: int) -> np.ndarray:
+    """The numbers of a file's rows, which all name its step."""
     frame = _read([folder / name])
+    if frame.width < 2 or (frame.to_series(1).to_numpy() != step).any():
+        raise _broken(name, "is not of its step")
     return frame.to_series(0).to_numpy()
 
 
@@ -147,7 +179,10 @@ def _table(folder: Path, base: int | None, step: int, *, expected: int | None = 
     if added is not None:
         parts.append(added.drop(added.columns[1]))
     gone = _read([folder / files_of(k)[1] for k in steps])
-    rows = pl.concat(parts)
+    try:
+        rows = pl.concat(parts)
+    except pl.exceptions.PolarsError:
+        raise _broken(files_of(step)[0], "or one before has other columns") from None
     if gone is not None:
         dead = np.isin(rows.to_series(0).to_numpy(), gone.to_series(0).to_numpy())
         if dead.sum() != len(gone):
@@ -164,7 +199,10 @@ def _read(paths: list[Path]) -> Any:
     if not paths:
         return None
     try:
-        return pl.read_parquet(paths)
+        frame = pl.read_parquet(paths, glob=False)
+        if frame.width and frame.dtypes[0] == pl.Int64:
+            return frame
+        raise pl.exceptions.SchemaError
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError):
         raise _broken(paths[-1].name, "or one before it is no Parquet file of ours") from None
 

@@ -7,6 +7,7 @@ import os
 import pickle
 import shutil
 import threading
+from datetime import UTC, datetime
 
 import numpy as np
 import polars as pl
@@ -641,6 +642,72 @@ def test_where_links_are_refused_releases_are_copies(tmp_path, monkeypatch):
     assert verify_stream(path).steps == 1
     Stream.fork(path, tmp_path / "fork").close()
     assert verify_stream(tmp_path / "fork").steps == 1
+
+
+@pytest.mark.parametrize("name", ["a[1]", "a*", "a?", "step=1"])
+def test_the_name_of_a_folder_is_no_pattern(tmp_path, name):
+    path = tmp_path / name / "w"
+    path.parent.mkdir()
+    with Stream.create(path, histogram(), population="p") as stream:
+        table = rows(stream.push(day(1)).table)
+    with Stream.open(path) as stream:
+        stream.push(day(2))
+        assert rows(stream.release(1).table) == table
+    assert verify_stream(path).steps == 2 and rows(public_table(path / "releases", 1)) == table
+
+
+@pytest.mark.parametrize("name", ["*", "^.*$", "row", "Row", "born", "DIED"])
+def test_the_name_of_a_column_is_no_pattern(tmp_path, name):
+    domain = Schema(**{name: Categorical(["f", "m"]), "other": Categorical(["x"])})
+    made = dataclasses.replace(histogram(), domain=domain)
+    frame = pl.DataFrame({name: ["f", "m"] * 9, "other": ["x"] * 18})
+    with Stream.create(tmp_path / "w", made, population="p") as stream:
+        table = stream.push(frame).table
+    with Stream.open(tmp_path / "w") as stream:
+        stream.push(frame)
+        assert stream.release(1).table.equals(table)
+    assert verify_stream(tmp_path / "w").steps == 2
+
+
+def test_a_copy_in_place_of_a_link_is_whole_and_dated(tmp_path, monkeypatch):
+    """Half of one would be a changed file, and its time would tell how long the step took."""
+
+    def refused(*_, **options):
+        raise PermissionError
+
+    def stop(source, target, rename=os.rename):
+        if str(target).endswith("000001.parquet"):
+            raise KeyboardInterrupt
+        rename(source, target)
+
+    path, asked = tmp_path / "w", datetime(2020, 1, 1, tzinfo=UTC)
+    Stream.create(path, histogram(), population="p").close()
+    monkeypatch.setattr(os, "link", refused)
+    with Stream.open(path) as stream, monkeypatch.context() as cut:
+        cut.setattr(os, "rename", stop)
+        with pytest.raises(KeyboardInterrupt):
+            stream.push(day(1), asked=asked)
+    assert not (path / "releases/added/000001.parquet").exists()
+    Stream.open(path).close()
+    for part in ("added", "removed", "log"):
+        (file,) = (path / "releases" / part).iterdir()
+        assert file.stat().st_mtime == asked.timestamp() == file.parent.stat().st_mtime
+        assert oct(file.stat().st_mode)[-3:] == "444"
+
+
+def test_the_latest_table_is_there_while_it_is_the_latest(tmp_path):
+    path = tmp_path / "w"
+    latest = path / "releases/latest.parquet"
+    with Stream.create(path, histogram(), population="p") as stream:
+        stream.push(day(1))
+    with Stream.open(path, full="latest") as stream:
+        assert latest.exists() and verify_public(path / "releases")
+        stream.push(day(2))
+    latest.unlink()
+    Stream.open(path).close()
+    assert latest.exists() and verify_public(path / "releases")
+    Stream.open(path, full="checkpoints").close()
+    assert not latest.exists()
 
 
 def test_verify_tells_what_is_whole_and_publishes_what_is_missing(tmp_path):
