@@ -17,7 +17,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.csv
 import pytest
-from hypothesis import example, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from samples import examples
@@ -25,6 +25,7 @@ from tailrace import Box, Categorical, DataError, Integer, Real, Schema, User
 from tailrace.counting.journeys.reading import Reading
 from tailrace.counting.memory import counted, hash_units
 from tailrace.counting.plan import Plan
+from tailrace.sources import files
 from tailrace.sources.reading import Reader
 
 KEY = bytes(16)
@@ -307,3 +308,39 @@ def test_spark_reads_every_cell_by_itself(spark):
     assert hash_units(found, KEY)[order].tolist() == hash_units(plan.rows(text)[0], KEY).tolist()
     with pytest.raises(DataError, match="holds ids as floats"):
         plan.rows(rows.selectExpr("row", "cast(row as double) as x"))
+
+
+LETTERS = st.sampled_from(
+    [
+        "a",
+        "1",
+        ",",
+        ",",
+        "\n",
+        "\n",
+        " ",
+        "\r\n",
+        "\r",
+        "\t",
+        ";",
+        "\0",
+        "é",
+        "\u00a0",
+        "\u2003",
+        "#",
+    ]
+)
+
+
+@examples(400)
+@given(st.lists(LETTERS, max_size=20), st.permutations("abcd"), st.integers(1, 4), st.booleans())
+def test_lines_split_at_once_are_those_split_one_by_one(letters, wanted, many, broken):
+    """So that a quote or a blank line, which decides how a file is split, changes no other row."""
+    data = ("a,b,c,d\n" + "".join(letters)).encode()
+    if broken:
+        data = data.replace(b"\xc3\xa9", b"\xc3").replace(b"#", b"\xe2\x80")
+    assume(files._is_plain(data))
+    at_once, by_line = (
+        split(data, ",", [*"abcd"], wanted[:many]) for split in (files._at_once, files._by_line)
+    )
+    assert at_once.equals(by_line) and at_once.schema == by_line.schema

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 KNOWN = (".csv", ".parquet")
 _FIRST = 1 << 20  # bytes in which the first line must end
 _SEPARATORS = (",", ";", "\t")
+# Which bytes are blanks, or the first ones of blanks beyond ASCII.
+_BLANK = np.isin(np.arange(256), [*range(9, 14), *range(28, 33), 0xC2, 0xE1, 0xE2, 0xE3])
 _CELL = {one: re.compile(rf'(?:"([^"]*(?:""[^"]*)*)"?)?([^{one}]*)({one}?)') for one in _SEPARATORS}
 
 
@@ -141,20 +143,69 @@ def _parquet(path: Path, data: bytes, columns: Sequence[str]) -> pl.DataFrame:
 
 
 def _csv(path: Path, data: bytes, columns: Sequence[str]) -> pl.DataFrame:
-    """Lines are split all at once; but one by one where a quoted cell holds a separator or a quote,
-    or is not closed.
-    """
+    """The wanted columns, each cell as text."""
     import polars as pl
 
-    text = _decoded(data)
-    if not text.strip():
+    # Most have something in their first bytes.
+    if not data[:4096].decode(errors="ignore").strip() and not _decoded(data).strip():
         return pl.DataFrame(schema=dict.fromkeys(columns, pl.String))
-    body = text.partition("\n")[2]
     header = _header(path, data.partition(b"\n")[0])
     headers = {separator: _names(header, separator) for separator in _SEPARATORS}
     separator = max(_SEPARATORS, key=lambda one: sum(column in headers[one] for column in columns))
     names = headers[separator]
     _all_there(path, columns, names)
+    cells = _at_once if _is_plain(data) else _by_line
+    return cells(data, separator, names, columns)
+
+
+def _is_plain(data: bytes) -> bool:
+    """Whether Polars splits lines and cells as `_by_line` does: no quotes, no blank lines."""
+    return (
+        b'"' not in data
+        and data.count(b"\r") == data.count(b"\r\n")
+        and not _BLANK[_after_line_ends(data)].any()
+    )
+
+
+def _after_line_ends(data: bytes) -> np.ndarray:
+    """The bytes with which lines begin."""
+    letters = np.frombuffer(data, np.uint8)
+    return letters[1:][letters[:-1] == ord("\n")]
+
+
+def _at_once(
+    data: bytes, separator: str, names: Sequence[str], columns: Sequence[str]
+) -> pl.DataFrame:
+    """The cells of lines without quotes."""
+    import polars as pl
+
+    body = data.partition(b"\n")[2].replace(b"\r\n", b"\n")
+    body = body if body.isascii() else body.decode(errors="replace").encode()
+    # Names of our own: others may be empty, or there twice.
+    first = separator.join(map(str, range(len(names)))).encode()
+    places = {str(names.index(column)): column for column in columns}
+    found = pl.read_csv(
+        first + b"\n" + body,
+        columns=list(places),
+        infer_schema=False,
+        separator=separator,
+        quote_char=None,
+        truncate_ragged_lines=True,
+    )
+    return found.select(*places).rename(places)
+
+
+def _by_line(
+    data: bytes, separator: str, names: Sequence[str], columns: Sequence[str]
+) -> pl.DataFrame:
+    """The cells of any lines.
+
+    They are split all at once; but one by one where a quoted cell holds a separator or a quote, or
+    is not closed.
+    """
+    import polars as pl
+
+    body = _decoded(data).partition("\n")[2]
     lines = pl.Series("line", body.split("\n"), pl.String).str.strip_chars_end("\r")
     lines = lines.filter(
         (lines.str.strip_chars() != "") | lines.str.contains(separator, literal=True)
