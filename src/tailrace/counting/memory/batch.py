@@ -79,17 +79,15 @@ class Batch:
         """Take in rows that are hashed."""
         from tailrace.counting.memory import kernel
 
+        # Copies of one kind: for another kind of array the loop is compiled again.
+        hi, lo, cells = (np.array(one) for one in (units["hi"], units["lo"], cells))
         order = np.empty(len(cells), np.int64)
-        ends = kernel.partition(units["hi"], units["lo"], cells, 0, FINEST, order)
+        ends = kernel.partition(hi, lo, cells, 0, FINEST, order)
         if not ends[-1]:
             return
         order = order[: ends[-1]]
         piece = np.empty(len(order), _ROW)
-        piece["hi"], piece["lo"], piece["cell"] = (
-            units["hi"][order],
-            units["lo"][order],
-            cells[order],
-        )
+        piece["hi"], piece["lo"], piece["cell"] = hi[order], lo[order], cells[order]
         self._file.seek(self.kept * _ROW.itemsize)
         self._file.write(piece.tobytes())
         self._starts.append(self.kept + ends)
@@ -105,7 +103,7 @@ class Batch:
             self._file.seek(start * _ROW.itemsize)
             parts.append(self._file.read((end - start) * _ROW.itemsize))
         rows = np.frombuffer(b"".join(parts), _ROW)
-        hi, lo, cells = rows["hi"], rows["lo"], rows["cell"]
+        hi, lo, cells = (np.array(rows[name]) for name in ("hi", "lo", "cell"))
         order = np.empty(len(rows), np.int64)
         kernel.partition(hi, lo, cells, bits, max(0, len(rows).bit_length() - 3), order)
         return in_order(hi[order], lo[order], cells[order])

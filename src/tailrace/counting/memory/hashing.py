@@ -210,8 +210,12 @@ def _arrow(ids: Any, key: Key) -> np.ndarray:
 def _of_words(values: np.ndarray, tags: np.ndarray, key: Key) -> np.ndarray:
     from tailrace.counting.memory import kernel
 
-    units = np.empty(len(tags), UNITS)
-    kernel.hash_words(values, tags, *key, units["hi"], units["lo"])
+    units, high, low = np.empty(len(tags), UNITS), *np.empty((2, len(tags)), np.uint64)
+    # Arrays of one kind, whatever came: for another the loop is compiled again.
+    values = values.view()
+    values.setflags(write=False)
+    kernel.hash_words(values, tags, *key, high, low)
+    units["hi"], units["lo"] = high, low
     return units
 
 

@@ -214,13 +214,38 @@ def _before(high, low, other_high, other_low):
 @njit(cache=True)
 def _accept(cells, adds, room, high, low, k0, k1):
     """Cut `adds` per cell to `room` in all, by hash."""
-    places = np.empty(len(cells), np.uint64)
+    places, heap = np.empty(len(cells), np.uint64), np.empty(len(cells), np.int64)
     for n in range(len(cells)):
-        places[n] = place(high, low, cells[n], k0, k1)
-    # Stable: two equal places are taken by cell.
-    for n in np.argsort(places, kind="mergesort"):
+        places[n], heap[n] = place(high, low, cells[n], k0, k1), n
+    for root in range(len(cells) // 2 - 1, -1, -1):
+        _sift(places, heap, root, len(cells))
+    for many in range(len(cells), 0, -1):
+        n = heap[0]
         adds[n] = min(adds[n], room)
         room -= adds[n]
+        heap[0] = heap[many - 1]
+        _sift(places, heap, np.int64(0), many - 1)
+
+
+@njit(cache=True)
+def _sift(places, heap, root, many):
+    """Let the root of a heap sink; two equal places go by cell.
+
+    Written out: sorting by numpy's names takes a second to compile.
+    """
+    while 2 * root + 1 < many:
+        child = 2 * root + 1
+        if child + 1 < many and _sooner(places, heap[child + 1], heap[child]):
+            child += 1
+        if not _sooner(places, heap[child], heap[root]):
+            break
+        heap[root], heap[child] = heap[child], heap[root]
+        root = child
+
+
+@njit(cache=True, inline="always")
+def _sooner(places, one, other):
+    return places[one] < places[other] or (places[one] == places[other] and one < other)
 
 
 @njit(cache=True)

@@ -120,7 +120,9 @@ def follow(old, counts, now, rule, first, step, tally, states, after):
             elif rule.missing != DROP:
                 # After so many steps a silent unit's state stays as it is.
                 for _ in range(min(silent, kept)):
-                    code, count = _moved(code, count, _usual(code, rule), rule, nothing, 0)
+                    code, count = _moved(
+                        code, count, _usual(code, rule), rule, nothing, np.int64(0)
+                    )
         value, agreed = np.int64(-1), True
         while j < len(now_high) and now_high[j] == high and now_low[j] == low:
             agreed &= value < 0 or value == now_cell[j]
@@ -148,7 +150,7 @@ def follow(old, counts, now, rule, first, step, tally, states, after):
             code, count = np.int64(rule.values**kept - 1), np.int64(kept)
         if value < 0:
             value = _usual(code, rule)
-        code, count = _moved(code, count, value, rule, tally, 1)
+        code, count = _moved(code, count, value, rule, tally, np.int64(1))
         if rule.missing != DROP:
             after[_number(code, count, rule)] += 1
         new_high[rows], new_low[rows] = high, low

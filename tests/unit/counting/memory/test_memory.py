@@ -531,3 +531,16 @@ def test_numba_and_pyarrow_wait_until_they_are_used():
         "print([m for m in ('numba', 'pyarrow', 'pandas') if m in sys.modules])"
     )
     assert python("-c", code).stdout == "[]\n"
+
+
+@pytest.mark.parametrize("many", [1, 2, 3, 8, 100, 1001])
+def test_events_are_accepted_in_the_order_of_their_places(many):
+    rng = np.random.default_rng(many)
+    cells, adds, word = np.arange(many), rng.integers(0, 4, many), np.uint64(7)
+    places = [int(kernel.place(word, word, cell, word, word)) for cell in cells]
+    wanted, room = adds.copy(), many
+    for n in np.argsort(places, kind="stable"):
+        wanted[n] = min(wanted[n], room)
+        room -= wanted[n]
+    kernel._accept(cells, adds, many, word, word, word, word)
+    assert adds.tolist() == wanted.tolist() and adds.sum() <= many
