@@ -340,3 +340,19 @@ def test_a_log_without_end_is_not_read(path):
     standing["step"] = standing["log"]["step"] = far
     put(path, "standing", json.dumps(standing).encode())
     one_sentence(path)
+
+
+@pytest.mark.parametrize("time", [{}, None, [1], {"time": 5}, {"time": "never"}])
+def test_a_crafted_time_of_a_step_is_one_sentence(path, time):
+    held = json.loads((path / "releases/log/000001.json").read_bytes())
+    entry = json.dumps({**held, "provenance": time}).encode()
+    put(path, "step/000001/log/000001.json", entry)
+    with database(path) as values:
+        held = values.execute("SELECT data FROM value WHERE name = 'standing'").fetchone()[0]
+    standing = json.loads(held)
+    standing["log"]["entry"] = hashlib.blake2b(entry, digest_size=32).hexdigest()
+    put(path, "standing", json.dumps(standing).encode())
+    (path / "releases/log/000001.json").unlink()
+    one_sentence(path)
+    with pytest.raises(Corrupt):
+        verify_stream(path)

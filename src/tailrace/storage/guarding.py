@@ -43,8 +43,9 @@ def check_private(folder: Path) -> None:
             )
         if found.st_mode & _OTHERS:
             raise StateError(
-                f"{_named(stream, path)} may be used by other users, and is private: run chmod -R "
-                f"go= {stream.name}/{folder.name}."
+                # Not with -R: files that are published have a name here too.
+                f"{_named(stream, path)} may be used by other users, and is private: run chmod go= "
+                f"{_named(stream, folder)} {_named(stream, folder)}/*"
             )
 
 

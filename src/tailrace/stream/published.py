@@ -23,7 +23,7 @@ from tailrace.errors import StateError
 from tailrace.privacy.guarantee import Guarantee
 from tailrace.storage.durable import link, place, point, sync, write_file
 from tailrace.storage.guarding import open_plain
-from tailrace.storage.store import Store, unfit
+from tailrace.storage.store import Store, understood, unfit
 from tailrace.stream.log import entry_of, files_of, kept, named
 from tailrace.stream.release import seconds
 
@@ -110,7 +110,8 @@ def deliver(store: Store, folder: Path, step: int, latest: bytes | None = None) 
     `latest` is the content of that file, where there is to be one. Files have the published
     time: when they were really written would tell how long the step took.
     """
-    time = seconds(entry_of(store, step)["provenance"])
+    with understood():
+        time = seconds(entry_of(store, step)["provenance"])
     parts = (files_of(step), (f"log/{step:06d}.json",))
     try:
         for part in parts:

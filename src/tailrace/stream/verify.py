@@ -43,7 +43,7 @@ def verify_stream(folder: Path) -> Verified:
         for step in range(1, standing["step"] + 1):
             deliver(store, folder / "releases", step)
         found = verify_public(folder / "releases")
-        if (found.steps, found.entry) != (standing["step"], standing["log"]["entry"]):
+        if (found.steps, found.entry) != (standing["step"], standing["log"].get("entry")):
             raise Corrupt(
                 f"releases/log ends at step {found.steps} or holds another entry than the stream, "
                 f"which stands at step {standing['step']}: open the stream to publish what is "
