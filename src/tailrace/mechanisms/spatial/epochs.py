@@ -142,6 +142,7 @@ class Epochs:
         tree = self.tree(public)
         layout = self.standing(tree).layout
         tree, spans = self._with_part(measured(tree, layout, noisy), public)
+        self._last[:] = [Standing(tree, layout)]
         public = replace(
             public,
             epoch=np.asarray(public.epoch + 1),
@@ -152,7 +153,7 @@ class Epochs:
             tree=tree,
         )
         public = replace(public, total=np.asarray(self._both(public)[0]))
-        expected, deviation = self._expected(public, Standing(tree, layout))
+        expected, deviation = self._expected(public, self.standing(tree))
         limit = self.structure.split * deviation
         grown = regrown(
             tree,
@@ -268,10 +269,9 @@ class Epochs:
         weighed by their variances.
         """
         weights, step, closed = self.weights(public), int(public.step), int(public.closed)
-        leaves = float(weights @ public.tree.counts.sum(axis=1)) + net(
-            public.clock - public.at_close
-        )
-        leaves_variance = self.noise * float(weights**2 @ public.tree.draws.sum(axis=1))
+        counts, draws = self.standing(public.tree).sums[0].reshape(2, -1)
+        leaves = float(weights @ counts) + net(public.clock - public.at_close)
+        leaves_variance = self.noise * float(weights**2 @ draws)
         leaves_variance += self.clock.variance(step, closed)
         clock, since = net(public.clock), 0
         if self.retention is not None and len(public.recent) > self.retention:

@@ -248,12 +248,18 @@ def placed(inner, second, counts, have, dense, cumulative, depth_of_cells, rng):
         middle = have[first + half] if dense else a + np.searchsorted(have[a:b], first + half)
         k = _halved(n, x, part, middle - a, b - middle, rng)
         for right in (True, False):
-            node[height] = (second[i] if right else i + 1) if divided else -1
-            level[height], start[height] = d + 1, first + (half if right else 0)
-            low[height], high[height] = (middle, b) if right else (a, middle)
-            want[height], exact[height] = (n - k, x - part) if right else (k, part)
-            # A half without points that wants none is done.
-            height += high[height] > low[height] or want[height] > 0
+            child = (second[i] if right else i + 1) if divided else -1
+            begin, end = (middle, b) if right else (a, middle)
+            wants = n - k if right else k
+            ends = (d + 1 == depth_of_cells or wants == 1) and (child < 0 or not inner[child])
+            # A half that has what it wants, and is not divided further, is done.
+            if end - begin == wants and (wants == 0 or ends):
+                continue
+            node[height], level[height], want[height] = child, d + 1, wants
+            start[height] = first + (half if right else 0)
+            low[height], high[height] = begin, end
+            exact[height] = x - part if right else part
+            height += 1
     return gone[:left], new[:made]
 
 

@@ -233,7 +233,8 @@ class SpatialStream(OfEvents):
         dense = len(previous) > self.domain.size // 16
         if dense:
             held = previous.tally(_Placed(self.domain), self.domain.size)
-            have, order = np.append(0, np.cumsum(held)), none
+            have, order = np.zeros(len(held) + 1, np.int64), none
+            np.cumsum(held, out=have[1:])
         else:
             have = partition.places[previous.cells]
             order = np.argsort(have, kind="stable")

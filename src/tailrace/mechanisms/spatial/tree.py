@@ -60,15 +60,20 @@ def counted(leaf: np.ndarray, layout: Layout) -> np.ndarray:
 
 def groups_of(tree: Tree, domain: Places) -> np.ndarray:
     """The counted leaf of each cell, (cells,); -1 for none."""
-    return _groups(domain, tree.inner.tobytes(), tree.leaf.tobytes())
+    inner, leaf = (np.packbits(flags).tobytes() for flags in (tree.inner, tree.leaf))
+    return _groups(domain, len(tree.inner), inner, leaf)
 
 
 @functools.lru_cache(maxsize=4)  # leaves change only between epochs
-def _groups(domain: Places, inner: bytes, leaf: bytes) -> np.ndarray:
+def _groups(domain: Places, nodes: int, *packed: bytes) -> np.ndarray:
     from tailrace.domain.geometry import kernel
 
-    layout = lay_out(np.frombuffer(inner, np.bool_), domain)
-    chosen = counted(np.frombuffer(leaf, np.bool_), layout)
+    inner, leaf = (
+        np.unpackbits(np.frombuffer(flags, np.uint8), count=nodes).astype(np.bool_)
+        for flags in packed
+    )
+    layout = lay_out(inner, domain)
+    chosen = counted(leaf, layout)
     found = kernel.group_of(partition_of(domain).places, layout.first[chosen], layout.last[chosen])
     found.setflags(write=False)
     return found
@@ -128,7 +133,9 @@ class Standing:
 
         tree, second = self.tree, self.layout.second
         made = [gathered(part, tree.inner, second) for part in (*tree.counts, *tree.draws)]
-        return np.stack(made, axis=1).astype(float)
+        sums = np.stack(made, axis=1)
+        # Half as much to read, where it fits.
+        return sums.astype(np.int32) if np.abs(sums).max(initial=0) < 1 << 30 else sums
 
     def parents(self, whole_tree: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Nodes with children, second children, and the first ones' parts of the area.
@@ -148,7 +155,8 @@ class Standing:
     def _of(self, parents: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         from tailrace.mechanisms.spatial.kernel import halved
 
-        second = self.layout.second[parents]
+        parents = parents.astype(np.int32)
+        second = self.layout.second[parents].astype(np.int32)
         return parents, second, halved(self.layout.area, parents, second)
 
     @functools.cached_property
