@@ -14,6 +14,7 @@ import pytest
 
 from samples import DAY, ward
 from tailrace import Corrupt, Noise, StateError, Stream
+from tailrace.stream import verify
 from tailrace.stream.verify import public_table, verify_public
 
 EMPTY = hashlib.blake2b(digest_size=32).hexdigest()
@@ -133,3 +134,16 @@ def test_a_row_is_not_removed_before_its_birth(tmp_path):
     chain(path)
     with pytest.raises(Corrupt, match="not born yet"):
         verify_public(path)
+
+
+def test_steps_that_are_published_meanwhile_are_no_damage(tmp_path, monkeypatch):
+    with Stream.create(tmp_path / "w", ward(), population="w", full="latest") as stream:
+        stream.push(DAY)
+        look = verify._entry
+
+        def meanwhile(folder, step):
+            stream.push(DAY)
+            return look(folder, step)
+
+        monkeypatch.setattr(verify, "_entry", meanwhile)
+        assert verify_public(tmp_path / "w/releases").steps == 1

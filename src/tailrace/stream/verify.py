@@ -17,6 +17,8 @@ from tailrace.storage.store import Store
 from tailrace.stream.log import digest_of, files_of
 from tailrace.stream.published import LATEST, deliver, make_folders, pieces
 
+_OR_NOW = ", or a step is being published right now"
+
 
 @dataclass(frozen=True)
 class Verified:
@@ -56,7 +58,7 @@ def verify_stream(folder: Path) -> Verified:
 
 def verify_public(folder: Path) -> Verified:
     """Check a public folder by itself: chain, digests, and rows."""
-    many = last_step(folder)
+    there, many = _tables(folder), last_step(folder)
     before, born, living, files = "", 0, 0, 0
     base: int | None = None
     listed: set[str] = set()
@@ -86,10 +88,14 @@ def verify_public(folder: Path) -> Verified:
         if entry["from"] != base:
             raise _broken(f"log/{step:06d}.json", "names another checkpoint than the last one")
         before, born, files = digest_of(data), entry["born"], files + len(entry["files"]) + 1
-    for part in ("added", "removed", "table"):
-        _check_listed(folder, part, listed)
-    if many:
-        _check_latest(folder, _table(folder, base, many, expected=living))
+    last = _table(folder, base, many, expected=living) if many else None
+    # Steps that were published meanwhile are left to the next time.
+    now = last_step(folder)
+    listed.update(*(files_of(step) for step in range(many + 1, now + 1)))
+    if more := sorted(there - listed):
+        raise _broken(more[0], f"is in no entry of the log{_OR_NOW}")
+    if last is not None and now == many:
+        _check_latest(folder, last)
     return Verified(many, files, living, before)
 
 
@@ -135,14 +141,11 @@ def _check_file(folder: Path, name: str, told: Any) -> None:
         raise _broken(name, "is missing or is not the file that was published")
 
 
-def _check_listed(folder: Path, part: str, listed: set[str]) -> None:
-    """Refuse tables in no entry: readers take all that are there."""
-    try:
-        found = {f"{part}/{name}" for name in os.listdir(folder / part)}
-    except FileNotFoundError:
-        return
-    if more := [name for name in sorted(found - listed) if name.endswith(".parquet")]:
-        raise _broken(more[0], "is in no entry of the log, or its step is being published now")
+def _tables(folder: Path) -> set[str]:
+    """All tables that are there: readers take them, listed or not."""
+    parts = (folder / part for part in ("added", "removed", "table"))
+    names = (f"{part.name}/{name}" for part in parts if part.is_dir() for name in os.listdir(part))
+    return {name for name in names if name.endswith(".parquet")}
 
 
 def _check_latest(folder: Path, table: Any) -> None:
@@ -151,7 +154,7 @@ def _check_latest(folder: Path, table: Any) -> None:
         return
     plain = any(pieces(folder, LATEST))
     if not plain or not table.equals(_read([folder / LATEST]), null_equal=True):
-        raise _broken(LATEST, "is not the table of the last step")
+        raise _broken(LATEST, f"is not the table of the last step{_OR_NOW}")
 
 
 def _numbers(folder: Path, name: str, step: int) -> np.ndarray:
