@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
@@ -35,19 +35,46 @@ def parts() -> dict[str, Callable[..., Any]]:
     >>> parts()["HistogramStream"].__module__
     'tailrace.mechanisms.histogram'
     """
+    modules = [getattr(tailrace, name) for name in _OURS]
+    known = {name: getattr(module, name) for module in modules for name in module.__all__}
+    known |= {name: part for name in tailrace.HOMES if (part := _mechanism(name)) is not None}
+    known |= {former: known[name] for former, name in FORMER.items()}
+    return with_plugged({**known, **_common()})
+
+
+class Named(Mapping[str, Callable[..., Any]]):
+    """Every part by its name, as `parts`, but imported when asked for.
+
+    >>> Named()["HistogramStream"] is parts()["HistogramStream"]
+    True
+    """
+
+    def __getitem__(self, name: str) -> Callable[..., Any]:
+        return _common().get(name) or _mechanism(name) or parts()[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(parts())
+
+    def __len__(self) -> int:
+        return len(parts())
+
+
+def _common() -> dict[str, Callable[..., Any]]:
+    """The parts that all mechanisms are made of."""
     from tailrace.counting.memory import Missing
     from tailrace.domain import geometry
     from tailrace.privacy.guarantee import KINDS
 
-    modules = [getattr(tailrace, name) for name in _OURS]
-    known = {name: getattr(module, name) for module in modules for name in module.__all__}
-    for name, (home, _) in tailrace.HOMES.items():
-        if home.startswith("tailrace.mechanisms.") and inspect.isclass(getattr(tailrace, name)):
-            known[name] = getattr(tailrace, name)
-    known |= {former: known[name] for former, name in FORMER.items()}
     domains = dict.fromkeys(("Schema", "Box", "Region", "Roads"), geometry.from_dict)
     missing = {policy.name: lambda policy=policy: policy for policy in Missing}
-    return with_plugged({**known, **KINDS, **domains, **missing})
+    return {**KINDS, **domains, **missing}
+
+
+def _mechanism(name: str) -> type | None:
+    """A public class from the mechanisms, or None."""
+    home, _ = tailrace.HOMES.get(name, ("", ""))
+    found = getattr(tailrace, name) if home.startswith("tailrace.mechanisms.") else None
+    return found if inspect.isclass(found) else None
 
 
 def with_plugged(

@@ -21,7 +21,7 @@ from tailrace.ledger.file import is_ledger
 from tailrace.mechanisms.base import Mechanism
 from tailrace.noise import Noise
 from tailrace.privacy.guarantee import Guarantee
-from tailrace.registry import GROUP, parts
+from tailrace.registry import GROUP, Named
 from tailrace.storage.codec import from_plain, to_plain
 from tailrace.storage.durable import place, point, remove, sync_all, where, write_file
 from tailrace.storage.store import Store, keyed, understood
@@ -36,7 +36,7 @@ _UNCHARGED = "not charged to any ledger"
 
 def configuration(mechanism: Mechanism) -> Any:
     """The mechanism in plain values, which make it again."""
-    plain, known = to_plain(mechanism), parts()
+    plain, known = to_plain(mechanism), Named()
     try:
         same = from_plain(plain, known) == mechanism
     except (ConfigError, TypeError):
@@ -128,7 +128,7 @@ def promise(mechanism: Mechanism, noise: Noise, *, charged: bool) -> Guarantee:
 @understood()
 def mechanism_of(about: dict[str, Any]) -> Mechanism:
     """The mechanism that a stream was made with."""
-    return from_plain(about["mechanism"], parts())
+    return from_plain(about["mechanism"], Named())
 
 
 @understood()

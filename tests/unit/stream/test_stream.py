@@ -36,6 +36,7 @@ from tailrace import (
 )
 from tailrace.cli import app
 from tailrace.mechanisms.base import State, Step
+from tailrace.registry import Named
 from tailrace.stream.verify import public_table, verify_public, verify_stream
 
 WARD = Schema(sex=Categorical(["f", "m"]), age=Integer(0, 4))
@@ -441,8 +442,7 @@ class TwoRounds(HistogramStream):
 def test_a_mechanism_may_count_again_in_the_same_step(tmp_path, monkeypatch):
     from tailrace.stream import directory
 
-    known = directory.parts
-    monkeypatch.setattr(directory, "parts", lambda: {**known(), "TwoRounds": TwoRounds})
+    monkeypatch.setattr(directory, "Named", lambda: {**Named(), "TwoRounds": TwoRounds})
     mechanism = TwoRounds(domain=WARD, privacy=PureDP(epsilon=1000), unit=Event(), horizon=9)
     with Stream.create(
         tmp_path / "w", mechanism, population="p", noise=Noise.insecure(1)
