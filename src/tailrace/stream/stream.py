@@ -172,7 +172,8 @@ class Stream:
 
         It has noise of its own and is charged in full.
 
-        A step that was cut off in `path` is not taken over: push its rows again.
+        Rows that were added in `path` and not published are taken over. A step that was cut off is
+        not: add or push its rows again.
         """
         fork(path, to, ledger)
         return cls.open(to, ledger=ledger)
