@@ -257,7 +257,7 @@ def at_each(folder, unit, every=1):
 
 
 def filled_at_some(folder, unit):
-    return filled_at_each(folder, unit, every=11)
+    return filled_at_each(folder, unit, every=17)
 
 
 def filled_at_each(folder, unit, every=1):

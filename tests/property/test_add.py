@@ -99,7 +99,7 @@ def seen(stream, release):
     ]
 
 
-@examples(160)
+@examples(100)
 @given(st.sampled_from(sorted(MECHANISMS)), st.data())
 def test_any_split_order_and_engine_makes_the_release_of_one_push(name, data):
     mechanism = MECHANISMS[name]
