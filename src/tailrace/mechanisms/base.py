@@ -159,12 +159,12 @@ class Table:
 
     def since(self, number: int) -> Table:
         """The rows from a number on."""
-        first = np.searchsorted(self.births.numbers[: self._ever], number)
+        first = int(self.births.places(np.array([number]))[0])
         return self._among(first + np.flatnonzero(self.died[first:] > self._now))
 
     def numbered(self, numbers: np.ndarray) -> Table:
         """The rows of these numbers."""
-        return self._among(np.searchsorted(self.births.numbers[: self._ever], numbers))
+        return self._among(self.births.places(numbers))
 
     def _among(self, births: np.ndarray) -> Table:
         held = self.births
@@ -191,7 +191,7 @@ class Table:
         """
         numbers = self.numbers[gone] if gone.dtype == np.bool_ else gone
         births = self.births
-        dying = np.searchsorted(births.numbers[: self._ever], numbers)
+        dying = births.places(numbers)
         tallies, self._tallies, self._before = self._tallies, {}, {}
         for codes, counts in tallies.items():
             np.subtract.at(counts, codes(births.cells[dying]), 1)
@@ -226,6 +226,14 @@ class _Births:
         """Some of the rows, to go on apart from these."""
         columns = {name: values[rows] for name, values in self.columns.items()}
         return _Births(self.cells[rows], columns, self.numbers[rows])
+
+    def places(self, numbers: np.ndarray) -> np.ndarray:
+        """Where rows of these numbers are, or would be."""
+        held = self.numbers[: self.many]
+        # Most often none is missing in between: no need to search.
+        if self.many and held[-1] - held[0] == self.many - 1:
+            return np.clip(numbers - held[0], 0, self.many)
+        return np.searchsorted(held, numbers)
 
     def go_on(
         self, dying: np.ndarray, cells: np.ndarray, columns: dict[str, np.ndarray], born: int
