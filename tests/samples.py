@@ -43,6 +43,16 @@ def but_spark(engines):
     ]
 
 
+def unit_rows(plan, frame):
+    """The ids and the cells of all rows of a small frame."""
+    pieces = list(plan.rows(frame))
+    if len(pieces) == 1:
+        return pieces[0]
+    ids = [part for piece, _ in pieces for part in (piece.tolist() if len(piece) else [])]
+    cells = [cell for _, piece in pieces for cell in piece.tolist()]
+    return np.array([*ids, None], object)[:-1], np.array(cells, np.int64)
+
+
 def examples(many):
     """Try a property so many times in the slow run, and the profile's share of that by default."""
     return settings(max_examples=max(10, many * settings.default.max_examples // 100))

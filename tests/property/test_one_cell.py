@@ -20,7 +20,7 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from samples import examples
+from samples import examples, unit_rows
 from tailrace import Box, Categorical, DataError, Integer, Real, Schema, User
 from tailrace.counting.journeys.reading import Reading
 from tailrace.counting.memory import counted, hash_units
@@ -152,9 +152,9 @@ def units(engine, cells):
     plan, frame = Plan(Schema(row=Integer(0, 99)), key="id"), engine(file(cells, "id"))
     if engine is of_pandas and frame["id"].dtype.kind == "f":
         with pytest.raises(DataError, match="holds ids as floats"):
-            plan.rows(frame)
+            unit_rows(plan, frame)
         return None
-    return hash_units(plan.rows(frame)[0], KEY).tolist()
+    return hash_units(unit_rows(plan, frame)[0], KEY).tolist()
 
 
 @examples(25)
@@ -180,7 +180,9 @@ def test_objects_are_ids_one_by_one():
     """
     ids = [7, "7", 7.0, " 007", None, float("nan"), 2**60 + 1, str(2**60 + 1), 2.0**60, "x"]
     frame = pd.DataFrame({"id": pd.Series(ids, dtype=object), "row": 0})
-    found = hash_units(Plan(Schema(row=Integer(0, 99)), key="id").rows(frame)[0], KEY).tolist()
+    found = hash_units(
+        unit_rows(Plan(Schema(row=Integer(0, 99)), key="id"), frame)[0], KEY
+    ).tolist()
     assert (
         len(set(found[:4])) == 1
         and found[6] == found[7] != found[9]
@@ -232,7 +234,7 @@ def test_a_missing_id_touches_nobody_else(kind):
     floats = whole.astype("float64")
     for refused in (floats, pd.Series([np.nan] * 4), floats.astype("category")):
         with pytest.raises(DataError, match=r"^Column 'id' holds ids as floats.*text.*Int64"):
-            Plan(SEX, key="id").rows(frame.assign(id=refused))
+            unit_rows(Plan(SEX, key="id"), frame.assign(id=refused))
 
 
 def test_one_word_among_numbers_is_one_row_that_is_not_counted():
@@ -303,11 +305,13 @@ def test_spark_reads_every_cell_by_itself(spark):
     for attribute in ATTRIBUTES:
         assert codes(Schema(x=attribute), rows) == codes(Schema(x=attribute), text)
     plan = Plan(Schema(row=Integer(0, 99)), key="x")
-    found, cells_of = plan.rows(rows)
+    found, cells_of = unit_rows(plan, rows)
     order = np.argsort(cells_of)
-    assert hash_units(found, KEY)[order].tolist() == hash_units(plan.rows(text)[0], KEY).tolist()
+    assert (
+        hash_units(found, KEY)[order].tolist() == hash_units(unit_rows(plan, text)[0], KEY).tolist()
+    )
     with pytest.raises(DataError, match="holds ids as floats"):
-        plan.rows(rows.selectExpr("row", "cast(row as double) as x"))
+        unit_rows(plan, rows.selectExpr("row", "cast(row as double) as x"))
 
 
 LETTERS = st.sampled_from(

@@ -210,7 +210,8 @@ def _units(plan: Plan, frame: Any, part: int) -> Any:
     rows = held(frame)
     if rows is None:
         return None
-    third = np.flatnonzero(hash_units(plan.rows(rows.to_native())[0], _KEY)["lo"] % 3 == part)
+    units = [hash_units(ids, _KEY) for ids, _ in plan.rows(rows.to_native())]
+    third = np.flatnonzero(np.concatenate(units)["lo"] % 3 == part)
     return nw.to_native(rows[np.random.default_rng(0).permutation(third).tolist()])
 
 

@@ -99,13 +99,13 @@ def read_parts(
 
 def _hashed(plan: Plan, frame: Any, key: bytes, known: Known | None) -> Iterator[Hashed]:
     """The rows of a frame that have a unit and a cell."""
-    ids, cells = plan.rows(frame)
-    # Also for no rows: a wrong type is refused whatever the content.
-    for at in range(0, max(1, len(cells)), _PIECE):
-        few, cell = ids[at : at + _PIECE], cells[at : at + _PIECE]
-        units = hash_units(few, key) if known is None else recognised(few, key, known)
-        there = (cell >= 0) & ((units["hi"] != 0) | (units["lo"] != 0))
-        yield Hashed(units["hi"][there], units["lo"][there], cell[there])
+    for ids, cells in plan.rows(frame):
+        # Also for no rows: a wrong type is refused whatever the content.
+        for at in range(0, max(1, len(cells)), _PIECE):
+            few, cell = ids[at : at + _PIECE], cells[at : at + _PIECE]
+            units = hash_units(few, key) if known is None else recognised(few, key, known)
+            there = (cell >= 0) & ((units["hi"] != 0) | (units["lo"] != 0))
+            yield Hashed(units["hi"][there], units["lo"][there], cell[there])
 
 
 def like(plan: Plan | Any, unit: Unit, *, snapshot: bool) -> Any:

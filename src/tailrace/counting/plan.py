@@ -8,7 +8,9 @@ by one expression, and only the counts are fetched.
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import itertools
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -17,6 +19,7 @@ import narwhals as nw
 import numpy as np
 
 from tailrace.counting import arrow
+from tailrace.counting.batches import batches
 from tailrace.counting.marginals import Marginals
 from tailrace.domain import Codes, Frame, Schema
 from tailrace.domain.cells import holds_objects
@@ -184,20 +187,24 @@ class Plan:
         """Count both parts of a step; None has no rows."""
         return Counts(self.count(adds), self.count(deletes))
 
-    def rows(self, frame: Any) -> tuple[Any, np.ndarray]:
-        """The unit id and the cell (-1: dropped) of every row."""
+    def rows(self, frame: Any) -> Iterator[tuple[Any, np.ndarray]]:
+        """The unit id and the cell (-1: dropped) of every row, in pieces.
+
+        Columns are checked at once; rows are read as pieces are asked for.
+        """
         if self.key is None:
             raise ConfigError("This plan has no key= to tell units apart by.")
         if isinstance(frame, ReadRows):
-            units, cells = zip(*frame.parts(), strict=True)
-            return np.concatenate(units), np.concatenate(cells)
-        rows = opened(frame)
-        if rows is None:
-            return np.empty(0, np.int64), np.empty(0, np.int64)
+            return iter(frame.parts())
+        parts = map(self._pieces, frames(frame))
+        first = next(parts, ())
+        return itertools.chain(first, itertools.chain.from_iterable(parts))
+
+    def _pieces(self, rows: Frame) -> Iterator[tuple[Any, np.ndarray]]:
+        assert self.key is not None
         self.codes.check(rows)
-        unit = unit_of(rows, self.key)
-        found, cells = with_cells(rows, self.codes, [unit])
-        return ids_of(found.get_column("unit")), cells
+        pieces = with_cells(rows, self.codes, [unit_of(rows, self.key)])
+        return ((ids_of(found.get_column("unit")), cells) for found, cells in pieces)
 
     def _marginals_here(self, rows: nw.DataFrame[Any]) -> np.ndarray:
         assert self.marginals is not None and isinstance(self.codes, Schema)
@@ -225,14 +232,19 @@ class Plan:
 
 def with_cells(
     rows: Frame, codes: Codes, columns: list[nw.Expr]
-) -> tuple[nw.DataFrame[Any], np.ndarray]:
-    """Some columns, and the cell of every row; -1: dropped."""
+) -> Iterator[tuple[nw.DataFrame[Any], np.ndarray]]:
+    """Some columns, and the cell of every row (-1: dropped), in pieces."""
     if not isinstance(rows, nw.LazyFrame):
-        return rows.select(*columns), codes.cells(rows)
-    found = fetched(
-        rows, lambda: rows.select(*columns, codes.cell(rows).fill_null(-1).alias("cell"))
-    )
-    return found, codes.settle(found.get_column("cell").to_numpy().astype(np.int64))
+        # Also for no rows.
+        for at in range(0, max(1, len(rows)), _PIECE):
+            few = rows[at : at + _PIECE] if len(rows) > _PIECE else rows
+            yield few.select(*columns), codes.cells(few)
+        return
+    with _unquoted(rows):
+        query = rows.select(*columns, codes.cell(rows).fill_null(-1).alias("cell"))
+        for found in batches(query):
+            cells = found.get_column("cell").to_numpy().astype(np.int64)
+            yield found, codes.settle(cells)
 
 
 def unit_of(rows: Frame, column: str) -> nw.Expr:
@@ -298,9 +310,16 @@ def opened(frame: Any) -> Frame | None:
 
 
 def fetched(rows: nw.LazyFrame[Any], query: Any) -> nw.DataFrame[Any]:
-    """Run a query; the engine's errors, which may quote data, stay here."""
-    try:
+    """Run a query; return all its rows."""
+    with _unquoted(rows):
         return query().collect()
+
+
+@contextlib.contextmanager
+def _unquoted(rows: nw.LazyFrame[Any]) -> Iterator[None]:
+    """Keep an engine's errors here, which may quote data."""
+    try:
+        yield
     except (ConfigError, DataError):
         raise
     except Exception:

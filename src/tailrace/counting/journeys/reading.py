@@ -8,7 +8,7 @@ nothing. A trajectory of one point starts and ends there.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -101,23 +101,23 @@ class Reading:
 
     def rows(self, frame: Any, key: bytes = _KEY) -> JourneyRows:
         """The rows of a frame, or of None."""
-        parts = [self._rows(rows, key) for rows in frames(frame)]
+        parts = [part for rows in frames(frame) for part in self._rows(rows, key)]
         if not parts:
             nobody = np.empty((0, 2), np.uint64)
             return JourneyRows(nobody, np.empty(0), np.empty(0, np.int64), nobody)
         return parts[0] if len(parts) == 1 else _joined(parts)
 
-    def _rows(self, rows: Frame, key: bytes) -> JourneyRows:
+    def _rows(self, rows: Frame, key: bytes) -> Iterator[JourneyRows]:
         self.domain.check(rows)
         _check_order(rows, self.order)
         wanted = [unit_of(rows, self.trajectory).alias("trajectory")]
         wanted += [nw.col(self.order).alias("order")]
         wanted += [] if self.user is None else [unit_of(rows, self.user).alias("user")]
-        found, cells = with_cells(rows, self.domain, wanted)
-        order = orders(column(found.get_column("order")), timezone="UTC")
-        trajectories = _hashed(found, "trajectory", key)
-        people = trajectories[:0] if self.user is None else _hashed(found, "user", key)
-        return JourneyRows(trajectories, order, cells, people)
+        for found, cells in with_cells(rows, self.domain, wanted):
+            order = orders(column(found.get_column("order")), timezone="UTC")
+            trajectories = _hashed(found, "trajectory", key)
+            people = trajectories[:0] if self.user is None else _hashed(found, "user", key)
+            yield JourneyRows(trajectories, order, cells, people)
 
     def journeys(self, frame: Any) -> Journeys:
         """The trajectories of a frame, of None, or of a tuple of rows."""
