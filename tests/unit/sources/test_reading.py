@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from samples import unit_rows
 from tailrace import Box, Categorical, DataError, Integer, Real, Schema
 from tailrace.counting.memory import hash_units
 from tailrace.counting.plan import Plan
@@ -301,7 +302,7 @@ def test_a_unit_may_be_a_column_of_the_domain():
     reader = Reader(domain=Schema(age=Integer(0, 9)), key="age")
     assert reader.columns == ["age"]
     frame = reader.read(pl.DataFrame({"age": ["7", "x"]})).frame
-    ids, found = Plan(reader.domain, key="age").rows(frame)
+    ids, found = unit_rows(Plan(reader.domain, key="age"), frame)
     assert found.tolist() == [7, -1] and len(ids) == 2
 
 
