@@ -281,7 +281,7 @@ def test_somebody_has_one_id_however_it_is_written(values, ids):
     assert read.schema["id"] == pl.String
     lazy = [] if frame.schema["id"] == pl.Binary else [frame.lazy()]
     for rows in (read, frame, *lazy):
-        assert hash_units(Plan(ONE, key="id").rows(rows)[0], bytes(16)).tolist() == wanted
+        assert hash_units(unit_rows(Plan(ONE, key="id"), rows)[0], bytes(16)).tolist() == wanted
 
 
 def test_ids_have_a_type_that_can_be_one():
