@@ -56,6 +56,7 @@ def test_a_stream_is_brought_over_with_its_releases_promise_and_charge(tmp_path,
         assert released(stream, 4) == expected
         stream.push(None)
     assert (path / "releases" / "guarantee.json").read_bytes() == said
+    assert "added/*.parquet" in (path / "releases" / "README.md").read_text()
     (after,) = Ledger(tmp_path / "tailrace.ledger").entries(name)
     assert after.mark.step == NAMES[name] + 1
     assert [(one.id, one.guarantee) for one in entries] == [(after.id, after.guarantee)]

@@ -49,6 +49,8 @@ def migrate(path: PathLike) -> int:
         if (old.folder / "files.json").is_file():
             shutil.copy2(old.folder / "files.json", partial / "files.json")
         sync_all(partial)
+        # It tells of the former layout; the next opening writes another.
+        (folder / "releases" / "README.md").unlink(missing_ok=True)
         put_in_place(folder)
     return step
 
