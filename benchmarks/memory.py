@@ -5,15 +5,21 @@ before. The time is that of `bound` alone, from ids and cells to the new memory 
 synced. The peak (VmHWM) is of the whole process, nothing subtracted: Python, NumPy and numba (and
 PyArrow, for text), the inputs, which are mapped from files and count where they are touched, and
 the accepted cells that are returned.
+
+Also steps of 1,000 rows into memories of 10^4 to 3*10^6 units; and a step larger than memory,
+counted from a Parquet file.
 """
 
 import tempfile
+import time
 from pathlib import Path
 
 import numpy as np
 
 from runner import Lap, alone, main, measurement
-from tailrace.counting.memory import bound
+from tailrace.counting.memory import bound, counted
+from tailrace.counting.plan import Plan
+from tailrace.domain import Integer, Schema
 from tailrace.privacy.unit import User
 
 UNITS, CELLS = 10_000_000, 10_000
@@ -85,6 +91,69 @@ def steps():
         for place, case in enumerate(CASES):
             (seconds, size), peak = alone(step, Path(name), place)
             yield [case, UNITS, seconds, peak, size, seconds < 10 and peak < 1000]
+
+
+def small_steps(units: int, steps: int = 40) -> tuple[float, float]:
+    """The median CPU time (ms) of steps of 1,000 rows, and the kB that each wrote on average."""
+    random, unit, spent, written = np.random.default_rng(0), User(column="id", events=3), [], 0
+    with tempfile.TemporaryDirectory() as name:
+        old, rows = None, (np.arange(units), random.integers(0, CELLS, units))
+        for number in range(steps + 1):
+            new, start = Path(name) / str(number), time.process_time()
+            bound(old=old, new=new, unit=unit, key=KEY, adds=rows, deletes=None)
+            if number:
+                spent.append(time.process_time() - start)
+                files = [file.stat() for file in new.iterdir()]
+                written += sum(file.st_size for file in files if file.st_nlink == 1)
+            old, rows = new, (random.integers(0, units, 1000), random.integers(0, CELLS, 1000))
+    return 1e3 * float(np.median(spent)), written / steps / 1e3
+
+
+@measurement(
+    "memory_change",
+    keys="units ,",
+    columns="CPU ms .1f | ratio to 10,000 units .1f | written kB .0f",
+)
+def change():
+    alone(small_steps, 100)
+    least = None
+    for units in (10**4, 10**5, 10**6, 3 * 10**6):
+        (ms, written), _ = alone(small_steps, units)
+        least = least or ms
+        yield [units, ms, ms / least, written]
+
+
+def larger_step(folder: Path, engine: str) -> float:
+    """Seconds to count the rows of a Parquet file within the bound of each of its people."""
+    import duckdb
+    import polars as pl
+
+    path, plan = str(folder / "rows.parquet"), Plan(Schema(v=Integer(0, 99)), key="id")
+    frame = pl.scan_parquet(path) if engine == "Polars" else duckdb.connect().read_parquet(path)
+    with Lap() as lap:
+        counted(plan, TWICE, frame, None, old=None, new=folder / engine, key=KEY)
+    return lap.seconds
+
+
+def write_rows(folder: Path, rows: int) -> None:
+    import duckdb
+
+    query = f"select hash(range) % {UNITS} id, hash(range + 7) % 100 v from range({rows})"
+    duckdb.sql(f"copy ({query}) to '{folder / 'rows.parquet'}'")
+
+
+@measurement(
+    "memory_larger",
+    keys="engine",
+    columns="rows , | seconds .0f | peak MB .0f | goal met ?",
+    goal="under 1 GB",
+)
+def larger(rows=50_000_000):
+    with tempfile.TemporaryDirectory() as name:
+        alone(write_rows, Path(name), rows)
+        for engine in ("Polars", "DuckDB"):
+            seconds, peak = alone(larger_step, Path(name), engine)
+            yield [engine, rows, seconds, peak, peak < 1000]
 
 
 if __name__ == "__main__":
