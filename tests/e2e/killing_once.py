@@ -60,12 +60,8 @@ def warm(unit, make):
     from tailrace.stream.state import no_rows
 
     some = np.arange(40) % 7
-    reading.ordered(
-        reading.numbered(some.astype(np.uint64), some.astype(np.uint64))[0],
-        7,
-        some + 0.5,
-        some,
-    )
+    numbers, many = reading.numbered(some.astype(np.uint64), some.astype(np.uint64))
+    reading.grouped(numbers, many, some + 0.5, some)
     kernel.grid(np.array([0.5]), 0.0, 1.0, 16.0, 16, False)
     kernel.join(np.zeros(1, np.int64), np.zeros(1, np.int64), 16)
     made = mechanism(unit, make)
