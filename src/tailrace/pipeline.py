@@ -4,21 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, cast
 
 from tailrace.calls import told
 from tailrace.errors import ConfigError
 from tailrace.mechanisms.base import Mechanism, Takes
 from tailrace.noise import Noise
 from tailrace.sinks.base import Sink
-from tailrace.sources.base import Source, now
+from tailrace.sources.base import Batch, Feed, Source, now
 from tailrace.stream.release import Release
 from tailrace.stream.stream import Stream
 
 
 @told
 def run(
-    stream: Stream, source: Source, sinks: Sequence[Sink] = (), *, asked: datetime | None = None
+    stream: Stream,
+    source: Source | Feed,
+    sinks: Sequence[Sink] = (),
+    *,
+    asked: datetime | None = None,
 ) -> Iterator[Release]:
     """Release every step that is ready, to every sink.
 
@@ -47,13 +51,28 @@ def run(
         for step in sorted(set(range(1, stream.step + 1)) - sink.holds()):
             sink.put(stream.release(step))
     horizon = stream.mechanism.horizon
-    while (horizon is None or stream.step < horizon) and source.ready(stream.step + 1):
+    while horizon is None or stream.step < horizon:
         step = stream.step + 1
-        batch = source.batch(step)
+        # Before a row is read: what came until a step closed is in it.
+        ready, batch = source.ready(step), Batch()
+        if hasattr(source, "more"):
+            _read_on(stream, cast(Feed, source), step)
+        elif ready:
+            batch = cast(Source, source).batch(step)
+        if not ready:
+            return
         release = stream.push(batch.adds, batch.deletes, step=step, asked=asked)
         for sink in sinks:
             sink.put(release)
         yield release
+
+
+def _read_on(stream: Stream, source: Feed, step: int) -> None:
+    """Add what came, each portion with its note."""
+    for portion in source.more(step, stream.note):
+        batches = {at: (batch.adds, batch.deletes) for at, batch in portion.batches.items()}
+        adds, deletes = batches.pop(step, (None, None))
+        stream.add(adds, deletes, later=batches, note=portion.note)
 
 
 @told

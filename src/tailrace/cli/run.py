@@ -13,7 +13,7 @@ from tailrace.config import Config, load
 from tailrace.config.opening import open_source, open_stream
 from tailrace.errors import DataError, StateError
 from tailrace.pipeline import run
-from tailrace.sources import Frames, Source
+from tailrace.sources import Feed, Frames, Source
 from tailrace.sources.base import now
 from tailrace.storage.store import peek
 from tailrace.stream.release import Release
@@ -46,7 +46,7 @@ def release_steps(file: Path, *, watch: bool, every: float, json: bool) -> None:
         time.sleep(every)
 
 
-def _look(config: Config, lines: Source | None, *, watch: bool, json: bool) -> bool:
+def _look(config: Config, lines: Source | Feed | None, *, watch: bool, json: bool) -> bool:
     """Release every ready step; True once the stream is over."""
     asked = now()  # before a row is read
     stood = peek(config.path / "private", "standing")[0]["step"] if config.path.exists() else 0

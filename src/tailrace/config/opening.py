@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from tailrace import sources
 from tailrace.config import Config
@@ -55,8 +56,11 @@ def _rehearse(config: Config, held: dict[Any, Any]) -> None:
     with tempfile.TemporaryDirectory(prefix="tailrace-") as folder:
         used = sources.Used(Path(folder) / "files.json")
         source = open_source(config, remembered=used, held=held)
-        if config.calendar is not None or source.ready(1):
-            source.batch(1)
+        if hasattr(source, "more"):
+            with contextlib.closing(cast(Any, source).more(1, None)) as portions:
+                next(portions, None)
+        elif config.calendar is not None or source.ready(1):
+            cast(sources.Source, source).batch(1)
 
 
 def reader(config: Config) -> sources.Reader:
@@ -81,7 +85,7 @@ def open_source(
     live: bool = False,
     remembered: sources.Used | None = None,
     held: dict[Any, Any] | None = None,
-) -> sources.Source:
+) -> sources.Source | sources.Feed:
     """Where the rows come from; `live` does not wait for the end of standard input.
 
     `held` is what `open_stream` has read.

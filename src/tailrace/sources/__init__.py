@@ -1,6 +1,6 @@
 """Where rows come from: one-method adapters that give a step its batch."""
 
-from tailrace.sources.base import Batch, Source
+from tailrace.sources.base import Batch, Feed, Portion, Source
 from tailrace.sources.examine import Examination, examine
 from tailrace.sources.folder import (
     FolderSource,
@@ -15,11 +15,13 @@ from tailrace.sources.lines import Lines, LinesSource
 from tailrace.sources.reading import Reader
 from tailrace.sources.settings import Given, Settings
 from tailrace.sources.sql import SqlSource, SqlTable
+from tailrace.sources.topic import Topic, TopicSource
 from tailrace.sources.used import Used
 
 __all__ = [
     "Batch",
     "Examination",
+    "Feed",
     "FolderSource",
     "Frames",
     "Given",
@@ -27,6 +29,7 @@ __all__ = [
     "LinesSource",
     "NamedFiles",
     "OrderedFiles",
+    "Portion",
     "Reader",
     "Settings",
     "Shelf",
@@ -34,10 +37,17 @@ __all__ = [
     "SqlSource",
     "SqlTable",
     "TimedFiles",
+    "Topic",
+    "TopicSource",
     "Used",
     "examine",
     "named_shelf",
 ]
 
 # The kinds of `[source]`; those of other distributions come through `tailrace.registry`.
-KINDS = {"Folder": FolderSource, "Lines": LinesSource, "SqlTable": SqlSource}
+KINDS = {
+    "Folder": FolderSource,
+    "Lines": LinesSource,
+    "SqlTable": SqlSource,
+    "Topic": TopicSource,
+}

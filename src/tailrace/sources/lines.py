@@ -127,7 +127,7 @@ class Lines:
             for line in self.lines:
                 if not line.strip():
                     continue
-                cells = _object(line)
+                cells = cells_of(line)
                 with self._lock:
                     for column, values in self._cells.items():
                         values.append(cells.get(column))
@@ -137,7 +137,7 @@ class Lines:
             self._ended.set()
 
 
-def _object(line: bytes) -> dict[str, Any]:
+def cells_of(line: bytes) -> dict[str, Any]:
     """The cells of a line, numbers as they are written; all missing where it holds no object."""
     try:
         found = json.loads(

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from tailrace.calendar import Calendar
 from tailrace.calls import told
 from tailrace.errors import ConfigError
-from tailrace.sources.base import Source
+from tailrace.sources.base import Feed, Source
 from tailrace.sources.cut import Late
 from tailrace.sources.reading import Reader
 from tailrace.sources.used import Used
@@ -103,7 +103,7 @@ class Settings(abc.ABC):
         return False
 
     @abc.abstractmethod
-    def open(self, given: Given) -> Source:
+    def open(self, given: Given) -> Source | Feed:
         """The source itself."""
 
 

@@ -208,7 +208,8 @@ def seal_rows(plan: Plan | OncePlan, frame: Any) -> bytes | None:
     rows = opened(frame)
     if rows is None:
         return None
-    wanted = rows.select(*plan.codes.columns, *([] if plan.key is None else [plan.key]))
+    names = [*plan.codes.columns, *([] if plan.key is None else [plan.key])]
+    wanted = rows.select(*dict.fromkeys(names))
     here = wanted.collect() if isinstance(wanted, nw.LazyFrame) else wanted
     frame = pl.DataFrame([cells.column(here.get_column(name)) for name in here.columns])
     buffer = io.BytesIO()

@@ -31,6 +31,7 @@ from tailrace.storage.codec import pack, unpack
 from tailrace.storage.durable import point
 from tailrace.storage.store import Store, understood
 from tailrace.stream import log
+from tailrace.stream.open import below
 from tailrace.stream.state import Standing, seal_rows, unseal_rows, write_standing
 
 _BATCH = ("intent/adds", "intent/deletes")
@@ -123,6 +124,7 @@ def write(store: Store, intent: Intent) -> None:
     with store.transaction("intent") as change:
         change.erase("intent")
         change.erase("open")
+        change.erase(below(intent.step))
         change.put("intent", json.dumps(about).encode())
         change.put("intent/counts", pack(intent.counts))
         for name, data in rows.items():

@@ -22,10 +22,11 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import json
 import os
 import tempfile
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -64,6 +65,7 @@ from tailrace.stream.log import Full
 from tailrace.stream.open import OpenStep
 from tailrace.stream.published import LATEST, announce, deliver, last_published
 from tailrace.stream.release import Kind, Release, kind_of
+from tailrace.stream.state import seal_rows
 from tailrace.stream.step import (
     Intent,
     claim,
@@ -269,7 +271,22 @@ class Stream:
         """The promise of the whole stream."""
         return promise(self._mechanism, self._noise, charged=self._store is not None)
 
-    def add(self, frame: Any, deletes: Any = None, *, key: str | None = None) -> bool:
+    @property
+    def note(self) -> Any:
+        """The last note that `add` was given."""
+        with self._lock:
+            self._check_usable()
+            return self._open.note
+
+    def add(
+        self,
+        frame: Any,
+        deletes: Any = None,
+        *,
+        key: str | None = None,
+        later: Mapping[int, tuple[Any, Any]] | None = None,
+        note: Any = None,
+    ) -> bool:
         """Add rows to the next step; `publish` releases it.
 
         Rows may come in any number of calls, order and engine: the release is that of one `push` of
@@ -277,6 +294,11 @@ class Stream:
         the call returns they are durable. `key` names the rows, for example by a batch's id:
         a call whose key was there before, at any step, is passed over without a look at its rows,
         so that whoever is not sure that a call ended may repeat it. Return whether it was new.
+
+        `later` holds rows that came early, inserted and deleted, by their step: they are kept as
+        rows, in private, and counted at their step; those beyond the horizon are dropped. `note`
+        says how far the rows were read, for example offsets, in plain values that JSON can hold.
+        All of it is kept in one transaction: `stream.note` always belongs to the rows that are in.
 
         >>> import polars as pl
         >>> from tailrace import Categorical, Event, HistogramStream, PureDP, Schema, Stream
@@ -294,17 +316,21 @@ class Stream:
                 return False
             kind = kind_of(frame)
             self._check_step(self.step + 1, deletes)
+            _check_note(note)
             if self._mechanism.rounds > 1 and self._mechanism.takes is not Takes.Once:
                 raise ConfigError(
                     "A mechanism of several rounds takes the rows of a step in one call: push them."
                 )
-            parts = self._parts(frame, deletes)
+            early = {step: self._early(step, *rows) for step, rows in (later or {}).items()}
+            early = {step: rows for step, rows in early.items() if rows != (None, None)}
+            nothing = frame is None and deletes is None
+            parts = iter(()) if nothing else self._parts(frame, deletes)
             if self._store is None:
                 parts = list(parts)
             # An error of the disk leaves the stream to be opened again.
             self._usable = False
             try:
-                self._open.add(parts, key, self.step + 1)
+                self._open.add(parts, key, self.step + 1, early, note)
             except (ConfigError, DataError):
                 self._usable = True
                 raise
@@ -352,7 +378,7 @@ class Stream:
         kind = self._kind if frame is None else kind_of(frame)
         self._check_step(wanted, deletes)
         intent = self._seal(frame, deletes, published_time(self._calendar, wanted, asked))
-        self._open.close()
+        self._open.close(wanted)
         self._kind = Kind()
         return replace(self._finish(intent), kind=kind)
 
@@ -389,7 +415,8 @@ class Stream:
 
     def _added(self, frame: Any, deletes: Any) -> Callable[[], Iterable[Any]] | None:
         """The parts of the next step with these rows; None where there are no others."""
-        if not self._open:
+        step = self.step + 1
+        if not self._open.begun(step):
             return None
         last = list(self._parts(frame, deletes))
         none = like(
@@ -397,7 +424,28 @@ class Stream:
             self._mechanism.unit,
             snapshot=self._mechanism.takes is Takes.Snapshots,
         )
-        return lambda: itertools.chain(self._open.parts(none), last)
+        return lambda: itertools.chain(
+            self._open.parts(none),
+            (part for rows in self._open.early(step) for part in self._parts(*rows)),
+            last,
+        )
+
+    def _early(self, step: int, frame: Any, deletes: Any) -> tuple[bytes | None, bytes | None]:
+        """Rows of a later step, as they are kept; none beyond the horizon."""
+        if whole("later", step) <= self.step + 1:
+            raise StateError(
+                f"later holds rows of steps after the next one, which is {self.step + 1}: give its "
+                "own rows as the frame."
+            )
+        self._check_step(self.step + 1, deletes)
+        horizon, plan = self._mechanism.horizon, self._mechanism.plan(self._standing.state.public)
+        # A wrong shape is refused now: once the rows are kept, their step must be able to count.
+        for _ in self._parts(frame, deletes):
+            pass
+        if horizon is not None and step > horizon:
+            return None, None
+        adds, gone = (None if rows is None else seal_rows(plan, rows) for rows in (frame, deletes))
+        return adds, gone
 
     def bind(self, cut: state.Cut, *, moved: Callable[[], bool] | None = None) -> None:
         """Keep how a source cuts steps; refuse another cut.
@@ -406,7 +454,8 @@ class Stream:
         """
         with self._lock:
             self._check_usable()
-            self._cut = state.bound(self._store, self._cut, cut, begun=self.step > 0, moved=moved)
+            begun = self.step > 0 or self._open.note is not None
+            self._cut = state.bound(self._store, self._cut, cut, begun=begun, moved=moved)
 
     def release(self, step: int) -> Release:
         """A stored release again."""
@@ -548,3 +597,15 @@ class Stream:
     def _public(self) -> Path:
         assert self._store is not None
         return self._store.folder.parent / "releases"
+
+
+def _check_note(note: Any) -> None:
+    try:
+        plain = json.loads(json.dumps(note, allow_nan=False)) == note
+    except (TypeError, ValueError, RecursionError):
+        plain = False
+    if not plain:
+        raise ConfigError(
+            "note must be made of plain values that JSON can hold: texts, numbers, lists, and "
+            "tables whose keys are texts."
+        )
