@@ -169,6 +169,8 @@ RIGHT: dict[str, Any] = {
     "FolderSource": {"path": NEVER, "files": "*.csv"},
     "Given": {**CALENDAR, "used": Used(NEVER)},
     "SqlSource": {"url": "sqlite:///no.db", "table": "ward", "time": "day"},
+    "TopicSource": {"servers": "no:1", "topic": "ward", "time": "day"},
+    "Topic": {"servers": "no:1", "topic": "ward", **CALENDAR},
     "Reader": {"domain": WARD},
     "Shelf": {"path": NEVER},
     "Used": {"path": NEVER},

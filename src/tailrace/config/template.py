@@ -56,6 +56,10 @@ _EDGES = """\
 path  # the folder, relative to this file
 url  # the database; keep passwords out of it
 table  # its table
+servers  # brokers of Kafka, with commas between
+topic  # the topic
+client = "kafka.properties"  # a file of further settings of the client, such as passwords
+gaps = "skip"  # go on without messages that the brokers removed unread; left out: refuse
 files = "*.csv"  # which files: .csv or .parquet
 name = "cases-%Y-%m-%d.csv"  # instead of files and time: one file a period, which its name says
 time = "day"  # the column that says which step a row belongs to (with [calendar])

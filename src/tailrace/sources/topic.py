@@ -143,7 +143,7 @@ class Topic:
     def more(self, step: int, note: Any) -> Iterator[Portion]:
         """The messages after those that `note` tells of, up to those that are there now."""
         whole("step", step)
-        read = {int(partition): offset for partition, offset in (note or {}).items()}
+        read = _offsets(note)
         with self._consumer() as consumer:
             for messages in self._messages(consumer, read):
                 for message in messages:
@@ -254,6 +254,16 @@ class Topic:
             raise StateError(_said(error.args[0], _UNREACHABLE)) from None
         finally:
             consumer.close()
+
+
+def _offsets(note: Any) -> dict[int, int]:
+    """The next offset of each partition."""
+    try:
+        return {int(partition): whole("offset", at) for partition, at in (note or {}).items()}
+    except (AttributeError, ValueError, ConfigError):
+        raise StateError(
+            "The note of this stream tells of no offsets: its rows did not come from a topic."
+        ) from None
 
 
 def _appended(messages: list[Any]) -> np.ndarray:

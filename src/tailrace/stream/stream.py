@@ -36,6 +36,7 @@ from tailrace.calendar import Calendar
 from tailrace.calls import told
 from tailrace.counting.memory import clean, former
 from tailrace.counting.parts import like, read_parts
+from tailrace.counting.plan import opened
 from tailrace.errors import ConfigError, Corrupt, DataError, HorizonReached, StateError
 from tailrace.ledger import Ledger, Mark
 from tailrace.mechanisms.base import Mechanism, Table, Takes
@@ -316,7 +317,7 @@ class Stream:
                 return False
             kind = kind_of(frame)
             self._check_step(self.step + 1, deletes)
-            _check_note(note)
+            _check_plain(later, note)
             if self._mechanism.rounds > 1 and self._mechanism.takes is not Takes.Once:
                 raise ConfigError(
                     "A mechanism of several rounds takes the rows of a step in one call: push them."
@@ -439,6 +440,8 @@ class Stream:
             )
         self._check_step(self.step + 1, deletes)
         horizon, plan = self._mechanism.horizon, self._mechanism.plan(self._standing.state.public)
+        # Read twice, which a stream cannot be.
+        frame, deletes = opened(frame), opened(deletes)
         # A wrong shape is refused now: once the rows are kept, their step must be able to count.
         for _ in self._parts(frame, deletes):
             pass
@@ -599,7 +602,14 @@ class Stream:
         return self._store.folder.parent / "releases"
 
 
-def _check_note(note: Any) -> None:
+def _check_plain(later: Any, note: Any) -> None:
+    """Refuse early rows that are no pairs by step, and a note that cannot be kept."""
+    pairs = list(later.values()) if isinstance(later, Mapping) else [later]
+    if later is not None and not all(isinstance(one, tuple) and len(one) == 2 for one in pairs):
+        raise ConfigError(
+            "later must hold, by step, pairs of frames inserted and deleted, for example "
+            "{7: (frame, None)}."
+        )
     try:
         plain = json.loads(json.dumps(note, allow_nan=False)) == note
     except (TypeError, ValueError, RecursionError):

@@ -322,7 +322,7 @@ def test_a_source_and_a_sink_of_another_distribution_can_be_configured(
         (FOLDER, 'kind = "Counted"')
     )
     assert "[source] time needs [calendar]" in refused(source, (CALENDAR, ""))
-    assert '(of "Counted", "Folder", "Lines", "SqlTable")?' in refused(('"Folder"', '"Folders"'))
+    assert '(of "Counted", "Folder", "Lines", "SqlTable", "Topic")?' in refused(('"Folder"', '"Folders"'))
 
 
 def test_a_plug_in_cannot_take_a_name_of_ours(refused, plug):
@@ -391,9 +391,9 @@ def test_an_example_can_be_used_as_it_stands():
         ("2026-01-01", "06:30:00", "line 18: [calendar]: start must be a date"),
         ("2026-01-01", "20260101", "line 18: [calendar] start must be a text in quotes"),
         ('"6 hours"', '"6 hours"\nlate = "nxt"', 'line 22: [calendar] late must be one of "next", "drop".'),
-        ('"Folder"', '"Folders"', 'did you mean "Folder" (of "Folder", "Lines", "SqlTable")?'),
+        ('"Folder"', '"Folders"', 'did you mean "Folder" (of "Folder", "Lines", "SqlTable", "Topic")?'),
         ('"Folder"', '"Lines"', "line 25: [source] has no key 'path'; it has time, format, op."),
-        ('kind = "Folder"\n', "", 'line 23: [source] needs the key \'kind\', which is one of "Folder", "Lines", "SqlTable".'),
+        ('kind = "Folder"\n', "", 'line 23: [source] needs the key \'kind\', which is one of "Folder", "Lines", "SqlTable", "Topic".'),
         ('time = "day"', "", "line 23: [source] must say which step a row belongs to; add time"),
         ('time = "day"', 'time = "day"\nname = "%Y.csv"', "line 28: [source] name and time are two ways"),
         ('time = "day"\nformat', 'name = "%Y.csv"\nformat', "line 28: [source] format says how the column of time"),

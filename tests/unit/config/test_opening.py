@@ -13,7 +13,7 @@ from tailrace.config import load
 from tailrace.config.opening import open_source, open_stream, reader, used
 from tailrace.pipeline import run
 from tailrace.sinks import CsvFolder, ParquetFolder
-from tailrace.sources import Lines, NamedFiles, OrderedFiles, SqlTable, TimedFiles, files
+from tailrace.sources import Lines, NamedFiles, OrderedFiles, SqlTable, TimedFiles, Topic, files
 from tailrace.sources.database import _Sqlite
 
 BASIS = """
@@ -77,6 +77,7 @@ def config(tmp_path):
             SqlTable,
         ),
         ('kind = "Lines"\ntime = "day"', DAYS, Lines),
+        ('kind = "Topic"\nservers = "one:9092"\ntopic = "cases"\ntime = "day"', DAYS, Topic),
         ('kind = "Lines"', "", Lines),
     ],
 )

@@ -103,8 +103,11 @@ def test_deletes_need_a_mechanism_that_covers_them():
         horizon=2,
         deletes=False,
     )
-    with Stream(places) as stream, pytest.raises(ConfigError, match="without deletes"):
-        stream.add(None, rows(1))
+    with Stream(places) as stream:
+        with pytest.raises(ConfigError, match="without deletes"):
+            stream.add(None, rows(1))
+        with pytest.raises(ConfigError, match="without deletes"):
+            stream.add(None, later={2: (None, rows(1))})
 
 
 def test_a_published_step_comes_back_and_a_later_one_is_refused():
@@ -199,3 +202,62 @@ def test_a_mechanism_of_several_rounds_takes_one_push():
     )
     with Stream(twice) as stream, pytest.raises(ConfigError, match="in one call"):
         stream.add(DAY)
+
+
+@pytest.mark.parametrize("unit", [Event(), PERSON])
+@pytest.mark.parametrize("stored", [True, False])
+def test_early_rows_are_counted_at_their_step_as_if_they_were_pushed_there(tmp_path, unit, stored):
+    made = ward(unit=unit, horizon=3)
+    gone, more = DAY[:1], MANY.with_columns(pl.col("id").cast(pl.String))
+    with Stream(made, noise=Noise.insecure(1)) as whole:
+        pushed = [whole.push(DAY), whole.push(pl.concat([DAY, more]), gone), whole.push(None)]
+    parts = {"noise": Noise.insecure(1)}
+    stream = (
+        Stream.create(tmp_path / "ward.tail", made, population="ward", **parts)
+        if stored
+        else Stream(made, **parts)
+    )
+    with stream:
+        stream.add(DAY, later={2: (DAY, None), 4: (DAY, DAY)}, note={"0": 1})
+        stream.add(None, later={2: (None, gone)}, note={"0": 2})
+        found = [stream.publish()]
+        assert stream.note == {"0": 2}, "a release leaves the note"
+        stream.add(more)
+        found += [stream.publish(), stream.publish()]
+        assert [one.table.rows() for one in found] == [one.table.rows() for one in pushed]
+        assert not stored or not stream._store.names("later"), "beyond the horizon none is kept"
+
+
+def test_early_rows_and_the_note_are_there_when_the_stream_is_opened_again(tmp_path):
+    with kept(tmp_path, PERSON) as stream:
+        assert stream.note is None
+        stream.add(None, later={2: (DAY, None)}, note=["a", 1])
+        stream.add(None, later={2: (MANY, None)})
+        assert stream.publish().step == 1
+    with Stream.fork(tmp_path / "ward.tail", tmp_path / "fork.tail") as fork:
+        assert fork.note == ["a", 1] and fork.publish().view.count(sex="f").value > 2000
+    with Stream.open(tmp_path / "ward.tail") as stream:
+        assert stream.note == ["a", 1] and stream.publish().view.count(sex="f").value > 2000
+        assert not stream._store.names("later")
+    files = (tmp_path / "ward.tail/private/files").iterdir()
+    database = (tmp_path / "ward.tail/private/state.db").read_bytes()
+    assert b"anna" not in database + b"".join(path.read_bytes() for path in files)
+
+
+def test_early_rows_of_the_wrong_shape_are_refused_when_they_come(tmp_path):
+    with kept(tmp_path) as stream:
+        for later, error, sentence in (
+            ({2: (pl.DataFrame({"age": [1]}), None)}, DataError, "'sex'"),
+            ({99: (pl.DataFrame({"age": [1]}), None)}, DataError, "'sex'"),
+            ({1: (DAY, None)}, StateError, "after the next one, which is 1"),
+            ({2.5: (DAY, None)}, ConfigError, "later must be"),
+            ({2: DAY[:0]}, ConfigError, "pairs"),
+            ([DAY], ConfigError, "pairs"),
+        ):
+            with pytest.raises(error, match=sentence):
+                stream.add(DAY, later=later, note=1)
+        for note in ({1: 2}, object(), float("nan"), (1, 2)):
+            with pytest.raises(ConfigError, match="note must be made of plain values"):
+                stream.add(DAY, note=note)
+        assert stream.note is None and not stream._store.names("open")
+        assert not stream._store.names("later")
