@@ -171,6 +171,7 @@ RIGHT: dict[str, Any] = {
     "SqlSource": {"url": "sqlite:///no.db", "table": "ward", "time": "day"},
     "TopicSource": {"servers": "no:1", "topic": "ward", "time": "day"},
     "Topic": {"servers": "no:1", "topic": "ward", **CALENDAR},
+    "Portion": {"batches": {}, "note": None},
     "Reader": {"domain": WARD},
     "Shelf": {"path": NEVER},
     "Used": {"path": NEVER},
