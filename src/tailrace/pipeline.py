@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
-from typing import Any, cast
+from typing import Any
 
 from tailrace.calls import told
 from tailrace.errors import ConfigError
@@ -55,10 +55,10 @@ def run(
         step = stream.step + 1
         # Before a row is read: what came until a step closed is in it.
         ready, batch = source.ready(step), Batch()
-        if hasattr(source, "more"):
-            _read_on(stream, cast(Feed, source), step)
+        if isinstance(source, Feed):
+            _read_on(stream, source, step)
         elif ready:
-            batch = cast(Source, source).batch(step)
+            batch = source.batch(step)
         if not ready:
             return
         release = stream.push(batch.adds, batch.deletes, step=step, asked=asked)

@@ -58,7 +58,7 @@ def check_source(make: Callable[[], Source | Feed], *, rows: Sequence[int]) -> N
     assert isinstance(going.over, bool), "over is True or False"
 
 
-def _cut(source: Source) -> Any:
+def _cut(source: Source | Feed) -> Any:
     """How the source says that it cuts rows, which a stream keeps as JSON."""
     cut = getattr(source, "cut", None)
     assert _plain(cut), "the cut is made of plain values: texts, numbers, lists and tables"
@@ -72,9 +72,9 @@ def _plain(value: Any) -> bool:
         return False
 
 
-def _read(source: Any, step: int, kept: _Kept) -> tuple[Read, _Kept]:
+def _read(source: Source | Feed, step: int, kept: _Kept) -> tuple[Read, _Kept]:
     """The rows of a step, and what a stream has kept once they are in."""
-    if not hasattr(source, "more"):
+    if not isinstance(source, Feed):
         return _batch(source.batch(step)), kept
     found, note = dict(kept.early), kept.note
     for portion in source.more(step, kept.note):

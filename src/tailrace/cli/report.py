@@ -19,7 +19,7 @@ from tailrace.metrics import Tracks
 from tailrace.report.journeys import tracks_in
 from tailrace.report.page import OURS, stream_report
 from tailrace.report.places import Lives, lives
-from tailrace.sources import Used
+from tailrace.sources import Feed, Used
 from tailrace.storage.durable import place, write_file
 from tailrace.storage.store import peek
 from tailrace.stream.stream import Stream
@@ -51,14 +51,18 @@ def write_report(path: Path, to: Path | None, *, private: bool) -> None:
 
 def _truth(config: Config | None, stream: Stream) -> Lives | Tracks:
     """True points or journeys, read from the source again."""
+    again = (
+        "The private report reads the true data again: give it a stream.toml whose source is a "
+        "folder or a table."
+    )
     if config is None or not config.source.lasting:
-        raise ConfigError(
-            "The private report reads the true data again: give it a stream.toml whose source is a "
-            "folder or a table."
-        )
+        raise ConfigError(again)
     domain = stream.mechanism.domain
     with tempfile.TemporaryDirectory() as folder:
         source = open_source(config, remembered=Used(Path(folder) / "files.json"))
+        # When its rows were read is not known any more, and that decided their steps.
+        if isinstance(source, Feed):
+            raise ConfigError(again)
         if hasattr(stream.mechanism, "trajectory"):
             return tracks_in(_inside(source.batch(1).adds, domain), stream.mechanism)
         batches = map(source.batch, range(1, stream.step + 1))

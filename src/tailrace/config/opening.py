@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import tempfile
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from tailrace import sources
 from tailrace.config import Config
@@ -56,11 +55,10 @@ def _rehearse(config: Config, held: dict[Any, Any]) -> None:
     with tempfile.TemporaryDirectory(prefix="tailrace-") as folder:
         used = sources.Used(Path(folder) / "files.json")
         source = open_source(config, remembered=used, held=held)
-        if hasattr(source, "more"):
-            with contextlib.closing(cast(Any, source).more(1, None)) as portions:
-                next(portions, None)
+        if isinstance(source, sources.Feed):
+            next(source.more(1, None), None)
         elif config.calendar is not None or source.ready(1):
-            cast(sources.Source, source).batch(1)
+            source.batch(1)
 
 
 def reader(config: Config) -> sources.Reader:

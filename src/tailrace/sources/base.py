@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from tailrace.calls import told
 
@@ -61,6 +61,7 @@ class Source(Protocol):
         ...
 
 
+@runtime_checkable
 class Feed(Protocol):
     """A source that is read on as rows come, before their step closes; `cut` as of a source.
 

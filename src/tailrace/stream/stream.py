@@ -176,7 +176,7 @@ class Stream:
         It has noise of its own and is charged in full.
 
         Rows that were added in `path` and not published are taken over. A step that was cut off is
-        not: add or push its rows again.
+        not: add or push its rows again. A feed goes on after them, by its note.
         """
         fork(path, to, ledger)
         return cls.open(to, ledger=ledger)

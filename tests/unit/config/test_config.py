@@ -322,7 +322,9 @@ def test_a_source_and_a_sink_of_another_distribution_can_be_configured(
         (FOLDER, 'kind = "Counted"')
     )
     assert "[source] time needs [calendar]" in refused(source, (CALENDAR, ""))
-    assert '(of "Counted", "Folder", "Lines", "SqlTable", "Topic")?' in refused(('"Folder"', '"Folders"'))
+    assert '(of "Counted", "Folder", "Lines", "SqlTable", "Topic")?' in refused(
+        ('"Folder"', '"Folders"')
+    )
 
 
 def test_a_plug_in_cannot_take_a_name_of_ours(refused, plug):

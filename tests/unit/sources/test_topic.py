@@ -167,6 +167,15 @@ class Message:
     def value(self):
         return self._value
 
+    def error(self):
+        return None
+
+    def offset(self):
+        return 0
+
+    def partition(self):
+        return 0
+
     def timestamp(self):
         return self._stamp
 
@@ -280,13 +289,30 @@ def test_what_cannot_be_read_is_one_sentence(cases, topics, tmp_path, monkeypatc
     with pytest.raises(DataError, match=r"have no topic .*: make it"):
         list(cases.read().more(1, None))
     cases.put(row(1))
-    monkeypatch.setattr(topic, "_ANSWER", 0.5)
-    with pytest.raises(StateError, match="cannot be reached"):
-        list(replace(cases.read(), servers="127.0.0.1:1").more(1, None))
     with pytest.raises(StateError, match="it was made anew"):
         list(cases.read().more(1, {"0": 5}))
     with pytest.raises(StateError, match="tells of no offsets"):
         list(cases.read().more(1, ["0"]))
+    monkeypatch.setattr(topic, "_ANSWER", 0.5)
+    with pytest.raises(StateError, match="cannot be reached"):
+        list(replace(cases.read(), servers="127.0.0.1:1").more(1, None))
+
+
+def test_a_server_that_falls_silent_is_one_sentence_and_nothing_is_read_twice(cases, monkeypatch):
+    """All that came before it did is in."""
+    monkeypatch.setattr(topic, "_ANSWER", 0.2)
+    place = SimpleNamespace(partitions={0: None}, error=None)
+    answers = iter([[Message(row(1), 1)], []])
+    silent = SimpleNamespace(
+        list_topics=lambda *_, **__: SimpleNamespace(topics={cases.name: place}),
+        get_watermark_offsets=lambda *_, **__: (0, 2),
+        assign=lambda _: None,
+        consume=lambda *_, **__: next(answers, []),
+    )
+    reading = cases.read()._messages(silent, {})
+    assert len(next(reading)) == 1
+    with pytest.raises(StateError, match="stopped answering; run again"):
+        next(reading)
 
 
 def test_messages_removed_unread_are_refused_until_someone_decides(cases):
