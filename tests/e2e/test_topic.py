@@ -79,6 +79,8 @@ def test_a_run_releases_what_a_topic_holds(ward, tailrace, tmp_path):
     ]
     assert "Nothing to release" in tailrace("run", "stream.toml", cwd=tmp_path).stdout
     tailrace("verify", "ward.tail", cwd=tmp_path)
+    refused = tailrace("report", "stream.toml", "--private", cwd=tmp_path, code=3)
+    assert "whose source is a folder or a table" in refused.output.replace("\n", " ")
 
 
 def test_what_cannot_be_read_makes_no_stream_and_charges_nothing(ward, tailrace, tmp_path):

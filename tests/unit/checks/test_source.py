@@ -14,6 +14,7 @@ from tailrace.sources import (
     Frames,
     Given,
     Lines,
+    Portion,
     Reader,
     SqlSource,
     Used,
@@ -161,3 +162,62 @@ def test_a_broken_source_is_caught(made, sentence):
 
 def test_frames_keep_every_promise():
     check_source(lambda: Frames(Fixed.steps), rows=[2, 1])
+
+
+class Fed:
+    """A feed that is in order: a row of a later step comes first."""
+
+    over = False
+    came = ((2, 3), (1, 1), (1, 2))
+
+    def ready(self, step):
+        return True
+
+    def more(self, step, note):
+        for place in range(note or 0, len(self.came)):
+            own, number = self.came[place]
+            yield Portion({own: Batch({"number": [number]})}, place + 1)
+
+
+class Forgetful(Fed):
+    """Begins again whatever the note says."""
+
+    def more(self, step, note):
+        return super().more(step, None)
+
+
+class Early(Fed):
+    """Counts every row at once, so that a later step lacks its own."""
+
+    def more(self, step, note):
+        for portion in super().more(step, note):
+            (batch,) = portion.batches.values()
+            yield Portion({step: batch}, portion.note)
+
+
+class Backwards(Fed):
+    """Sends rows to steps that are released."""
+
+    came = ((1, 1), (1, 2), (0, 3))
+
+
+class Unplain(Fed):
+    """Notes what JSON cannot keep."""
+
+    def more(self, step, note):
+        return (Portion(one.batches, (one.note,)) for one in super().more(step, None))
+
+
+@pytest.mark.parametrize(
+    ("made", "sentence"),
+    [
+        (Forgetful, "what a note tells of is not given again"),
+        (Early, "exactly once: step 1 has 2 rows, not 3"),
+        (Backwards, "no step that is released"),
+        (Unplain, "a note is made of plain values"),
+    ],
+)
+def test_a_broken_feed_is_caught(made, sentence):
+    check_source(Fed, rows=[2, 1, 0])
+    with pytest.raises(AssertionError, match=sentence):
+        check_source(made, rows=[2, 1, 0])

@@ -5,6 +5,7 @@ librdkafka's own cluster, in this process, stands for brokers.
 
 import contextlib
 import json
+import sys
 from dataclasses import replace
 from datetime import UTC, datetime
 from types import SimpleNamespace
@@ -398,3 +399,9 @@ def test_a_topic_needs_a_calendar(tmp_path):
         "timezone": "UTC",
         "calendar": opened.cut["calendar"],
     }
+
+
+def test_without_the_client_a_sentence_says_how_to_get_it(cases, monkeypatch):
+    monkeypatch.setitem(sys.modules, "confluent_kafka", None)
+    with pytest.raises(ConfigError, match=r"pip install 'tailrace\[kafka\]'"):
+        list(cases.read().more(1, None))
