@@ -192,16 +192,17 @@ def opening(kind: str, steps: int, rounds: int = 15):
 @measurement(
     "growth_push",
     keys="mechanism",
-    columns="ms at 10^4 rows .1f | ms at 3*10^6 rows .1f | ratio .2f | goal met ?",
+    columns="ms at 10^4 rows .1f | ms at 3*10^6 rows .1f | ratio .2f | median at 10^4 .1f"
+    " | median at 3*10^6 .1f | ratio of medians .2f | goal met ?",
     cases=[("histogram",), ("spatial",), ("tabular",)],
-    goal="a push of 1,000 rows at 3*10^6 rows takes at most 3 times that at 10^4",
+    goal="a push of 1,000 rows at 3*10^6 rows takes at most 3 times that at 10^4, in the mean",
 )
-def pushing(kind: str, pushes: int = 9):
-    """Processor time of a push, the median."""
-    medians = []
+def pushing(kind: str, pushes: int = 60):
+    """Processor time of a push among 400 steps; epochs that close by the calendar are in the mean."""
+    means, medians = [], []
     for size in (10_000, 3_000_000):
         laps = []
-        with kept(kind, pushes + 3) as (stream, _, rows):
+        with kept(kind, 400) as (stream, _, rows):
             stream.push(rows(size))
             for _ in range(pushes + 2):
                 frame = rows(EACH)
@@ -209,8 +210,10 @@ def pushing(kind: str, pushes: int = 9):
                     stream.push(frame)
                 laps.append(1e3 * lap.processor)
         # The first two still compile and read.
+        means.append(statistics.mean(laps[2:]))
         medians.append(statistics.median(laps[2:]))
-    yield [kind, *medians, medians[1] / medians[0], medians[1] <= 3 * medians[0]]
+    ratios = means[1] / means[0], medians[1] / medians[0]
+    yield [kind, *means, ratios[0], *medians, ratios[1], ratios[0] <= 3]
 
 
 @measurement(
