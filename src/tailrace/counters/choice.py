@@ -1,7 +1,8 @@
 """Choose the counter with the lowest predicted error.
 
-The choice reads budgets and exact variances only, never data, so it costs nothing. `allot` proves
-that the chosen counter loses at most the budget of the unit.
+Privacy: the choice reads budgets and exact variances only, never data, so it costs nothing. `allot`
+proves that the chosen counter loses at most the budget of the unit.
+Source: ours; the variances are those that each counter states.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The loss of a counter when events move in time.
 
-Proved: rho per move, where an input of 1 at step s becomes one at step s', appears or disappears.
+Privacy: rho per move, where an input of 1 at step s becomes one at step s', appears or disappears.
 1. That is what replacing a person does to a counter of "who has reached b by now".
 2. The measured atoms shift by the difference of two columns of the counter's encoding; an event
    that never happens is a column of zeros, or a counter of horizon 1 would have nothing to hide.
@@ -8,6 +8,7 @@ Proved: rho per move, where an input of 1 at step s becomes one at step s', appe
    two's. At a horizon of 12 it is 7 instead of 4 for the binary tree, 2.58 instead of 1.86 for the
    square root.
 4. Gaussian noise of variance v loses (squared move) / (2 v).
+Source: ours; the Gaussian mechanism under zCDP is Bun and Steinke 2016.
 """
 
 from __future__ import annotations

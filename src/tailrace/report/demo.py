@@ -1,4 +1,4 @@
-"""The demonstration: a generated city, its releases and report; nobody is in it."""
+"""The demonstration: a generated city that nobody lives in."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The contract of a sink: each release once, whole; and one in memory."""
+"""The contract of a sink, and one in memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""CSV and Parquet files. A CSV cell is text; what it says is for the reader to find out.
+"""Read CSV and Parquet files.
+
+A CSV cell is text; what it says is for the reader to find out.
 
 A row of a CSV file is one line, whatever the lines around it hold: a quote that is not closed
 spoils its own line and no other, so that no row's treatment depends on another row. (A quoted cell

@@ -1,4 +1,6 @@
-"""JSON lines on standard input: one object a line, its cells parsed by the schema.
+"""Read JSON lines from standard input.
+
+Each line is an object, its cells parsed by the schema.
 
 Nothing is kept of what was piped in: rows of steps that are released already are passed over, and
 rows of periods that are not over yet must be piped in again. So whoever pipes may always start

@@ -1,4 +1,4 @@
-"""The contract of a source in a `stream.toml`: its keys, and how to open it."""
+"""The keys of a source in a `stream.toml`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A table of a database, cut into steps by a column of times.
+"""Cut a table of a database into steps by times.
 
 Which step a row belongs to is written in its own cells: when it happened (`time`) and, where rows
 come late, when it came into the table (`arrived`). Asked again, a step has the same rows, as long

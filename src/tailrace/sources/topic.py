@@ -1,4 +1,4 @@
-"""A topic of Kafka: one JSON object a message, read on as messages come.
+"""Read a Kafka topic, one JSON object a message.
 
 Each message counts exactly once, whenever a process is killed:
 

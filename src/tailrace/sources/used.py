@@ -1,5 +1,6 @@
-"""What a source remembers of the files it has used: private, and kept in the stream's private
-directory.
+"""Remember the files that a source has used.
+
+The memory is private, and kept in the stream's private directory.
 
 A file belongs to the step at which it was first there (`since`): its rows of earlier periods are
 late. It is noted before that step is pushed, so that a process killed in between finds it again in

@@ -52,7 +52,8 @@ class Batch:
     """Rows with an id and a cell; others are dropped."""
 
     def __init__(self, folder: Path) -> None:
-        self._file = tempfile.SpooledTemporaryFile(SMALL, dir=str(folder))  # noqa: SIM115 (closed by `close`)
+        # Closed by `close`.
+        self._file = tempfile.SpooledTemporaryFile(SMALL, dir=str(folder))  # noqa: SIM115
         # Of each piece, where its buckets begin and end.
         self._starts: list[np.ndarray] = []
         self.kept = 0

@@ -233,7 +233,8 @@ class Change:
         if old.path is not None and old.path.resolve() == path.resolve():
             raise ConfigError("A memory is never changed: give the new one a folder of its own.")
         self._old, self._path, self._made, self._point = old, path, made, point
-        self._file = tempfile.SpooledTemporaryFile(SMALL, dir=str(path.parent))  # noqa: SIM115 (closed by `close`)
+        # Closed by `close`.
+        self._file = tempfile.SpooledTemporaryFile(SMALL, dir=str(path.parent))  # noqa: SIM115
         # Rows by the first bits of the hash.
         self._many = np.zeros(1 << FINEST, np.int64)
 
