@@ -9,6 +9,7 @@ Bytes are read only into a shape that is already known.
 A state may be written since an earlier one: then only what changed is. `how` says so.
 
     "="    the whole array
+    "0"    zeros of this shape, int64; nonzero places may follow as "@"
     "+"    what was appended to the earlier array, along its first axis
     "~"    differences of whole numbers
     "@"    places in the flattened array; the array after it has their values
@@ -46,6 +47,8 @@ _TYPES = {
 _LEVEL = 1
 # Fewer changes than one in this many are written with their places.
 _SPARSE = 8
+# Zeros are left out of arrays with more numbers than this, and of none beyond the second.
+_LONG, _LONGEST = 1 << 12, 1 << 26
 # Deflate makes at most 1,032 bytes of one: more is not ours.
 _INFLATED = 1100
 
@@ -97,7 +100,7 @@ def _changes(before: np.ndarray | None, now: np.ndarray) -> list[tuple[str, np.n
     if before is now:
         return []
     if before is None or before.dtype != now.dtype or before.shape[1:] != now.shape[1:]:
-        return [("=", now)]
+        return _without_zeros(now) or [("=", now)]
     if before.shape == now.shape:
         # By bytes: a missing number is equal to itself, and -0.0 is not 0.0.
         size, flat, old = now.dtype.itemsize, now.reshape(-1), before.reshape(-1)
@@ -113,6 +116,17 @@ def _changes(before: np.ndarray | None, now: np.ndarray) -> list[tuple[str, np.n
     if before.ndim and len(now) > many and now[:many].tobytes() == before.tobytes():
         return [("+", now[many:])]
     return [("=", now)]
+
+
+def _without_zeros(now: np.ndarray) -> list[tuple[str, np.ndarray]]:
+    """The few numbers of a large array that are not 0, with their places."""
+    if now.dtype != np.int64 or not _LONG < now.size <= _LONGEST:
+        return []
+    flat = now.reshape(-1)
+    places = np.flatnonzero(flat)
+    if _SPARSE * len(places) >= flat.size:
+        return []
+    return [("0", np.array(now.shape)), ("@", places), ("@", flat[places])]
 
 
 def _integers(array: np.ndarray) -> np.ndarray | None:
@@ -148,6 +162,8 @@ def _applied(data: bytes, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray
             del arrays[name]
         elif how == "=":
             arrays[name] = part
+        elif how == "0" and 0 <= math.prod(map(int, part)) <= _LONGEST:
+            arrays[name] = np.zeros(tuple(map(int, part)), np.int64)
         elif how == "~" and part.shape == arrays[name].shape:
             arrays[name] = np.asarray(arrays[name] + part.astype(arrays[name].dtype))
         elif how == "+":
@@ -247,6 +263,8 @@ def _restore(
                 f"{name}/{field.name}", getattr(like, field.name), arrays, any_shape=any_shape
             )
             for field in dataclasses.fields(like)
+            # An earlier version did not know a field that has a default.
+            if f"{name}/{field.name}" in arrays or field.default_factory is dataclasses.MISSING
         }
     )
 

@@ -8,6 +8,7 @@ import pytest
 
 from tailrace import ConfigError, Corrupt, Mismatch, PureDP
 from tailrace.counters import BinaryTree, Block, Hybrid, Simple
+from tailrace.counting.plan import Counts
 from tailrace.storage.codec import _flat, pack, unpack
 
 STATE = Block(size=3, privacy=PureDP(epsilon=1)).init(4)
@@ -179,6 +180,33 @@ def test_states_of_earlier_versions_are_read():
     archive = io.BytesIO()
     np.savez(archive, **_flat(STATE))
     assert pack(unpack(archive.getvalue(), like=STATE)) == pack(STATE)
+
+
+def test_a_field_with_a_default_may_be_missing():
+    @dataclasses.dataclass(frozen=True)
+    class Then:
+        one: np.ndarray
+
+    @dataclasses.dataclass(frozen=True)
+    class Now:
+        one: np.ndarray
+        two: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros(0))
+
+    like, then = Now(np.zeros(0)), Then(np.arange(4.0))
+    state = unpack(pack(then), like=like)
+    assert len(state.two) == 0
+    changed = unpack(pack(Then(np.arange(5.0)), since=then), like=like, since=state)
+    assert np.array_equal(changed.one, np.arange(5.0)) and len(changed.two) == 0
+    with pytest.raises(Mismatch, match="does not fit"):
+        unpack(pack(then), like=dataclasses.replace(STATE))
+
+
+def test_few_counts_among_many_zeros_take_little_room():
+    counts = np.zeros((3, 100_000), np.int64)
+    counts[1, 7], counts[2, 99_999] = 5, -(2**40)
+    again = unpack(pack(Counts(counts, counts)), like=Counts(counts[:0], counts[:0]))
+    assert np.array_equal(again.adds, counts) and np.array_equal(again.deletes, counts)
+    assert len(pack(Counts(counts, counts))) < 500
 
 
 def test_other_files_are_refused():
