@@ -27,6 +27,7 @@ import numpy as np
 
 import tabular_data
 from runner import Lap, NotHereError, alone, main, measurement, read
+from tables_data import Steps
 from tabular_data import METRICS, TableStream
 from tailrace import ApproxDP, Event, Noise, PureDP, Stream, TabularStream, papers
 from tailrace.counting.marginals import all_ways
@@ -60,14 +61,23 @@ def mechanism(method: str, of: TableStream, epsilon: float) -> Any:
 
 
 def run(
-    made: Any, of: TableStream, seed: int, wanted: Callable[[int], bool]
+    made: Any,
+    of: TableStream | Steps,
+    seed: int,
+    wanted: Callable[[int], bool],
+    spent: Callable[[float], object] = lambda _: None,
 ) -> Iterator[tuple[int, Any, Table]]:
-    """(step, view, table) of some steps: a stream without the frames and files around it."""
+    """(step, view, table) of some steps: a stream without the frames and files around it.
+
+    `spent` hears the processor seconds of each step's `measure`.
+    """
     state, table, noise = made.init(), no_rows(made), Noise.insecure(seed)
     none = np.zeros(made.marginals.size, np.int64)
     for step in range(1, len(of) + 1):
         counts = Counts(made.marginals.tally(of.digits[of.batch(step)]), none)
-        state = made.measure(state, counts, noise.at("step", step)).state
+        with Lap() as lap:
+            state = made.measure(state, counts, noise.at("step", step)).state
+        spent(lap.processor)
         if wanted(step):
             view = made.view(state.public)
             table = made.sample(view, table, noise.at("sample", step).generator()).table
