@@ -172,9 +172,6 @@ class Marginals:
         if digits.implementation.is_duckdb():
             numbered = native.project(", ".join(texts))
             return nw.from_native(numbered.project(f"unnest([{listed}]) as cell"))
-        if digits.implementation.is_pyspark():
-            numbered = native.selectExpr(*texts)
-            return nw.from_native(numbered.selectExpr(f"explode(array({listed})) as cell"))
         columns = digits.select(*numbers).unpivot(variable_name="marginal", value_name="cell")
         return columns.select("cell")
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import narwhals as nw
 import numpy as np
 
-from tailrace.counting import arrow
+from tailrace.counting import arrow, executors
 from tailrace.counting.batches import batches
 from tailrace.counting.marginals import Marginals
 from tailrace.domain import Codes, Frame, Schema
@@ -214,6 +214,10 @@ class Plan:
         return counts
 
     def _counted_there(self, rows: nw.LazyFrame[Any]) -> np.ndarray:
+        if executors.on_spark(rows):
+            with executors.explained(rows.to_native().sparkSession):
+                return executors.counted(self, rows)
+
         def query() -> nw.LazyFrame[Any]:
             if self.marginals is not None and isinstance(self.codes, Schema):
                 return self.marginals.query(rows, self.codes)
