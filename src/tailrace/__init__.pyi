@@ -22,6 +22,7 @@ from tailrace.errors import Error as Error
 from tailrace.errors import HorizonReached as HorizonReached
 from tailrace.errors import Mismatch as Mismatch
 from tailrace.errors import NoiseReused as NoiseReused
+from tailrace.errors import SinkError as SinkError
 from tailrace.errors import StateError as StateError
 from tailrace.errors import Uncapped as Uncapped
 from tailrace.ledger import Ledger as Ledger

@@ -9,6 +9,7 @@
         ├── NoiseReused      a second draw from one noise path
         ├── Mismatch         a saved state belongs to another configuration
         ├── BehindLedger     a directory stands behind, or beside, its ledger's mark
+        ├── SinkError        all is released, but a sink could not take it
         └── Corrupt          a saved state is damaged
 
     Uncapped                 a warning: a population is charged again, and has no cap
@@ -75,6 +76,10 @@ class Mismatch(StateError):
 
 class BehindLedger(StateError):
     """A directory stands behind, or beside, its ledger's mark."""
+
+
+class SinkError(StateError):
+    """All is released, but a sink could not take it."""
 
 
 class Corrupt(StateError):

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
 from tailrace.calls import told
-from tailrace.errors import ConfigError
+from tailrace.errors import ConfigError, Error, SinkError
 from tailrace.mechanisms.base import Mechanism, Takes
 from tailrace.noise import Noise
-from tailrace.sinks.base import Sink
+from tailrace.sinks.base import Sink, name_of
 from tailrace.sources.base import Batch, Feed, Source, now
 from tailrace.stream.release import Release
 from tailrace.stream.stream import Stream
@@ -26,8 +26,9 @@ def run(
 ) -> Iterator[Release]:
     """Release every step that is ready, to every sink.
 
-    A step is in the stream before it is in a sink: where a sink fails, the next run delivers the
-    rest. How the source cuts rows into steps is kept with the stream, and a source that cuts
+    A step is in the stream before it is in a sink. A sink that fails gets no more in this run, the
+    others go on, and a `SinkError` at the end says which it was; the next run delivers the rest.
+    How the source cuts rows into steps is kept with the stream, and a source that cuts
     them otherwise is refused: a row would count twice. `asked` is the time that all of them are
     published with where there is no calendar: that of the call where left out, and never later,
     which would tell how long reading and counting took.
@@ -47,9 +48,8 @@ def run(
     cut = getattr(source, "cut", None)
     if cut is not None:
         stream.bind(cut, moved=getattr(source, "moved", None))
-    for sink in sinks:
-        for step in sorted(set(range(1, stream.step + 1)) - sink.holds()):
-            sink.put(stream.release(step))
+    edges = _Sinks(sinks)
+    edges.catch_up(stream)
     horizon = stream.mechanism.horizon
     while horizon is None or stream.step < horizon:
         step = stream.step + 1
@@ -60,11 +60,48 @@ def run(
         elif ready:
             batch = source.batch(step)
         if not ready:
-            return
+            break
         release = stream.push(batch.adds, batch.deletes, step=step, asked=asked)
-        for sink in sinks:
-            sink.put(release)
+        edges.put(release)
         yield release
+    edges.tell()
+
+
+class _Sinks:
+    """Sinks that do not stop each other."""
+
+    def __init__(self, sinks: Sequence[Sink]) -> None:
+        self._sound, self._many = list(sinks), len(sinks)
+        self._failed: list[str] = []
+
+    def catch_up(self, stream: Stream) -> None:
+        """Give each sink the released steps that it lacks."""
+
+        def lacking(sink: Sink) -> None:
+            for step in sorted(set(range(1, stream.step + 1)) - sink.holds()):
+                sink.put(stream.release(step))
+
+        self._each(lacking)
+
+    def put(self, release: Release) -> None:
+        self._each(lambda sink: sink.put(release))
+
+    def _each(self, give: Callable[[Sink], None]) -> None:
+        for sink in list(self._sound):
+            try:
+                give(sink)
+            # A sink of another distribution may raise anything; a value of it is not shown.
+            except Exception as error:
+                ours = isinstance(error, Error)
+                said = str(error) if ours else f"It broke off ({type(error).__name__})."
+                self._failed.append(f"{name_of(sink)}: {said}")
+                self._sound.remove(sink)
+
+    def tell(self) -> None:
+        """Say which sinks failed, once all that is ready is released."""
+        if self._failed:
+            which = f"{len(self._failed)} of {self._many} sinks could not take all releases"
+            raise SinkError(f"{which} (the next run delivers the rest). {' '.join(self._failed)}")
 
 
 def _read_on(stream: Stream, source: Feed, step: int) -> None:

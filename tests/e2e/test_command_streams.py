@@ -194,6 +194,7 @@ def test_check_counts_exactly_says_that_this_is_private_and_leaves_nothing(tailr
             "early": 1,
             "unknown_op": 0,
             "deletes": 0,
+            "duplicates": 0,
             "counted": 3,
             "steps": [1, 3],
         }
@@ -307,6 +308,9 @@ def test_status_says_what_is_public_and_nothing_else(tailrace, released):
         "next_step_closes": None,
         "population": "ward",
         "ledger": "tailrace.ledger",
+        "late_steps": 0,
+        "sinks_lacking": None,
+        "warning": None,
         "ledger_step": 5,
         "cap": None,
     }

@@ -14,6 +14,7 @@ from tailrace import (
     Noise,
     PureDP,
     Schema,
+    SinkError,
     StateError,
     Stream,
 )
@@ -76,17 +77,29 @@ def test_every_step_goes_to_every_sink(kept):
 
 def test_sinks_get_what_they_lack_after_a_failure(kept):
     good, bad = Memory(), Failing(2)
-    with kept() as stream, pytest.raises(StateError, match="The sink is full"):
-        list(run(stream, Frames(DAYS), [good, bad]))
-    assert (good.holds(), bad.holds()) == ({1, 2}, {1})
+    with kept() as stream, pytest.raises(SinkError, match=r"1 of 2 sinks .* The sink is full"):
+        list(run(stream, Frames(DAYS[:3]), [bad, good]))
+    assert (good.holds(), bad.holds()) == ({1, 2, 3}, {1}), "the others go on"
     bad.step, new = 0, Memory()
     with kept() as stream:
-        assert stream.step == 2, "a step is in the stream before it is in a sink"
+        assert stream.step == 3, "a step is in the stream before it is in a sink"
         stored = stream.release(2).table
-        assert steps(run(stream, Frames(DAYS), [good, bad, new])) == [3, 4]
+        assert steps(run(stream, Frames(DAYS), [good, bad, new])) == [4]
         assert stream.release(2).table.equals(stored)
     assert good.holds() == bad.holds() == new.holds() == {1, 2, 3, 4}
-    assert bad.asked == [1, 2, 2, 3, 4]
+    assert bad.asked == [1, 2, 2, 3, 4], "a sink that failed is not asked again in that run"
+
+
+def test_a_sink_that_breaks_in_any_way_stops_nothing_and_shows_no_value(kept):
+    class Broken(Memory):
+        def holds(self):
+            raise TypeError("row 7: secret")
+
+    good = Memory()
+    with kept() as stream, pytest.raises(SinkError) as caught:
+        list(run(stream, Frames(DAYS[:2]), [Broken(), good]))
+    assert good.holds() == {1, 2}
+    assert "It broke off (TypeError)." in str(caught.value) and "secret" not in str(caught.value)
 
 
 def test_sinks_are_brought_up_to_date_even_when_nothing_is_ready(kept):

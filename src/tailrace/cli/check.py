@@ -5,45 +5,148 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import typer
 
 from tailrace.cli import say
+from tailrace.cli.say import MISSING
 from tailrace.config import Config, load
 from tailrace.config.opening import reader, used
 from tailrace.errors import ConfigError, DataError
-from tailrace.sources import Examination, FolderSource, examine
+from tailrace.sources import Examination, FolderSource, examine, presence
 from tailrace.sources.files import read, told
 from tailrace.sources.used import Seen
+
+if TYPE_CHECKING:
+    import polars as pl
 
 PRIVATE = "PRIVATE: exact numbers, for the curator only. Do not publish them."
 
 
-def check_files(file: Path, files: Sequence[Path], *, json: bool) -> None:
-    """Examine files one by one."""
+# The share of a file's rows that may be lost without a warning, by reasoning: one in twenty.
+_FEW = 0.05
+# Steps and values that a warning names at most; it counts the others.
+_LISTED = 5
+
+
+def check_files(file: Path, files: Sequence[Path], *, json: bool, strict: bool) -> None:
+    """Examine files one by one, and warn of what is lost or never came."""
     config = load(file)
-    found = {str(path): examined(config, path) for path in files}
+    paths = list(files) or _all_files(config)
+    found = {str(path): examined(config, path) for path in paths}
+    warned = [
+        f"{name}: {sentence}" for name, one in found.items() for sentence in lost(config, one)
+    ]
+    warned += never_came(config, paths)
     if json:
-        return say.as_json(
-            {"private": PRIVATE, "files": {name: asdict(one) for name, one in found.items()}}
+        say.as_json(
+            {
+                "private": PRIVATE,
+                "files": {name: asdict(one) for name, one in found.items()},
+                "warnings": warned,
+            }
         )
-    say.tell(PRIVATE)
-    for name, examination in found.items():
-        _show(config, name, examination)
-    return None
+    else:
+        say.tell(PRIVATE)
+        for name, examination in found.items():
+            _show(config, name, examination)
+        say.tell(*(f"Warning: {sentence}" for sentence in warned))
+    if strict and warned:
+        raise typer.Exit(MISSING)
+
+
+def _all_files(config: Config) -> list[Path]:
+    """The files that the source would read now."""
+    if not isinstance(config.source, FolderSource):
+        raise ConfigError("Name the files to check: only a Folder source has files of its own.")
+    return [file.path for file in config.source.shelf.found()]
 
 
 def examined(config: Config, path: Path) -> Examination:
     """What would become of a file's rows."""
-    read_as = reader(config)
-    frame = read(path, Seen.at(path).data, read_as.columns)
+    frame = _frame(config, path)
     with told(path):
-        return examine(read_as, config.calendar, frame)
+        return examine(reader(config), config.calendar, frame)
+
+
+def _frame(config: Config, path: Path) -> pl.DataFrame:
+    return read(path, Seen.at(path).data, reader(config).columns)
+
+
+def lost(config: Config, found: Examination) -> list[str]:
+    """Say why many rows of a file would be lost, and what to do."""
+    reasons = [
+        (found.untimed, "have no time that can be read", "say how it is written with format"),
+        (found.early, "lie before the start", "choose an earlier start"),
+        (found.unknown_op, "say neither insert nor delete", "mend the column that op names"),
+        (found.garbled, "hold letters that are not UTF-8", "save the file as UTF-8"),
+        (
+            found.duplicates,
+            "do not count for another row of their id",
+            "see whether id names the column that tells rows apart",
+        ),
+    ]
+    dropping = _dropping(config)
+    for one in found.columns:
+        kind = f"in column '{one.name}'"
+        if one.name in dropping:
+            reasons += [
+                (one.missing, f"have no value {kind}", 'count them with outside = "other"'),
+                (one.unreadable, f"hold what cannot be read {kind}", "mend it at its source"),
+                (
+                    one.outside or 0,
+                    f"lie outside the domain {kind}",
+                    "declare what is missing there, name other spellings in [aliases], or choose "
+                    "another outside",
+                ),
+            ]
+    if all(one.outside is None for one in found.columns):
+        reasons.append((found.outside, "lie outside the region", "see whether it is the right one"))
+    return [
+        f"{say.share(many, found.rows)} of the rows {why}: {fix}."
+        for many, why, fix in reasons
+        if many > _FEW * found.rows
+    ]
+
+
+def _dropping(config: Config) -> set[str]:
+    """The columns whose outside values cost the row."""
+    domain: Any = config.mechanism.domain
+    attributes = getattr(domain, "attributes", None)
+    if attributes is None:
+        return set(domain.columns)
+    return {
+        name for name, one in zip(domain.columns, attributes, strict=True) if one.outside != "other"
+    }
+
+
+def never_came(config: Config, paths: Sequence[Path]) -> list[str]:
+    """Say which steps had no rows, and which declared values stopped coming."""
+    calendar = config.calendar
+    found = presence(reader(config), calendar, (_frame(config, path) for path in paths))
+    said = []
+    if calendar is not None and config.source.time is not None and (gaps := found.gaps()):
+        first = ", ".join(f"{step} ({calendar.label(step)})" for step in gaps[:_LISTED])
+        more = f" and {len(gaps) - _LISTED} more" if len(gaps) > _LISTED else ""
+        said.append(f"No row came for step {first}{more}: see whether a file is missing.")
+    several: dict[str, list[str]] = {}
+    for column, value, last in found.silent():
+        when = "never came" if last is None else f"came last at step {last}"
+        several.setdefault(column, []).append(f"'{value}' of column '{column}' {when}")
+    for one_by_one in several.values():
+        more = len(one_by_one) - _LISTED
+        rest = f", and {more} more of its values" if more > 0 else ""
+        said.append(f"{', '.join(one_by_one[:_LISTED])}{rest}: see whether a part is missing.")
+    return said
 
 
 def _show(config: Config, name: str, found: Examination) -> None:
     facts = [("rows", f"{found.rows:,}"), ("counted", say.share(found.counted, found.rows))]
     facts.append(("dropped", say.share(found.dropped, found.rows)))
     facts.append(("outside the domain", say.share(found.outside, found.rows)))
+    if config.source.id is not None:
+        facts.append(("of an id that came before", say.share(found.duplicates, found.rows)))
     if found.garbled:
         share = say.share(found.garbled, found.rows)
         facts.append(("with letters that are not UTF-8", f"{share}: save it as UTF-8"))

@@ -60,15 +60,21 @@ def demo(to: Annotated[Path, Option(help="Folder for the report.")] = Path("demo
 @app.command(epilog="Example: tailrace check stream.toml incoming/2026-01-05.csv")
 def check(
     config: Config,
-    files: Annotated[list[Path], Argument(help="Files to read as a run would.", metavar="FILE...")],
+    files: Annotated[
+        list[Path] | None,
+        Argument(help="Files to read as a run would; all of the source's.", metavar="[FILE...]"),
+    ] = None,
+    strict: Annotated[
+        bool, Option("--strict", help="End with code 9 where there is a warning.")
+    ] = False,
     json: Json = False,
 ) -> None:
-    """PRIVATE: read files as a run would and show what becomes of their rows. No noise, no charge,
-    nothing kept.
+    """PRIVATE: read files as a run would and show what becomes of their rows, with warnings where
+    many are lost, and of steps and values that never came. No noise, no charge, nothing kept.
     """
     from tailrace.cli.check import check_files
 
-    check_files(config, files, json=json)
+    check_files(config, files or [], json=json, strict=strict)
 
 
 Watch = Annotated[bool, Option("--watch", help="Go on: release every step when its time has come.")]
@@ -90,12 +96,40 @@ Files = Annotated[
 ]
 
 
-@app.command(epilog="Example: tailrace status stream.toml")
-def status(stream: Stream, private: Files = False, json: Json = False) -> None:
-    """What is promised, how far the stream has come, and what its ledger says."""
+@app.command(epilog="Example: tailrace status stream.toml --fail-if-late")
+def status(
+    stream: Stream,
+    private: Files = False,
+    fail_if_late: Annotated[
+        bool, Option("--fail-if-late", help="End with code 8 where a step or a sink is late.")
+    ] = False,
+    slack: Annotated[str, Option(help="How long after its close a step is not late.")] = "1 hour",
+    metrics: Annotated[
+        Path | None, Option(help="A file to write for Prometheus, in its text format.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """What is promised, how far the stream has come, whether it is late, and what its ledger
+    says.
+    """
     from tailrace.cli.status import show_status
 
-    show_status(stream, private=private, json=json)
+    show_status(
+        stream, private=private, json=json, fail_if_late=fail_if_late, slack=slack, metrics=metrics
+    )
+
+
+@app.command(epilog="Example: tailrace succeed stream.toml --to 2027.toml")
+def succeed(
+    config: Config,
+    to: Annotated[Path, Option(help="The file to write, beside the first.")],
+) -> None:
+    """Write the configuration of a stream that goes on where the horizon of another ends, under a
+    new charge.
+    """
+    from tailrace.cli.succeed import write_successor
+
+    write_successor(config, to)
 
 
 Formulas = Annotated[

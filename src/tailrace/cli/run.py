@@ -9,9 +9,10 @@ from typing import Any
 from rich.console import Console
 
 from tailrace.cli import say
+from tailrace.cli.monitor import near
 from tailrace.config import Config, load
 from tailrace.config.opening import open_source, open_stream
-from tailrace.errors import DataError, StateError
+from tailrace.errors import DataError, SinkError, StateError
 from tailrace.pipeline import run
 from tailrace.sources import Feed, Frames, Source
 from tailrace.sources.base import now
@@ -35,7 +36,7 @@ def release_steps(file: Path, *, watch: bool, every: float, json: bool) -> None:
                 done = _look(config, lines, watch=watch, json=json)
             told = ""
         except (DataError, StateError) as error:
-            if not watch or type(error) not in (DataError, StateError):
+            if not watch or type(error) not in (DataError, StateError, SinkError):
                 raise
             done, sentence = False, str(error)
             if sentence != told:
@@ -62,12 +63,18 @@ def _look(config: Config, lines: Source | Feed | None, *, watch: bool, json: boo
         options = {"transient": True, "disable": not console.is_terminal}
         with say.releasing("steps", console=console, **options) as bar:
             task = bar.add_task("", total=_ready(stream))
-            for release in run(stream, source, config.sinks, asked=asked):
-                bar.advance(task)
-                if json or watch:
-                    _tell(config, release, json=json)
+            failed = None
+            try:
+                for release in run(stream, source, config.sinks, asked=asked):
+                    bar.advance(task)
+                    if json or watch:
+                        _tell(config, release, json=json)
+            except SinkError as error:
+                failed = error
         if not json and not watch:
             say.tell(*_summary(config, stream, before))
+        if failed is not None:
+            raise failed
         return source.over or (horizon is not None and stream.step >= horizon)
 
 
@@ -109,11 +116,13 @@ def _summary(config: Config, stream: Stream, before: int) -> list[str]:
     if stream.step == before:
         nothing = f"Nothing to release: {config.path.name} stands at step {stream.step}{of}"
         if stream.step == horizon:
-            return [f"{nothing}, the last. A new stream is a new charge."]
+            goes_on = "A new stream, which tailrace succeed prepares, is a new charge."
+            return [f"{nothing}, the last. {goes_on}"]
         if stream.calendar is None:
             return [f"{nothing}."]
         closes = stream.calendar.closes(stream.step + 1)
         return [f"{nothing}; step {stream.step + 1} closes at {closes:%Y-%m-%d %H:%M} UTC."]
     first = "step" if stream.step == before + 1 else f"steps {before + 1} to"
     released = f"Released {first} {stream.step}{of} into {config.path.name}/releases."
-    return [released, str(stream.guarantee)]
+    ending = near(stream.step, horizon)
+    return [released, str(stream.guarantee), *([] if ending is None else [ending])]

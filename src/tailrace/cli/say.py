@@ -9,6 +9,9 @@
 | 4 | data of the wrong shape |
 | 5 | a stream, ledger or database cannot be used as it is |
 | 6 | a cap of the ledger does not allow the charge |
+| 7 | all is released, but a sink could not take it |
+| 8 | a step or a sink is late (`status --fail-if-late`) |
+| 9 | rows are lost or never came (`check --strict`) |
 | 70 | a fault of Tailrace itself |
 | 130 | stopped by the user |
 """
@@ -39,7 +42,8 @@ if TYPE_CHECKING:
     from rich.progress import Progress
     from rich.table import Table
 
-_CODES = {ConfigError: 3, DataError: 4, errors.BudgetExceeded: 6}
+_CODES = {ConfigError: 3, DataError: 4, errors.BudgetExceeded: 6, errors.SinkError: 7}
+LATE, MISSING = 8, 9
 # controls, marks that reorder text, halves of letters, line ends
 _UNSEEN = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 

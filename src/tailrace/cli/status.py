@@ -5,13 +5,16 @@ from __future__ import annotations
 import json as encoding
 import sqlite3
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 from tailrace.cli import say
+from tailrace.cli.monitor import health, write_metrics
 from tailrace.config import Config, load
-from tailrace.errors import Corrupt, StateError
+from tailrace.errors import ConfigError, Corrupt, StateError
 from tailrace.ledger import Ledger, population_name
+from tailrace.sources.base import now
 from tailrace.storage.store import loses_commits, peek
 from tailrace.stream.directory import calendar_of, ledger_of
 
@@ -43,8 +46,13 @@ class Place:
         return ledger_of(self.folder, self.config.ledger if self.config else None)
 
 
-def show_status(path: Path, *, private: bool, json: bool) -> None:
-    """Show promise, step and ledger, and to the curator the files."""
+def show_status(
+    path: Path, *, private: bool, json: bool, fail_if_late: bool, slack: str, metrics: Path | None
+) -> None:
+    """Show promise, step and ledger, and to the curator the files.
+
+    With `fail_if_late`, end with a code of its own where a step or a sink is late.
+    """
     place = Place.of(path)
     about, standing = peek(place.folder / "private", "about", "standing")
     promise = _promise(place.folder / "releases" / "guarantee.json")
@@ -54,6 +62,13 @@ def show_status(path: Path, *, private: bool, json: bool) -> None:
     following = (
         None if calendar is None or step == horizon else calendar.closes(step + 1).isoformat()
     )
+    stands = health(place.config, calendar, step=step, horizon=horizon, now=now(), slack=slack)
+    if fail_if_late and calendar is None:
+        raise ConfigError(
+            "Without a calendar no step has a time, so none can be late: leave --fail-if-late out."
+        )
+    if metrics is not None:
+        write_metrics(metrics, place.folder.name, stands, calendar, epsilon=promise["epsilon"])
     found: dict[str, Any] = {
         "stream": place.folder.name,
         "guarantee": promise["sentence"],
@@ -61,6 +76,9 @@ def show_status(path: Path, *, private: bool, json: bool) -> None:
         "horizon": horizon,
         "period": None if calendar is None or not step else calendar.label(step),
         "next_step_closes": following,
+        "late_steps": stands.late,
+        "sinks_lacking": stands.sinks or None,
+        "warning": stands.near,
         "population": about["population"],
         "ledger": str(book.path.name),
         "ledger_step": None if entry is None else entry.mark.step,
@@ -72,8 +90,18 @@ def show_status(path: Path, *, private: bool, json: bool) -> None:
 
         found["private"] = {"note": PRIVATE, "files": files_now(place.config)}
     if json:
-        return say.as_json(found)
+        say.as_json(found)
+    else:
+        _show(found)
+    if fail_if_late and stands.alarms:
+        say.refuse(" ".join(stands.alarms), say.LATE)
+
+
+def _show(found: dict[str, Any]) -> None:
     files = found.pop("private", None)
+    sinks = found.pop("sinks_lacking") or {}
+    for name, lacking in sinks.items():
+        found[f"{name} lacks"] = "cannot be read" if lacking is None else f"{lacking} steps"
     shown = [(name, value) for name, value in found.items() if value is not None]
     say.facts([(name.replace("_", " "), f"{value}") for name, value in shown])
     if files:
@@ -81,7 +109,6 @@ def show_status(path: Path, *, private: bool, json: bool) -> None:
         rows = [(name, *one.values()) for name, one in files["files"].items()]
         say.tell(files["note"])
         say.show("Files", header, [["" if x is None else f"{x}" for x in row] for row in rows])
-    return None
 
 
 def _cap(book: Ledger, population: str) -> str | None:
@@ -97,8 +124,13 @@ def _promise(path: Path) -> dict[str, Any]:
     """What is promised, as it was published."""
     try:
         found = encoding.loads(path.read_bytes())
-        return {"sentence": found["sentence"], "horizon": found["horizon"]}
-    except (OSError, ValueError, TypeError, KeyError, RecursionError):
+        epsilon = found["loss"].get("epsilon")
+        return {
+            "sentence": found["sentence"],
+            "horizon": found["horizon"],
+            "epsilon": None if epsilon is None else float(Fraction(str(epsilon))),
+        }
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
         raise Corrupt(
             "releases/guarantee.json is missing or damaged: restore the whole directory from a "
             "backup."

@@ -6,6 +6,7 @@ What is wrong with it is said with its line, its key and the fix.
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -31,6 +32,8 @@ class Config:
     mechanism: Mechanism
     calendar: Calendar | None
     source: Settings
+    # By column: other spellings of its values.
+    aliases: Mapping[str, Mapping[str, str]]
     sinks: tuple[Sink, ...]
 
 

@@ -70,6 +70,8 @@ def reader(config: Config) -> sources.Reader:
         time=source.time,
         format=source.format,
         op=source.op,
+        id=source.id,
+        aliases=config.aliases,
         arrived=source.came,
         timezone="UTC" if config.calendar is None else config.calendar.timezone,
         trajectory=getattr(config.mechanism, "trajectory", None),

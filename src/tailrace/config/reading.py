@@ -13,6 +13,7 @@ from typing import Any, Literal
 from tailrace.calendar import Calendar
 from tailrace.config import Config, lines, parts
 from tailrace.config.problem import Problem, label, nearest, one_line, shown
+from tailrace.domain import Categorical
 from tailrace.errors import ConfigError
 from tailrace.sinks import Sink
 from tailrace.sources import Settings
@@ -125,6 +126,7 @@ def _config(values: dict[str, Any], file: Path) -> Config:
         mechanism=parts.mechanism(values["mechanism"], space, (domain,)),
         calendar=_calendar(values["calendar"], source) if "calendar" in values else None,
         source=source,
+        aliases=_aliases(values.get("aliases", {}), space),
         sinks=tuple(sinks),
     )
     _check(config)
@@ -133,7 +135,7 @@ def _config(values: dict[str, Any], file: Path) -> Config:
 
 def _tables(values: dict[str, Any]) -> None:
     """Refuse a file without the tables that it needs, or with others."""
-    known = [*_NEEDED, *parts.domains(), "calendar", "sink"]
+    known = [*_NEEDED, *parts.domains(), "calendar", "aliases", "sink"]
     for name, value in values.items():
         if name not in known:
             meant = nearest(name, known)
@@ -166,6 +168,34 @@ def _calendar(table: dict[str, Any], source: Settings) -> Calendar:
     calendar = parts.build(Calendar, {**table, **text}, ("calendar",))
     drops = calendar.late is None and source.only_drops is not None
     return replace(calendar, late="drop") if drops else calendar
+
+
+def _aliases(table: dict[str, Any], space: Any) -> dict[str, dict[str, str]]:
+    """Read `[aliases.COLUMN]`: each line `"NYC" = "New York"`, a spelling and its value."""
+    known = dict(zip(space.columns, space.attributes, strict=True)) if _listed(space) else {}
+    for column, spellings in table.items():
+        where = ("aliases", column)
+        if not isinstance(known.get(column), Categorical):
+            several = [name for name, one in known.items() if isinstance(one, Categorical)]
+            there = f"they are for {', '.join(several)}." if several else "there is none here."
+            raise Problem(where, f"[aliases] are spellings of a Categorical of [schema]; {there}")
+        if not isinstance(spellings, dict):
+            why = 'is a table, with a line such as "NYC" = "New York" for each spelling.'
+            raise Problem(where, f"[aliases.{shown(column)}] {why}")
+        values = [str(value) for value in known[column].values]
+        for spelling, value in spellings.items():
+            if value not in values:
+                why = f"must stand for one of the values of {shown(column)} in [schema]."
+                raise Problem((*where, spelling), f"[aliases.{shown(column)}] {why}")
+            if spelling in values:
+                why = "must not be a value of its own: a spelling stands for another one."
+                raise Problem((*where, spelling), f"[aliases.{shown(column)}] {why}")
+    return table
+
+
+def _listed(space: Any) -> bool:
+    """Whether a domain says column by column what there is."""
+    return hasattr(space, "attributes")
 
 
 def _check(config: Config) -> None:

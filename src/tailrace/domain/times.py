@@ -9,6 +9,7 @@ itself, and none can raise.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -59,10 +60,15 @@ DIRECTIVES = {
 }
 
 
-def instants(values: pl.Series, *, timezone: str, format: str | None = None) -> np.ndarray:  # noqa: A002
+# How times are written: one form, several of which a cell has the first that fits, or ISO 8601.
+Format = str | Sequence[str] | None
+
+
+def instants(values: pl.Series, *, timezone: str, format: Format = None) -> np.ndarray:  # noqa: A002
     """Read instants (datetime64[us], UTC); NaT where unreadable.
 
-    Times without an offset are local to `timezone`.
+    Times without an offset are local to `timezone`. Of several formats a cell is read by the first
+    that fits; "ISO" stands for ISO 8601.
 
     >>> import polars as pl
     >>> times = pl.Series(["2026-07-01 06:00", "2026-07-01T06:00Z", "soon"])
@@ -70,16 +76,23 @@ def instants(values: pl.Series, *, timezone: str, format: str | None = None) -> 
     [datetime.datetime(2026, 7, 1, 4, 0), datetime.datetime(2026, 7, 1, 6, 0), None]
     >>> instants(pl.Series(["1.7.2026"]), timezone="UTC", format="%d.%m.%Y").tolist()
     [datetime.datetime(2026, 7, 1, 0, 0)]
+    >>> both = ["%d.%m.%Y", "ISO"]
+    >>> instants(pl.Series(["1.7.2026", "2026-07-02"]), timezone="UTC", format=both).tolist()
+    [datetime.datetime(2026, 7, 1, 0, 0), datetime.datetime(2026, 7, 2, 0, 0)]
     """
     import polars as pl
 
     zone(timezone)
-    pattern = ISO if format is None else _pattern(format)
+    forms = [format] if format is None or isinstance(format, str) else list(format)
+    patterns = [ISO if form is None or is_iso(form) else _pattern(form) for form in forms]
     dtype = values.dtype
     if dtype == pl.Null:
         return np.full(len(values), NOT_A_TIME)
     if isinstance(dtype, pl.String | pl.Categorical | pl.Enum):
-        return _from_text(values.cast(pl.String), pattern, timezone)
+        found, *others = (_from_text(values.cast(pl.String), one, timezone) for one in patterns)
+        for other in others:
+            found = np.where(np.isnat(found), other, found)
+        return found
     if isinstance(dtype, pl.Date):
         return to_instants(_from_counts(values, "D"), timezone=timezone)
     if isinstance(dtype, pl.Datetime):
@@ -91,7 +104,12 @@ def instants(values: pl.Series, *, timezone: str, format: str | None = None) -> 
     )
 
 
-def orders(values: pl.Series, *, timezone: str, format: str | None = None) -> np.ndarray:  # noqa: A002
+def is_iso(form: str) -> bool:
+    """Whether a format names ISO 8601."""
+    return form.upper() == "ISO"
+
+
+def orders(values: pl.Series, *, timezone: str, format: Format = None) -> np.ndarray:  # noqa: A002
     """Read numbers as doubles, times as microseconds.
 
     Cell by cell, whichever it can be read as; NaN where neither.

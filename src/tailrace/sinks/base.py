@@ -28,6 +28,13 @@ class Sink(Protocol):
         ...
 
 
+def name_of(sink: Sink) -> str:
+    """How a sink is called in messages: its kind, and its folder or table."""
+    place = getattr(sink, "path", None)
+    named = getattr(place, "name", None) or getattr(sink, "table", None)
+    return type(sink).__name__ if named is None else f"{type(sink).__name__} {named}"
+
+
 @told
 def digest(release: Release) -> str:
     """A short name for a release: its step and rows, in any sink, engine or process."""

@@ -48,15 +48,17 @@ def plain_cut(reader: Reader, calendar: Calendar | None, **more: str | None) -> 
     return {name: value for name, value in found.items() if value is not None}
 
 
-def joined(parts: list[tuple[pl.DataFrame, np.ndarray]], *, deletes: bool) -> Batch:
+def joined(reader: Reader, parts: list[tuple[pl.DataFrame, np.ndarray]], *, deletes: bool) -> Batch:
     """One batch of frames and which of their rows are deletes; `deletes` says whether there can be
-    any.
+    any. Rows of one id count once.
     """
     import polars as pl
 
     if not parts:
         return Batch()
     adds = pl.concat([frame.filter(~gone) for frame, gone in parts])
+    adds = adds.filter(reader.once(adds))
     if not deletes:
         return Batch(adds)
-    return Batch(adds, pl.concat([frame.filter(gone) for frame, gone in parts]))
+    gone = pl.concat([frame.filter(gone) for frame, gone in parts])
+    return Batch(adds, gone.filter(reader.once(gone)))

@@ -5,6 +5,7 @@ For the curator's eyes only: no noise, no charge.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -13,9 +14,9 @@ import numpy as np
 
 from tailrace.calendar import Calendar
 from tailrace.calls import told
-from tailrace.domain import Box, Schema
+from tailrace.domain import Box, Categorical, Schema
 from tailrace.errors import DataError
-from tailrace.sources.reading import Reader
+from tailrace.sources.reading import Reader, Rows
 
 if TYPE_CHECKING:
     import polars as pl
@@ -47,6 +48,7 @@ class Examination:
     early: int  # rows before the calendar's start
     unknown_op: int  # rows that say neither insert nor delete
     deletes: int
+    duplicates: int  # rows that do not count for another one of their id
     counted: int  # rows that would be counted
     steps: tuple[int, int] | None  # the first and last step of the rows, by the calendar
 
@@ -67,6 +69,8 @@ def examine(reader: Reader, calendar: Calendar | None, frame: pl.DataFrame) -> E
     if calendar is not None and read.times is not None:
         own = calendar.steps(read.times)
         used &= own >= 1
+    duplicates = _duplicates(reader, read, own) & used
+    used &= ~duplicates
     absent = np.any([_absent(read.frame[name]) for name in reader.domain.columns], axis=0)
     timed = np.zeros(0, np.int64) if own is None else own[own >= 1]
     return Examination(
@@ -78,9 +82,87 @@ def examine(reader: Reader, calendar: Calendar | None, frame: pl.DataFrame) -> E
         early=0 if own is None else int((own == 0).sum()),
         unknown_op=int((~read.readable).sum()),
         deletes=int((read.deletes & used).sum()),
+        duplicates=int(duplicates.sum()),
         counted=int(used.sum()),
         steps=(int(timed.min()), int(timed.max())) if len(timed) else None,
     )
+
+
+@told
+@dataclass(frozen=True)
+class Presence:
+    """PRIVATE: which steps had rows, and which declared values came when.
+
+    steps: the steps that had rows.
+    values: by column and value, the steps at which it came.
+    """
+
+    steps: frozenset[int]
+    values: dict[tuple[str, str], frozenset[int]]
+
+    def gaps(self, until: int | None = None) -> list[int]:
+        """The steps without rows, from the first that had some to `until`."""
+        if not self.steps:
+            return []
+        last = max(self.steps) if until is None else until
+        return [step for step in range(min(self.steps), last + 1) if step not in self.steps]
+
+    def silent(self, patience: int = 3) -> list[tuple[str, str, int | None]]:
+        """Values that never came (None), or stopped: column, value, step of the last.
+
+        A value stopped if it came at half of the steps until then, and at none of the last
+        `patience` steps that had rows.
+        """
+        found: list[tuple[str, str, int | None]] = []
+        ordered = sorted(self.steps)
+        for (column, value), came in self.values.items():
+            last = max(came, default=None)
+            if last is None:
+                found.append((column, value, None))
+                continue
+            until = sum(step <= last for step in ordered)
+            if len(ordered) - until >= patience and 2 * len(came) >= until:
+                found.append((column, value, last))
+        return found
+
+
+@told
+def presence(reader: Reader, calendar: Calendar | None, frames: Iterable[pl.DataFrame]) -> Presence:
+    """Find which steps and declared values came; without a calendar each frame is a step."""
+    domain, steps = reader.domain, set()
+    attributes = (
+        zip(domain.columns, domain.attributes, strict=True) if isinstance(domain, Schema) else ()
+    )
+    listed = {name: one for name, one in attributes if isinstance(one, Categorical)}
+    values: dict[tuple[str, str], set[int]] = {
+        (name, str(value)): set() for name, one in listed.items() for value in one.values
+    }
+    for number, frame in enumerate(frames, 1):
+        read = reader.read(frame)
+        own = np.full(len(frame), number)
+        if calendar is not None and read.times is not None:
+            own = calendar.steps(read.times)
+        own = np.where(read.readable, own, 0)
+        steps |= set(np.unique(own[own >= 1]).tolist())
+        for name, one in listed.items():
+            codes = _codes(reader, read.frame, name)
+            assert codes is not None
+            for code, value in enumerate(one.values):
+                at = own[(codes == code) & (own >= 1)]
+                values[name, str(value)] |= set(np.unique(at).tolist())
+    return Presence(frozenset(steps), {key: frozenset(came) for key, came in values.items()})
+
+
+def _duplicates(reader: Reader, read: Rows, own: np.ndarray | None) -> np.ndarray:
+    """Rows that do not count for another one of their id, in their step."""
+    import polars as pl
+
+    chosen = read.readable if own is None else read.readable & (own >= 1)
+    steps = np.zeros(len(read.frame), np.int64) if own is None else own
+    within = (pl.Series(steps[chosen]), pl.Series(read.deletes[chosen]))
+    found = np.zeros(len(read.frame), bool)
+    found[chosen] = ~reader.once(read.frame.filter(chosen), *within)
+    return found
 
 
 def _column(reader: Reader, raw: pl.DataFrame, read: pl.DataFrame, name: str) -> Column:

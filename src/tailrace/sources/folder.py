@@ -176,7 +176,9 @@ class TimedFiles:
                 (opened.rows.frame.filter(chosen), opened.rows.deletes[chosen] | file.deletes)
             )
         self.used.note(uses)
-        return joined(parts, deletes=self.reader.op is not None or self.shelf.deletes is not None)
+        return joined(
+            self.reader, parts, deletes=self.reader.op is not None or self.shelf.deletes is not None
+        )
 
     @property
     def _times(self) -> str:
@@ -230,7 +232,7 @@ class _WholeFiles:
         self.held.clear()
         self.held.update(found)
         self.used.note({name: opened.use for name, opened in found.items()})
-        return joined(parts, deletes=deletes or self.reader.op is not None)
+        return joined(self.reader, parts, deletes=deletes or self.reader.op is not None)
 
 
 @told

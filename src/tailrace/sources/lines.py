@@ -114,7 +114,9 @@ class Lines:
             )  # a step that cannot be pushed is asked for again
             chosen = steps == step
         return joined(
-            [(rows.frame.filter(chosen), rows.deletes[chosen])], deletes=self.reader.op is not None
+            self.reader,
+            [(rows.frame.filter(chosen), rows.deletes[chosen])],
+            deletes=self.reader.op is not None,
         )
 
     def _taken(self) -> Rows:

@@ -7,7 +7,8 @@ has the same types: text, truth values, and numbers as doubles, which is how the
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import narwhals as nw
@@ -42,27 +43,60 @@ class Reader:
     domain: Codes
     key: str | None = None  # the unit's id
     time: str | None = None
-    format: str | None = None  # of `time` and `arrived`, where they are not in ISO 8601
+    # Of `time` and `arrived`, where they are not in ISO 8601; of several the first that fits.
+    format: str | Sequence[str] | None = None
     op: str | None = None  # a column of "insert" and "delete"
     arrived: str | None = None
     timezone: str = "UTC"  # of times that do not say theirs
     trajectory: str | None = None  # the id of the trajectory that a row is a point of
     order: str | None = None  # its place in that: a number or a time
+    id: str | None = None  # the column that names a row
+    # By column: other spellings of its values.
+    aliases: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     @property
     def columns(self) -> list[str]:
         """The names of the columns that are read, each once."""
-        extra = (self.key, self.trajectory, self.order, self.time, self.op, self.arrived)
+        extra = (self.key, self.trajectory, self.order, self.time, self.op, self.arrived, self.id)
         return list(
             dict.fromkeys([*self.domain.columns, *(name for name in extra if name is not None)])
         )
 
     @property
-    def cut(self) -> dict[str, str | None]:
+    def cut(self) -> dict[str, Any]:
         """What decides which step a row goes to, and whether it is inserted there or deleted."""
-        return {
-            name: getattr(self, name) for name in ("time", "format", "op", "arrived", "timezone")
-        }
+        names = ("time", "op", "arrived", "timezone", "id")
+        form = self.format
+        if form is not None and not isinstance(form, str):
+            form = list(form)
+        return {"format": form, **{name: getattr(self, name) for name in names}}
+
+    def once(self, rows: pl.DataFrame, *within: pl.Series) -> np.ndarray:
+        """Which rows count, where rows of one id (and `within`) count once: (rows,) bool.
+
+        Rows of one id that agree in all that is read count as one row; rows that disagree count
+        not at all. A row without an id counts. Ids are compared within a person, and within a
+        trajectory, where these are told apart.
+
+        1. One row more, under Event: the rows of its id counted as one row or as none before. They
+           go from none to this row, or from one row to none, or stay. So one counted row comes or
+           goes, as without ids.
+        2. One person more, under User: only rows of this person are compared with theirs, so no
+           other row changes; contributions are bounded afterwards. Trajectories alike.
+        3. Keeping the first, or the last, of rows that disagree would put one row in another's
+           place: two changes for one.
+        """
+        import polars as pl
+
+        if self.id is None:
+            return np.ones(len(rows), bool)
+        names = [*dict.fromkeys(name for name in (self.id, self.key, self.trajectory) if name)]
+        held = rows.with_columns(one.alias(f"within {n}") for n, one in enumerate(within))
+        by = [*names, *held.columns[rows.width :]]
+        others = [name for name in rows.columns if name not in names]
+        agree = pl.struct(others).n_unique().over(by) == 1 if others else pl.lit(value=True)
+        first = pl.struct(by).is_first_distinct()
+        return held.select(pl.col(self.id).is_null() | (agree & first)).to_series().to_numpy()
 
     def read(self, frame: pl.DataFrame) -> Rows:
         """The rows of a frame whose columns hold text, or values already."""
@@ -73,9 +107,13 @@ class Reader:
                 raise DataError(f"There is no column '{column}', which the configuration names.")
         self.domain.check(nw.from_native(frame.select(self.domain.columns), eager_only=True))
         read = pl.DataFrame(
-            [_typed(frame[name], dtype) for name, dtype in self.domain.types.items()]
+            [_typed(self._spelt(frame[name]), dtype) for name, dtype in self.domain.types.items()]
         )
-        ids = {name: _ids(frame[name]) for name in (self.key, self.trajectory) if name is not None}
+        ids = {
+            name: _ids(frame[name])
+            for name in (self.key, self.trajectory, self.id)
+            if name is not None
+        }
         read = read.with_columns(
             **ids
         )  # an id that is a column of the domain too is read from its text again
@@ -95,6 +133,14 @@ class Reader:
             self._instants(frame, self.time),
             self._instants(frame, self.arrived),
         )
+
+    def _spelt(self, values: pl.Series) -> pl.Series:
+        """A column with each alias as the value that it stands for."""
+        known = self.aliases.get(values.name)
+        if not known:
+            return values
+        text = cells.text(values)
+        return text.str.strip_chars().replace_strict(dict(known), default=None).fill_null(text)
 
     def _instants(self, frame: pl.DataFrame, column: str | None) -> np.ndarray | None:
         if column is None:

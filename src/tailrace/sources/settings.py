@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import abc
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
 from tailrace.calendar import Calendar
 from tailrace.calls import told
+from tailrace.domain.times import is_iso
 from tailrace.errors import ConfigError
 from tailrace.sources.base import Feed, Source
 from tailrace.sources.cut import Late
@@ -57,20 +59,27 @@ class Settings(abc.ABC):
 
     Parameters
         time: the column of a row's time.
-        format: how times are written, where not in ISO 8601.
+        format: how times are written, where not in ISO 8601; of several, a cell has the first
+            that fits.
         op: the column that says insert or delete.
+        id: the column that names a row: within a step, rows of one id count once.
     """
 
     # Whether rows can be read again, by a new process.
     lasting: ClassVar[bool] = True
 
     time: str | None = None
-    format: str | None = None
+    format: str | Sequence[str] | None = None
     op: str | None = None
+    id: str | None = None
 
     def __post_init__(self) -> None:
-        if self.format is not None and "%" not in self.format:
-            raise Unfit("format", 'must say how a time is written, for example "%d.%m.%Y".')
+        forms = [self.format] if isinstance(self.format, str) else self.format
+        if forms is not None and not (forms and all(is_iso(one) or "%" in one for one in forms)):
+            raise Unfit(
+                "format",
+                'must say how a time is written, for example "%d.%m.%Y", or ["%d.%m.%Y", "ISO"].',
+            )
         if self.op is not None and self.op in (self.time, self.came):
             raise Unfit("op", "must be a column of its own, which holds insert or delete.")
 

@@ -137,7 +137,7 @@ class SqlTable:
             parts = self.held[step] if step <= closed else self.held.pop(step)
         else:
             parts = self.held[step]
-        return joined(parts, deletes=self.reader.op is not None)
+        return joined(self.reader, parts, deletes=self.reader.op is not None)
 
     def _read(self, first: int, last: int) -> dict[int, list[tuple[pl.DataFrame, np.ndarray]]]:
         """The rows of these steps, or of as many as can be held."""

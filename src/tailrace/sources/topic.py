@@ -92,6 +92,8 @@ class TopicSource(Settings):
                 raise Unfit(key, f"cannot be one of Kafka; write it as in {example}.")
         if self.gaps not in ("refuse", "skip"):
             raise Unfit("gaps", 'must be "refuse" or "skip".')
+        if self.id is not None:
+            raise Unfit("id", "needs all rows of a step at once; a topic counts each message once.")
         super().__post_init__()
 
     def open(self, given: Given) -> Topic:
@@ -162,7 +164,7 @@ class Topic:
         for own in np.unique(steps[steps > 0]).tolist():
             chosen = steps == own
             part = (rows.frame.filter(chosen), rows.deletes[chosen])
-            found[own] = joined([part], deletes=self.reader.op is not None)
+            found[own] = joined(self.reader, [part], deletes=self.reader.op is not None)
         return found
 
     def _messages(self, consumer: Any, read: dict[int, int]) -> Iterator[list[Any]]:
