@@ -198,7 +198,7 @@ def error_row(name: str, epsilon: float, metric: str, each: dict[str, np.ndarray
 
 def drawn(name: str, epsilon: float) -> str:
     """Which noise ours draws with a delta: pure noise where that is quieter."""
-    atoms = mechanism(APPROXIMATE, tabular_data.stream(name), epsilon).budget.singles
+    atoms = mechanism(APPROXIMATE, tabular_data.stream(name), epsilon).budget.singles[0]
     return "pure" if isinstance(atoms.privacy, PureDP) else "Gaussian"
 
 

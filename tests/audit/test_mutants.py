@@ -32,7 +32,7 @@ from tailrace.checks import check_mechanism
 from tailrace.counters.ladder import LadderCounter
 from tailrace.errors import NoiseReused
 from tailrace.mechanisms.base import State
-from tailrace.mechanisms.tabular.budget import Choice
+from tailrace.mechanisms.tabular.budget import Choice, Purse
 from tailrace.mechanisms.trajectories.counts import Count
 from tailrace.noise.atoms import Atoms
 from tailrace.papers import PrivTreeStream
@@ -248,6 +248,18 @@ def thrice_the_scores(sound):
     return lambda self, scores, noise: sound(self, 3 * scores, noise)
 
 
+def half_of_the_price(sound):
+    return lambda self, parts: sound(self, max(parts // 2, 1))
+
+
+def twice_as_precise(sound):
+    def counts(self, parts):
+        _, purse = sound(self, parts)
+        return self._atoms(2 * parts), purse
+
+    return counts
+
+
 def exact_comparison(sound):
     return lambda self, distance, wanted, *, drawn, threshold: distance >= wanted
 
@@ -366,6 +378,8 @@ MUTANTS = {
         "depends on released|public",
     ),
     "choices by thrice the scores": ("tabular", Choice, "draw", thrice_the_scores, LOSS),
+    "rounds at half of their price": ("tabular", Purse, "_less", half_of_the_price, LOSS),
+    "counts with twice what they pay for": ("tabular", Purse, "counts", twice_as_precise, LOSS),
     "exact comparisons": (
         "snapshots",
         Comparing,

@@ -28,7 +28,7 @@ class Run:
     """
 
     def __init__(self, *, forced=None, shifts=None):
-        self.choices, self.scores, self.scales = [], [], {}
+        self.choices, self.scores, self.scales, self.rates = [], [], [], []
         self.forced, self.shifts = forced, shifts or {}
 
 
@@ -42,15 +42,15 @@ class Watched:
         return Watched(self.source.at(*path), self.run, self.path + path)
 
     def laplace(self, scale, shape):
-        name = self.path if self.path[0] == "cells" else self.path[:1]
-        name = name[:2]
-        self.run.scales[name] = Fraction(scale)
+        name = self.path[:2] if self.path[0] == "cells" else self.path[:1]
+        self.run.scales.append((name, Fraction(scale)))
         return self.source.laplace(scale, shape) + self.run.shifts.get(name, 0)
 
     def choose(self, scores, rate):
         drawn = self.source.choose(scores, rate)
         turn = len(self.run.choices)
         self.run.choices.append(drawn if self.run.forced is None else self.run.forced[turn])
+        self.run.rates.append(Fraction(rate))
         exponents = float(rate) * (scores - scores.max())
         self.run.scores.append(exponents - np.log(np.exp(exponents).sum()))
         return self.run.choices[-1]
@@ -77,21 +77,12 @@ def shifts_of(mechanism, apart, choices):
     return {("cells", turn): marginals.part(apart, j).reshape(-1) for turn, j in enumerate(chosen)}
 
 
-def of_choices(mechanism, inserted, deleted):
-    """The part of the loss that choices may cost."""
-    choice = mechanism.choice if isinstance(mechanism, TabularSteps) else share_of(mechanism).choice
-    return Fraction(0) if choice is None else choice.loss(inserted, deleted).epsilon
-
-
-def share_of(mechanism):
-    return mechanism.budget.share(mechanism.budget.allowed[0])
-
-
 def loss_of(mechanism, batches, others, clock):
-    """(exact cost of the shifts, logarithm of the choices' ratio) that make the releases of
-    `others` those of `batches`.
+    """(exact cost of the shifts, of one event in the choices, logarithm of the choices' ratio) that
+    make the releases of `others` those of `batches`.
     """
     mine, theirs, cost, ratio = mechanism.init(), mechanism.init(), Fraction(0), 0.0
+    chosen = Fraction(0)
     for step, (batch, other) in enumerate(zip(batches, others, strict=True), start=1):
         first = Run()
         after = stepped(mechanism, mine, batch, step, first)
@@ -108,11 +99,12 @@ def loss_of(mechanism, batches, others, clock):
         second = Run(forced=first.choices, shifts=shifts)
         theirs, mine = stepped(mechanism, theirs, other, step, second), after
         assert pack(mine.public) == pack(theirs.public), "the shift hides the unit"
-        for name, scale in second.scales.items():
+        for name, scale in second.scales:
             cost += int(np.abs(shifts[name]).sum()) / scale
+        chosen += 2 * sum(first.rates) * bool(apart.any())
         pairs = zip(first.scores, second.scores, first.choices, strict=True)
         ratio += sum(float(p[place] - q[place]) for p, q, place in pairs)
-    return cost, ratio
+    return cost, chosen, ratio
 
 
 def _clock(public, moved, clock):
@@ -169,10 +161,9 @@ NAMES = ["chosen", "all", "steps", "apart"]
 @pytest.mark.parametrize(("mechanism", "clock"), list(streams()), ids=NAMES)
 def test_an_event_costs_what_is_promised(mechanism, clock, at, kind):
     batches = rows_of(at, deletes=True)
-    cost, ratio = loss_of(mechanism, batches, with_events(batches, [(at, kind)]), clock)
-    of = of_choices(mechanism, 1, 0)
-    assert cost == mechanism.guarantee.loss.epsilon - of
-    assert abs(ratio) <= of * (1 + 1e-9)
+    cost, chosen, ratio = loss_of(mechanism, batches, with_events(batches, [(at, kind)]), clock)
+    assert cost + chosen == mechanism.guarantee.loss.epsilon
+    assert abs(ratio) <= chosen * (1 + 1e-9)
 
 
 @pytest.mark.parametrize(
@@ -185,7 +176,6 @@ def test_an_event_costs_what_is_promised(mechanism, clock, at, kind):
 )
 def test_a_person_costs_no_more_than_is_promised(mechanism, clock, events):
     batches = rows_of(7, deletes=True)
-    cost, ratio = loss_of(mechanism, batches, with_events(batches, events), clock)
-    of = float(of_choices(mechanism, 2, 2))
-    assert abs(ratio) <= of * (1 + 1e-9)
-    assert float(cost) + of <= float(mechanism.guarantee.loss.epsilon) * (1 + 1e-12)
+    cost, chosen, ratio = loss_of(mechanism, batches, with_events(batches, events), clock)
+    assert abs(ratio) <= 4 * chosen * (1 + 1e-9)
+    assert float(cost) + abs(ratio) <= float(mechanism.guarantee.loss.epsilon) * (1 + 1e-12)

@@ -2,6 +2,8 @@
 scores and tracks hold for all inputs.
 """
 
+from fractions import Fraction
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,7 +13,15 @@ from tailrace import ZCDP, ApproxDP, Event, Integer, PureDP, Schema, Selection, 
 from tailrace.checks.spy import Spy
 from tailrace.counting.marginals import Marginals
 from tailrace.counting.plan import Counts
-from tailrace.mechanisms.tabular.track import Epoch, Noisy, tracked, untracked
+from tailrace.mechanisms.tabular.raking import Raking
+from tailrace.mechanisms.tabular.track import (
+    Epoch,
+    Noisy,
+    advanced,
+    corrected,
+    settled,
+    untracked,
+)
 from tailrace.mechanisms.tabular.workloads import scores
 from tailrace.noise import Noise
 from tailrace.papers import TabularSteps
@@ -64,16 +74,14 @@ def test_a_stream_loses_what_was_declared(about, chosen, clock, choice):
     assert states_the_loss(mechanism)
     inserted, deleted = (1, 0) if isinstance(about["unit"], Event) else (about["unit"].events,) * 2
     deleted *= about["deletes"]
-    fixed = [
-        mechanism.clock.loss(inserted, deleted),
-        mechanism.budget.singles.loss(inserted, deleted),
-    ]
-    shares = [mechanism.budget.share(many) for many in mechanism.budget.allowed if many]
-    parts = [*fixed, *(share.loss(inserted, deleted) for share in shares)]
+    of = mechanism.budget
+    parts = [atoms.loss(inserted, deleted) for atoms in of.singles]
+    parts.append(mechanism.clock.loss(inserted, deleted))
+    if of.several:
+        parts.append(of.purse(0.0).whole)
     gaussian = any(isinstance(part, ZCDP) for part in parts)
-    of = [part.as_zcdp().rho if gaussian else part.epsilon for part in parts]
     stated = mechanism.guarantee.loss
-    together = sum(of[:2]) + max(of[2:], default=0)
+    together = sum(part.as_zcdp().rho if gaussian else part.epsilon for part in parts)
     assert together == (stated.as_zcdp().rho if gaussian else stated.epsilon)
 
 
@@ -86,9 +94,7 @@ def test_steps_lose_what_was_declared(about, chosen, total, selection, apart):
 
 @examples(15)
 @given(st.integers(0, 2**32 - 1), st.integers(1, 7), st.sampled_from([1, 2]), st.booleans())
-def test_an_epoch_measures_each_workload_at_most_once_and_at_most_so_many(
-    seed, chosen, ways, deletes
-):
+def test_an_epoch_measures_each_column_once_and_spends_its_purse(seed, chosen, ways, deletes):
     """And with noise or without, with rows or without, releases are finite and no cell of a
     marginal is negative.
     """
@@ -113,11 +119,15 @@ def test_an_epoch_measures_each_workload_at_most_once_and_at_most_so_many(
         state = mechanism.measure(
             state, Counts(adds, gone if deletes else 0 * gone), spy.at("step", step)
         ).state
-        cells = sum(one.path[1] == step and "cells" in one.path for one in spy.record)
-        pairs = 0 if ways == 1 else min(chosen, 6)
-        assert cells == (4 + pairs if state.public.epoch > before.epoch else 0)
+        drawn = [one for one in spy.record if one.path[1] == step and "clock" not in one.path]
+        spent = sum(
+            2 * one.parameter if one.kind == "choose" else 1 / one.parameter for one in drawn
+        )
+        ended = state.public.epoch > before.epoch
+        promised = mechanism.guarantee.loss.epsilon - mechanism.budget.clock.epsilon
+        assert promised * (1 - Fraction(1, 10**5)) * ended <= spent <= promised * ended
         more = state.public.track.draws - before.track.draws
-        assert set(more.tolist()) <= {0, 1} and more.sum() == cells
+        assert (more[:4] == ended).all() and set(more.tolist()) <= {0, 1}
         view = mechanism.view(state.public)
         if view is not None:
             found = view.marginal("a", "c")
@@ -153,16 +163,20 @@ def test_a_track_stays_finite_and_its_errors_are_errors(epochs, noise, seed):
     allow.
     """
     rng = np.random.default_rng(seed)
-    marginals = Marginals((7, 3), ((0,), (0, 1)))
-    track = untracked(marginals)
-    model = np.concatenate([np.full(7, 1 / 7), np.full(21, 1 / 21)])
+    raking = Raking(Marginals((7, 3), ((0,), (1,), (0, 1))))
+    track = untracked(raking.marginals)
+    model = np.concatenate([np.full(7, 1 / 7), np.full(3, 1 / 3), np.full(21, 1 / 21)])
     before = 0.0
     for records, more, measured in epochs:
-        noisy = {1: Noisy(rng.normal(0, 1 + abs(records), (7, 3)), noise)} if measured else {}
         epoch = Epoch(records, max(abs(records), more), max(before, 0.0))
-        track = tracked(track, marginals, epoch, noisy, model)
+        spread = 1 + abs(records)
+        columns = {j: Noisy(rng.normal(0, spread, size), noise) for j, size in enumerate((7, 3))}
+        track = advanced(track, raking, epoch, columns, model)
+        if measured:
+            noisy = {2: Noisy(rng.normal(0, spread, (7, 3)), noise)}
+            track = settled(corrected(track, raking.marginals, epoch, noisy), raking)
         before += records
-        own, both, held = track.error[1]
+        own, both, held = track.error[2]
         assert np.isfinite(track.count).all() and np.isfinite(track.share).all()
         assert own >= 0 and held >= -1e-9 * max(1.0, abs(before) ** 2)
         assert both**2 <= own * max(held, 0.0) * (1 + 1e-6) + 1e-6 * max(1.0, both**2)

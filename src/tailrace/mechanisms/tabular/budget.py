@@ -2,8 +2,9 @@
 
 Privacy.
 1. Each part proves its own loss; the losses add up.
-2. The number of an epoch's workloads may depend on releases. Their noise grows with it, so that an
-   event, which lies in one epoch, loses the same for any number.
+2. An epoch pays for workloads from a purse (`Purse`). What is bought, and for how much, may depend
+   on releases; on every path no more than the purse is spent, so that an event, which lies in one
+   epoch, loses at most the purse.
 3. A unit with a_e events in epoch e loses, of epsilon, one part per event. Of rho, the cells' noise
    costs a_e^2 (insertions and deletions separately) and the choice a_e^2 (both together). These
    squares sum to at most the square for m and d events in one epoch, which is paid for.
@@ -13,7 +14,8 @@ from __future__ import annotations
 
 import functools
 import math
-from dataclasses import dataclass
+import operator
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -26,8 +28,12 @@ from tailrace.noise.atoms import Atoms
 from tailrace.privacy.budget import Drawn, part, per_event, quieter, restate
 from tailrace.privacy.loss import ZCDP, Loss, PureDP
 
-# Most workloads of an epoch where their number is not given: a model holds few more.
+# Most workloads of an epoch to begin with: a model holds few more.
 _MOST = 256
+# A purse is divided into whole parts.
+_PARTS = 10**6
+# The last round takes all that is left, if less than this many units are.
+_LAST = Fraction(8, 5)
 
 
 @dataclass(frozen=True)
@@ -73,17 +79,81 @@ class Choice:
 
 
 @dataclass(frozen=True)
-class Share:
-    """The noise of one epoch's workloads; no `choice`: measure all."""
+class Purse:
+    """The budget of an epoch's workloads, spent in rounds.
 
-    workloads: int
-    atoms: Atoms
-    choice: Choice | None
+    A round chooses a workload and measures it. The choice takes a share of the round's unit, the
+    counts the rest times the workload's weight.
 
-    def loss(self, inserted: int, deleted: int) -> Loss:
-        """The loss of choosing and measuring."""
-        loss = self.atoms.loss(inserted, deleted)
-        return loss if self.choice is None else loss & self.choice.loss(inserted, deleted)
+    Parameters
+    whole: the loss of all parts.
+    events: insertions and deletions of a unit.
+    weights: of each workload's counts, 1 on average.
+    choosing: the choice's share of a unit.
+    unit: parts of a round, on average.
+    left: parts not spent yet.
+
+    Privacy: a filter.
+    1. Fix all releases. They fix every unit, choice and amount, because these are functions of
+       releases.
+    2. A choice and a workload's counts cost the parts taken for them (`Choice`, `Atoms`): of
+       epsilon or of rho, for the unit's events.
+    3. Parts taken never exceed those left, so their sum is at most `whole` on every path.
+    4. Then so is the loss of the whole transcript, although amounts depend on releases: pure losses
+       because the ratio of a transcript is the product of its draws' (Rogers et al. 2016), zCDP by
+       the filter of Feldman and Zrnic 2021.
+    """
+
+    whole: Drawn
+    events: tuple[int, int]
+    weights: np.ndarray  # (workloads,)
+    choosing: Fraction
+    unit: int
+    everything: bool = False
+    left: int = _PARTS
+
+    @property
+    def rounds(self) -> int:
+        """How many rounds of this unit the purse pays for."""
+        return _PARTS // self.unit
+
+    def round(self) -> tuple[Choice, np.ndarray, Purse]:
+        """The next choice, parts of each workload's counts if chosen, and the purse after it.
+
+        All that is left goes into the round where little would be left for another.
+        """
+        unit = self.left if self.left < _LAST * self.unit else self.unit
+        chosen = max(int(self.choosing * unit), 1)
+        rest = self.left - chosen
+        asked = np.maximum((unit - chosen) * self.weights, 1).astype(np.int64)
+        amounts = np.where(rest - asked < float(_LAST - 1) * unit, rest, asked)
+        choice = Choice(part(self.whole, Fraction(chosen, _PARTS)), 1, self.events)
+        return choice, amounts, self._less(chosen)
+
+    def counts(self, parts: int) -> tuple[Atoms, Purse]:
+        """Noise of counts for these parts, and the purse after it."""
+        return self._atoms(parts), self._less(parts)
+
+    def sizes(self, parts: np.ndarray) -> np.ndarray:
+        """Mean absolute noise of a cell for so many parts."""
+        power = 1.0 if isinstance(self.whole, PureDP) else 0.5
+        return size(self._atoms(_PARTS)) * (_PARTS / parts) ** power
+
+    def even(self) -> np.ndarray:
+        """(workloads,) parts of each one's counts, if all are measured: all parts there are."""
+        ends = np.rint(_PARTS * np.cumsum(self.weights) / self.weights.sum()).astype(np.int64)
+        return np.diff(ends, prepend=0)
+
+    def doubled(self) -> Purse:
+        """The same for rounds of twice the unit."""
+        return replace(self, unit=2 * self.unit)
+
+    def _atoms(self, parts: int) -> Atoms:
+        return Atoms(per_event(part(self.whole, Fraction(parts, _PARTS)), self.events), weight=1)
+
+    def _less(self, parts: int) -> Purse:
+        assert 0 < parts <= self.left, "no more is spent than is left"
+        return replace(self, left=self.left - parts)
 
 
 @dataclass(frozen=True)
@@ -94,27 +164,26 @@ class Budget:
     privacy: the loss of the unit.
     events: its insertions and deletions.
     selection: the shares.
-    columns: how many columns are measured by themselves.
-    several: how many workloads have several columns.
+    columns: cells of each column that is measured by itself.
+    several: cells of each workload of several columns.
     """
 
     privacy: Loss
     events: tuple[int, int]
     selection: Selection
-    columns: int
-    several: int
+    columns: tuple[int, ...]
+    several: tuple[int, ...]
 
     @functools.cached_property
     def whole(self) -> Drawn:
         """Pure or zCDP, whichever is quieter for the most workloads."""
-        return quieter(self.privacy, events=self.events, weight=max(self.allowed[-1], self.columns))
+        most = max(self._most, len(self.columns))
+        return quieter(self.privacy, events=self.events, weight=most)
 
     @property
-    def allowed(self) -> range:
-        """The numbers of workloads an epoch may measure."""
+    def _most(self) -> int:
         chosen = self.selection.chosen
-        least, most = (1, _MOST) if chosen is None else (chosen, chosen)
-        return range(min(least, self.several), min(most, self.several) + 1)
+        return min(_MOST if chosen is None else chosen, len(self.several))
 
     def part(self, share: Fraction) -> Drawn:
         """A share of the whole."""
@@ -126,54 +195,86 @@ class Budget:
         return self.part(Fraction(self.selection.clock))
 
     @functools.cached_property
-    def singles(self) -> Atoms:
-        """Noise of columns: an event moves one cell of each."""
+    def singles(self) -> tuple[Atoms, ...]:
+        """Noise of each column: an event moves one cell of each."""
         rest, singles = 1 - Fraction(self.selection.clock), Fraction(self.selection.singles)
-        return self._atoms(rest * singles if self.several else rest, self.columns)
+        share = rest * singles if self.several else rest
+        weights = self._weights(self.columns)
+        return tuple(
+            Atoms(per_event(self.part(share * weight / sum(weights)), self.events), weight=1)
+            for weight in weights
+        )
 
-    def share(self, workloads: int) -> Share:
-        """Noise of workloads: an event moves one cell of each."""
+    @functools.cached_property
+    def _workloads(self) -> Drawn:
+        """The share of an epoch's workloads."""
         rest = (1 - Fraction(self.selection.clock)) * (1 - Fraction(self.selection.singles))
-        if workloads == self.several:
-            return Share(workloads, self._atoms(rest, workloads), None)
-        choosing = rest * Fraction(self.selection.choice)
-        choice = Choice(self.part(choosing), workloads, self.events)
-        return Share(workloads, self._atoms(rest - choosing, workloads), choice)
+        return self.part(rest)
 
-    def _atoms(self, share: Fraction, weight: int) -> Atoms:
-        return Atoms(per_event(self.part(share), self.events), weight=weight)
+    def _weights(self, cells: tuple[int, ...]) -> list[int]:
+        """Shares of the least total noise: noise of all cells, in the 1-norm.
 
-    def workloads(self, events: float, cells: float) -> int:
-        """How many workloads of `cells` cells an epoch measures.
-
-        As many as keep the noise of one, over all its cells, below `noise` times the epoch's
-        events. All of them where that is no louder than choosing.
+        Noise of one cell is 1 / e of a share e (pure), or 1 / sqrt(e). Then the sum of cells c_i
+        times noise is least where e_i is as the root of c_i, or as its power 2/3.
         """
-        if len(self.allowed) == 1:
-            return self.allowed[0]
-        allowed = self.selection.noise * events / (cells * size(self.share(1).atoms))
-        many = allowed if isinstance(self.whole, PureDP) else allowed**2
-        if many >= self.several * (1 - Fraction(self.selection.choice)):
-            return self.allowed[-1]
-        return min(max(int(many), 1), self.allowed[-1])
+        power = 1 / 2 if isinstance(self.whole, PureDP) else 2 / 3
+        return [max(round(1000 * one**power), 1) for one in cells]
+
+    def purse(self, events: float) -> Purse:
+        """The purse of an epoch of so many events.
+
+        Its rounds, to begin with, are as many as keep the noise of one workload, over all its
+        cells, below `noise` times the events.
+        """
+        cells, weights = np.array(self.several), np.array(self._weights(self.several), float)
+        purse = Purse(
+            self._workloads,
+            self.events,
+            weights / weights.mean(),
+            Fraction(self.selection.choice),
+            _PARTS,
+        )
+        rounds = float(self.selection.chosen or 0)
+        if not rounds:
+            quiet = purse.sizes(np.array(_PARTS * (1 - float(self.selection.choice))))
+            rounds = self.selection.noise * max(events, 0.0) / (cells.mean() * float(quiet))
+            rounds = rounds if isinstance(self.whole, PureDP) else rounds**2
+        everything = rounds >= len(self.several) * (1 - float(self.selection.choice))
+        unit = int(_PARTS / min(max(rounds, 1.0), self._most))
+        return replace(purse, unit=unit, everything=everything)
+
+    def check(self) -> None:
+        """Refuse a budget whose noise cannot be drawn."""
+        for atoms in self.singles:
+            atoms.check()
+        if self.several:
+            _, amounts, purse = replace(self.purse(0.0), unit=_PARTS // self._most).round()
+            purse.counts(int(amounts.min()))[0].check()
 
     def loss(self, clock: Counter[Any], inserted: int, deleted: int) -> Loss:
-        """The proved loss of all draws, in the declared form.
-
-        Of the numbers of workloads an epoch may have, the one that loses most counts.
-        """
-        loss = clock.loss(inserted, deleted) & self.singles.loss(inserted, deleted)
+        """The proved loss of all draws, in the declared form."""
+        columns = [atoms.loss(inserted, deleted) for atoms in self.singles]
+        loss = functools.reduce(operator.and_, columns, clock.loss(inserted, deleted))
         if self.several:
-            shares = (self.share(many).loss(inserted, deleted) for many in self.allowed)
-            loss = loss & max(shares, key=_order)
+            loss = loss & self._of_workloads(inserted, deleted)
         return restate(loss, self.privacy)
+
+    def _of_workloads(self, inserted: int, deleted: int) -> Loss:
+        """The loss of a purse: counts, or choices where these lose more."""
+        m, d = self.events
+        if isinstance(self._workloads, PureDP):
+            return part(self._workloads, Fraction(inserted + deleted, m + d))
+        counts = Fraction(inserted**2 + deleted**2, m**2 + d**2)
+        choices = Fraction(inserted + deleted, m + d) ** 2
+        return part(self._workloads, counts if self.everything else max(counts, choices))
+
+    @property
+    def everything(self) -> bool:
+        """Whether every epoch measures all workloads: nothing is chosen."""
+        return self.selection.chosen is not None and self.selection.chosen >= len(self.several)
 
 
 def size(atoms: Atoms) -> float:
     """The mean absolute value of one draw."""
     variance = atoms.variance()
     return math.sqrt(variance / 2 if isinstance(atoms.privacy, PureDP) else 2 * variance / math.pi)
-
-
-def _order(loss: Loss) -> Fraction:
-    return loss.epsilon if isinstance(loss, PureDP) else loss.as_zcdp().rho

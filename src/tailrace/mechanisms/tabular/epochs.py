@@ -17,8 +17,17 @@ import numpy as np
 from tailrace.calls import told
 from tailrace.counting.marginals import Marginals
 from tailrace.mechanisms.shared.events import Clock, net
-from tailrace.mechanisms.tabular.track import Epoch, Noisy, Track, tracked, untracked
-from tailrace.mechanisms.tabular.workloads import flat, spanning, within
+from tailrace.mechanisms.tabular.raking import Raking
+from tailrace.mechanisms.tabular.track import (
+    Epoch,
+    Noisy,
+    Track,
+    advanced,
+    corrected,
+    settled,
+    untracked,
+)
+from tailrace.mechanisms.tabular.workloads import fits, flat, spanning, within
 from tailrace.models.tables import Fit, Measured, Model
 from tailrace.privacy.loss import Number, exact, whole
 
@@ -31,25 +40,27 @@ SMALLEST = 1e-6
 class Selection:
     """When workloads are measured, and which; never the guarantee.
 
-    Every epoch measures each column by itself, and some workloads of several columns.
+    Every epoch measures each column by itself, and some workloads of several columns in rounds: one
+    is chosen and measured in each.
 
     Parameters
     clock: share of the budget for counting events.
     singles: share of the rest for single columns.
-    choice: share of the remainder for choosing workloads, where not all are measured.
-    chosen: workloads per epoch; None: as many as keep the noise of one below `noise` times the
-        epoch's events.
+    choice: share of a round for choosing its workload, where not all are measured.
+    chosen: rounds of an epoch to begin with; None: as many as keep the noise of one workload below
+        `noise` times the epoch's events. They get larger and fewer where what is left to repair is
+        weak. All workloads are measured where that many are.
     noise: see `chosen`.
     churn: an epoch ends when `churn` times the number of records have come or gone.
     """
 
-    # Defaults chosen by trial while building: results/tabular.csv (benchmarks/tabular.py) has the
-    # errors they give, no committed result compares others.
+    # singles, choice and noise: chosen on nass_cds, gss_wages and tv16 (benchmarks/tables_data.py);
+    # results/tabular_tables.csv has the errors they give. The others by trial while building.
     clock: Number = Fraction(1, 20)
-    singles: Number = Fraction(3, 5)
-    choice: Number = Fraction(1, 4)
+    singles: Number = Fraction(1, 2)
+    choice: Number = Fraction(3, 20)
     chosen: int | None = None
-    noise: float = 0.5
+    noise: float = 0.3
     churn: float = 1.0
 
     def __post_init__(self) -> None:
@@ -73,6 +84,9 @@ class TabularPublic:
     sums: the same from measured workloads alone, and its variance.
     misfit: squared distance of a never measured workload, in squared parts of the records.
     structure, values: the packed model.
+    opening: step, records and clock when the open epoch began; none: with the last close.
+
+    An epoch may consist of several stretches. The end of a stretch is a close too, of columns only.
     """
 
     step: np.ndarray  # ()
@@ -86,17 +100,22 @@ class TabularPublic:
     track: Track
     structure: np.ndarray
     values: np.ndarray
+    opening: np.ndarray = field(default_factory=lambda: np.zeros(0))  # (2 + rows,)
 
 
 @dataclass(frozen=True)
 class Draft:
-    """An epoch being closed: measurements so far, and their model."""
+    """A stretch that ends, and perhaps its epoch: measurements so far, and their model."""
 
     public: TabularPublic
+    stretch: Epoch
     epoch: Epoch
-    shares: np.ndarray  # (cells,) of the model at the epoch's beginning
     model: Model
-    expected: np.ndarray  # (cells,) net counts of this epoch by the model
+    held: tuple[int, ...]  # workloads in the model
+    track: Track  # with this stretch's columns
+    added: tuple[float, float]  # the stretch's records by its measurements, and their variance
+    shares: np.ndarray  # (cells,) of the model before any workload of this epoch
+    expected: np.ndarray  # (cells,) net counts of the epoch by the model
     measured: Mapping[int, Noisy] = field(default_factory=dict)
 
 
@@ -108,66 +127,102 @@ class TabularEpochs:
     fit: Fit
     clock: Clock
 
+    @functools.cached_property
+    def raking(self) -> Raking:
+        return Raking(self.marginals)
+
     def ends(self, public: TabularPublic) -> bool:
         """Whether the open epoch ends with this step."""
-        closed = int(public.closed)
+        step, total, clock = self._opening(public)
         return self.clock.ends(
             step=int(public.step),
-            closed=closed,
-            pending=self.pending(public),
-            total=float(public.total),
+            closed=step,
+            pending=float((public.clock - clock).sum()),
+            total=total,
             # the steps that a steady stream needs for so much churn
-            longest=math.ceil(self.clock.churn * closed),
+            longest=math.ceil(self.clock.churn * step),
         )
 
+    def _opening(self, public: TabularPublic) -> tuple[int, float, np.ndarray]:
+        """(step, records, clock) when the open epoch began."""
+        if not len(public.opening):
+            return int(public.closed), float(public.total), public.at_close
+        step, total, *clock = public.opening.tolist()
+        return int(step), total, np.array(clock)
+
     def pending(self, public: TabularPublic) -> float:
-        """Events of the open epoch by the clock."""
+        """Events of the open stretch by the clock."""
         return float((public.clock - public.at_close).sum())
 
-    def draft(self, public: TabularPublic) -> Draft:
-        """The open epoch before any measurement."""
+    def draft(self, public: TabularPublic, columns: Mapping[int, Noisy]) -> Draft:
+        """The end of a stretch, with its noisy columns."""
         model = (
             self.model(public, 1.0)
             if int(public.epoch)
             else self.fit.fit(self.marginals.shape, [], total=1.0)
         )
-        shares, epoch = flat(self.marginals, model), self._epoch(public, {})
-        return Draft(public, epoch, shares, model, epoch.records * shares)
+        added = self._added(columns)
+        stretch = self._stretch(public, added)
+        track = advanced(public.track, self.raking, stretch, columns, flat(self.marginals, model))
+        model, held = self._fitted(track, stretch.before + stretch.records, model)
+        shares = flat(self.marginals, model, 1.0)
+        epoch = self._epoch(public, stretch)
+        return Draft(public, stretch, epoch, model, held, track, added, shares, track.gain)
 
     def with_measured(self, draft: Draft, measured: Mapping[int, Noisy]) -> Draft:
-        """Add noisy counts to a draft, and refit its model."""
+        """Add noisy workloads to a draft, and refit its model."""
         both = {**draft.measured, **measured}
-        draft = replace(draft, epoch=self._epoch(draft.public, both), measured=both)
-        total = max(draft.epoch.before + draft.epoch.records, 1.0)
-        model = self._fitted(self._tracked(draft), total, draft.model)
-        return replace(
-            draft,
-            model=model,
-            expected=flat(self.marginals, model) - draft.epoch.before * draft.shares,
-        )
+        track = corrected(draft.track, self.marginals, draft.epoch, both)
+        total = draft.stretch.before + draft.stretch.records
+        model, held = self._fitted(track, total, draft.model)
+        records, split = draft.epoch.records, self.raking.split
+        moved = records * (flat(self.marginals, model, 1.0) - draft.shares)
+        expected = draft.track.gain + moved
+        if records > 0:
+            expected = self.raking.raked(expected, draft.track.gain[:split], records)
+        return replace(draft, model=model, held=held, expected=expected, measured=both)
 
-    def _epoch(self, public: TabularPublic, measured: Mapping[int, Noisy]) -> Epoch:
-        """Totals of the open epoch, from clock and measured sums."""
-        by_clock, pending = net(public.clock - public.at_close), self.pending(public)
-        records = by_clock
-        if measured:
-            variance = max(self.clock.variance(int(public.step), int(public.closed)), SMALLEST)
-            records, _ = pooled([(by_clock, variance), self._added(measured)])
-        events = max(pending + records - by_clock, abs(records))
+    def _stretch(self, public: TabularPublic, added: tuple[float, float]) -> Epoch:
+        """Totals of the open stretch, from clock and measured sums."""
+        by_clock = net(public.clock - public.at_close)
+        variance = max(self.clock.variance(int(public.step), int(public.closed)), SMALLEST)
+        records, _ = pooled([(by_clock, variance), added])
+        events = max(self.pending(public) + records - by_clock, abs(records))
         return Epoch(float(records), events, max(float(public.total), 0.0))
+
+    def _epoch(self, public: TabularPublic, stretch: Epoch) -> Epoch:
+        """Totals of the open epoch: its earlier stretches, and this one."""
+        _, total, clock = self._opening(public)
+        records = stretch.before - max(total, 0.0) + stretch.records
+        events = float((public.at_close - clock).sum()) + stretch.events
+        return Epoch(records, max(events, abs(records)), max(total, 0.0))
 
     def closed(self, draft: Draft, off: Sequence[float] = ()) -> TabularPublic:
         """Close the epoch; `off` are misfits of newly chosen workloads."""
-        public = draft.public
-        sums = public.sums + np.array(self._added(draft.measured))
-        public = replace(
+        track = corrected(draft.track, self.marginals, draft.epoch, draft.measured)
+        public = self._ended(draft, settled(track, self.raking))
+        return replace(
             public,
             epoch=np.asarray(public.epoch + 1),
+            misfit=np.asarray(self._misfit(draft.public, off)),
+            opening=np.zeros(0),
+        )
+
+    def stretched(self, draft: Draft) -> TabularPublic:
+        """End a stretch; its epoch goes on."""
+        step, total, clock = self._opening(draft.public)
+        return replace(
+            self._ended(draft, draft.track), opening=np.array([step, total, *clock.tolist()])
+        )
+
+    def _ended(self, draft: Draft, track: Track) -> TabularPublic:
+        public = draft.public
+        public = replace(
+            public,
             closed=public.step,
             at_close=public.clock,
-            sums=sums,
-            misfit=np.asarray(self._misfit(public, off)),
-            track=self._tracked(draft),
+            sums=public.sums + np.array(draft.added),
+            track=track,
         )
         total = np.asarray(self._both(public)[0])
         structure, values = draft.model.pack()
@@ -182,19 +237,14 @@ class TabularEpochs:
         # the misfit falls as more is known
         return max((before + 3 * shown) / 4 if int(public.epoch) else shown, 0.0)
 
-    def _tracked(self, draft: Draft) -> Track:
-        return tracked(
-            draft.public.track, self.marginals, draft.epoch, draft.measured, draft.shares
-        )
-
     def _added(self, measured: Mapping[int, Noisy]) -> tuple[float, float]:
         """(estimate, variance) of an epoch's records from noisy counts."""
         return pooled(
             [(float(one.counts.sum()), one.variance * one.counts.size) for one in measured.values()]
         )
 
-    def _fitted(self, track: Track, total: float, start: Model) -> Model:
-        """Fit all measured workloads.
+    def _fitted(self, track: Track, total: float, start: Model) -> tuple[Model, tuple[int, ...]]:
+        """(model, workloads it holds): fit all measured workloads.
 
         A workload that the model has no room for is fitted as single columns.
         """
@@ -218,7 +268,15 @@ class TabularEpochs:
                     (summed, float(variance[j]) * counts[j].size / summed.size)
                 )
         found += [Measured((column,), *pooled(parts)) for column, parts in columns.items()]
-        return self.fit.fit(marginals.shape, found, total=total, start=start)
+        model = self.fit.fit(marginals.shape, found, total=max(total, 1.0), start=start)
+        return model, tuple(held)
+
+    def candidates(self, held: Sequence[int]) -> list[int]:
+        """Workloads of several columns that a model can hold beside those it holds."""
+        several = range(self.raking.singles, len(self.marginals.cliques))
+        return [
+            j for j in several if j in held or fits(self.fit, self.marginals, [*held, j])
+        ] or list(several)
 
     def model(self, public: TabularPublic, total: float) -> Model:
         """The released model, scaled to `total`."""

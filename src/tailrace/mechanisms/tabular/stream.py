@@ -1,47 +1,47 @@
 """Stream a table of many columns, and its model.
 
 A clock counts insertions and deletions under a small share of the budget and ends epochs. An epoch
-measures every column by itself, and then some workloads (marginals of several columns). Where not
-all can be measured, those are chosen, one after the other, whose exact net counts are farthest from
-the model's. Every count gets noise once. The rest is post-processing: how many workloads are
-chosen, imputed counts of the others, the model, the synthetic rows.
+measures every column by itself, and then workloads (marginals of several columns) in rounds. A
+round chooses the workload whose measurement would repair most: the distance of its exact net counts
+from the model's, less what noise of its price would bring. Every count gets noise once. The rest is
+post-processing: prices of rounds, imputed counts of the others, the model, the synthetic rows.
 
 Privacy: the declared loss of the declared unit over the horizon, neighbours add/remove.
 
 1. What one event can change. One row of the clock, at one step, by one: `clock.loss`. It falls into
    one epoch; no other epoch contains it. There it moves one cell of every column, each measured
-   once: `singles.loss`, of a weight equal to the number of columns. It moves one cell of every
-   workload by one: so each score of that epoch's choices by at most one, `choice.loss` of all of
-   them, and one cell of each measured workload, `atoms.loss`. The weight of the latter is the
-   number of measured workloads, so that the loss is the same for any (`budget.py`).
+   once: the losses of `budget.singles`. It moves one cell of every workload by one: so each score
+   of that epoch's choices by at most one, and one cell of each measured workload, in each of its
+   measurements. A choice and a measurement cost the parts of the purse they take (`Purse`).
 2. Fix all releases. The ends of epochs are then fixed (clock and public schedule), and so are the
-   measured workloads. The model, and every other number that meets exact counts in a score, is a
-   function of releases and is rounded to integers first. Its total is a noisy one. A buffer is
-   private until its epoch ends.
-3. Sum. Choices and noise are drawn in turn, each from earlier releases and exact integers: their
-   losses add up. So does the clock's, drawn in between: concurrent composition holds for pure and
-   for Renyi losses (Vadhan and Wang 2021, Lyu 2022).
-4. Adaptivity. Epochs depend on earlier releases. Pure losses allow it (F1 of the selective-counting
-   proof). Gaussian noise and choices allow it because on every path the squared shifts sum to at
-   most the amount paid for (F2; privacy filters, Feldman and Zrnic 2021).
+   rounds: units, candidates, choices, prices, and when they end. The model, and every other number
+   that meets exact counts in a score, is a function of releases and is rounded to integers first.
+   Its total is a noisy one. A buffer is private until its epoch ends.
+3. Sum. Columns lose their share. Rounds lose at most the purse on every path, because none takes
+   more than is left; choices and noise are drawn in turn, each from earlier releases and exact
+   integers, so that their losses add up. So does the clock's, drawn in between: concurrent
+   composition holds for pure and for Renyi losses (Vadhan and Wang 2021, Lyu 2022).
+4. Adaptivity. Epochs and rounds depend on earlier releases. Pure losses allow it (F1 of the
+   selective-counting proof). Gaussian noise and choices allow it because on every path the squared
+   shifts sum to at most the amount paid for (F2; privacy filters, Feldman and Zrnic 2021).
 5. Users. m insertions and d deletions move a workload's counts by a - b with nonnegative a, b of
-   1-norms m and d, over all epochs together: `loss(m, d)` of each part.
+   1-norms m and d, over all epochs together: `loss(m, d)` of each part, and of a purse the larger
+   of its choices' and its counts' (`budget.py`).
 
-Accuracy: a workload has one draw of noise for every epoch that measured it, of a scale that grows
-with the number of the epoch's workloads (its root under Gaussian noise). The number of epochs grows
-with the logarithm of the number of records. `view` has the errors.
-Source: Kumar's tabular stream (its Algorithm 3); adaptive choice as in McKenna et al.'s AIM 2022.
+Accuracy: a workload has one draw of noise for every round that measured it. Rounds of an epoch get
+fewer and larger, as long as the last workload hardly stood out from its noise. The number of epochs
+grows with the logarithm of the number of records. `view` has the errors.
+Source: Kumar's tabular stream (its Algorithm 3); scores as in McKenna et al.'s AIM 2022.
 Departs: a noisy clock ends epochs, and each has the full budget, instead of steps; every epoch
-measures all columns; scores are integers of sensitivity one; unmeasured counts are imputed again as
-more is known, and epochs are weighed by the drift of shares (`track.py`); as many workloads are
-chosen as noise allows; a noisy total.
+measures all columns; scores are integers of sensitivity one; wide columns and workloads get more of
+the budget; unmeasured counts are imputed again as more is known, and epochs are weighed by the
+drift of shares (`track.py`); a noisy total.
 """
 
 from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -56,7 +56,7 @@ from tailrace.domain import Schema
 from tailrace.errors import ConfigError
 from tailrace.mechanisms.base import Estimate, Sample, State, Step, Table
 from tailrace.mechanisms.shared.events import Clock, net
-from tailrace.mechanisms.tabular.budget import Budget, size
+from tailrace.mechanisms.tabular.budget import Budget, Purse
 from tailrace.mechanisms.tabular.epochs import (
     SMALLEST,
     Draft,
@@ -64,6 +64,7 @@ from tailrace.mechanisms.tabular.epochs import (
     TabularEpochs,
     TabularPublic,
     misfit,
+    pooled,
 )
 from tailrace.mechanisms.tabular.track import Noisy, unseen
 from tailrace.mechanisms.tabular.view import TabularView
@@ -71,6 +72,7 @@ from tailrace.mechanisms.tabular.workloads import (
     Tabular,
     Workload,
     default_fit,
+    fits,
     followed,
     marginals_of,
     rows_in,
@@ -84,6 +86,15 @@ from tailrace.privacy.unit import Unit
 
 # Models fitted per epoch, about; chosen by trial while building, no committed result.
 _FITS = 8
+# A workload is weak where its misfit is below this many deviations of its noise.
+_WEAK = 1.5
+
+
+def _weak(noisy: Noisy, expected: np.ndarray, events: float) -> bool:
+    """Whether a workload's misfit hardly stands out from its noise."""
+    chance = noisy.variance + max(events, 0.0) / expected.size
+    beyond = float(((noisy.counts - expected) ** 2).mean()) - chance
+    return beyond < _WEAK**2 * noisy.variance
 
 
 @dataclass(frozen=True)
@@ -128,11 +139,7 @@ class TabularStream(Tabular):
         self._check()
         if not isinstance(self.selection, Selection):
             raise ConfigError("selection must be a Selection, for example Selection(chosen=16).")
-        for atoms in (
-            self.budget.singles,
-            *(self.budget.share(many).atoms for many in self.budget.allowed if many),
-        ):
-            atoms.check()
+        self.budget.check()
         self.clock.init(0)
 
     @functools.cached_property
@@ -153,8 +160,9 @@ class TabularStream(Tabular):
     @functools.cached_property
     def budget(self) -> Budget:
         """The budget, divided among draws."""
-        several = len(self.marginals.cliques) - self._singles
-        return Budget(self.privacy, self._events, self.selection, self._singles, several)
+        sizes = tuple(self.marginals.sizes.tolist())
+        columns, several = sizes[: self._singles], sizes[self._singles :]
+        return Budget(self.privacy, self._events, self.selection, columns, several)
 
     @functools.cached_property
     def clock(self) -> Counter[Any]:
@@ -188,50 +196,71 @@ class TabularStream(Tabular):
         )
         public, buffer = replace(public, clock=estimates.astype(float)), private.buffer + counts.net
         if self._epochs.ends(public):
-            public = self._measured(self._epochs.draft(public), buffer, noise)
+            public = self._measured(self._columns(public, buffer, noise), buffer, noise)
             buffer = np.zeros_like(buffer)
         return Step(State(public, TabularPrivate(buffer, ticking)))
 
-    def _measured(self, draft: Draft, buffer: np.ndarray, noise: Draws) -> TabularPublic:
-        """Measure an epoch: columns, then all workloads or chosen ones."""
-        several = range(self._singles, len(self.marginals.cliques))
-        draft = self._epochs.with_measured(
-            draft, self._noisy(self.budget.singles, buffer, range(self._singles), noise)
-        )
-        if not several:
-            return self._epochs.closed(draft)
-        cells = float(self.marginals.sizes[self._singles :].mean())
-        share = self.budget.share(self.budget.workloads(draft.epoch.events, cells))
-        if share.choice is None:
-            draft = self._epochs.with_measured(
-                draft, self._noisy(share.atoms, buffer, several, noise)
-            )
-            return self._epochs.closed(draft)
-        off, fresh = [], {}
-        for turn in range(share.workloads):
-            left = [j for j in several if j not in draft.measured and j not in fresh]
-            found = scores(self.marginals, buffer, draft.expected, size(share.atoms))[left]
-            j = left[share.choice.draw(found, noise.at("choice", turn))]
-            fresh |= self._noisy(share.atoms, buffer, [j], noise)
-            if not draft.public.track.draws[j]:
-                off.append(
-                    misfit(fresh[j], self.marginals.part(draft.expected, j), draft.epoch.records)
-                )
-            if len(fresh) * _FITS >= share.workloads or turn + 1 == share.workloads:
-                draft, fresh = self._epochs.with_measured(draft, fresh), {}
-        # without the first half, which was chosen for its large misfit
-        return self._epochs.closed(draft, off[len(off) // 2 :])
-
-    def _noisy(
-        self, atoms: Atoms, buffer: np.ndarray, workloads: Iterable[int], noise: Draws
-    ) -> dict[int, Noisy]:
-        """Draw noisy net counts of some workloads."""
-        exact = {j: self.marginals.part(buffer, j) for j in workloads}
-        variance = max(atoms.variance(), SMALLEST)
-        return {
-            j: Noisy(part + atoms.draw(noise.at("cells", j), part.shape), variance)
-            for j, part in exact.items()
+    def _columns(self, public: TabularPublic, buffer: np.ndarray, noise: Draws) -> Draft:
+        """Measure every column."""
+        noisy = {
+            j: self._noisy(atoms, buffer, j, noise.at("cells", j))
+            for j, atoms in enumerate(self.budget.singles)
         }
+        return self._epochs.draft(public, noisy)
+
+    def _measured(self, draft: Draft, buffer: np.ndarray, noise: Draws) -> TabularPublic:
+        """Measure workloads of several columns: all, or chosen ones in rounds."""
+        epochs, singles = self._epochs, self._singles
+        if not self.budget.several:
+            return epochs.closed(draft)
+        purse = self.budget.purse(draft.epoch.events)
+        if purse.everything and self._all_fit:
+            measured = {}
+            for j, parts in enumerate(purse.even().tolist(), start=singles):
+                atoms, purse = purse.counts(parts)
+                measured[j] = self._noisy(atoms, buffer, j, noise.at("cells", j))
+            return epochs.closed(epochs.with_measured(draft, measured))
+        off, fresh, turn, wait = [], {}, 0, max(purse.rounds // _FITS, 1)
+        candidates = epochs.candidates(draft.held)
+        while purse.left:
+            choice, amounts, purse = purse.round()
+            found = scores(self.marginals, buffer, draft.expected, self._sizes(purse, amounts))
+            # One that was just measured waits for the next fit: its expected counts are old.
+            left = [j for j in candidates if j not in fresh] or candidates
+            j = left[choice.draw(found[left], noise.at("choice", turn))]
+            atoms, purse = purse.counts(int(amounts[j - singles]))
+            noisy = self._noisy(atoms, buffer, j, noise.at("cells", j, turn))
+            expected = self.marginals.part(draft.expected, j)
+            if not draft.public.track.draws[j] and j not in draft.measured:
+                off.append(misfit(noisy, expected, draft.epoch.records))
+            if _weak(noisy, expected, draft.epoch.events):
+                purse = purse.doubled()
+            earlier = fresh.get(j) or draft.measured.get(j)
+            fresh[j] = (
+                noisy
+                if earlier is None
+                else Noisy(*pooled([(one.counts, one.variance) for one in (earlier, noisy)]))
+            )
+            turn += 1
+            if len(fresh) >= wait or not purse.left:
+                draft, fresh = epochs.with_measured(draft, fresh), {}
+                candidates = epochs.candidates(draft.held)
+        # without the first half, which was chosen for its large misfit
+        return epochs.closed(draft, off[len(off) // 2 :])
+
+    @functools.cached_property
+    def _all_fit(self) -> bool:
+        """Whether one model can hold all workloads."""
+        return fits(self.fit, self.marginals, range(len(self.marginals.cliques)))
+
+    def _sizes(self, purse: Purse, amounts: np.ndarray) -> np.ndarray:
+        """(workloads,) mean absolute noise of a cell, where it is chosen next."""
+        return np.concatenate([np.zeros(self._singles), purse.sizes(amounts)])
+
+    def _noisy(self, atoms: Atoms, buffer: np.ndarray, j: int, noise: Draws) -> Noisy:
+        """Draw noisy net counts of a workload."""
+        exact = self.marginals.part(buffer, j)
+        return Noisy(exact + atoms.draw(noise, exact.shape), max(atoms.variance(), SMALLEST))
 
     def view(self, public: TabularPublic) -> TabularView[Model] | None:
         if not int(public.epoch):

@@ -14,15 +14,16 @@ Post-processing of released numbers, at no privacy cost.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from tailrace.counting.marginals import Marginals
+from tailrace.mechanisms.tabular.raking import Raking
 
-# Rounds of raking to single columns; chosen by trial while building, no committed result.
-_RAKES = 2
+# Shares are raked to a stretch's columns where its events are at most this many times its net gain.
+_GROWING = 1.5
 # Part of the columns' drift left in workloads raked to them; chosen by trial while building, no
 # committed result.
 _KNOWN = 0.2
@@ -39,6 +40,8 @@ class Track:
     error: per workload, for any cell: variance of the share, covariance, variance of the count.
     drift: per workload: corrections beyond noise, and the squared events they were seen in.
     draws: how often each workload was measured.
+    gain: expected net counts of the open epoch's stretches, per cell; none: it has no stretch yet.
+    open: per workload, for any cell: the gain's variance, and its covariances with share and count.
     """
 
     share: np.ndarray  # (cells,)
@@ -46,6 +49,8 @@ class Track:
     error: np.ndarray  # (workloads, 3)
     drift: np.ndarray  # (workloads, 2)
     draws: np.ndarray  # (workloads,)
+    gain: np.ndarray = field(default_factory=lambda: np.zeros(0))  # (cells,)
+    open: np.ndarray = field(default_factory=lambda: np.zeros((0, 3)))  # (workloads, 3)
 
 
 @dataclass(frozen=True)
@@ -58,7 +63,7 @@ class Noisy:
 
 @dataclass(frozen=True)
 class Epoch:
-    """Estimated totals of the epoch that ends."""
+    """Estimated totals of an epoch, or of a stretch of it."""
 
     records: float  # insertions less deletions
     events: float  # insertions and deletions
@@ -71,78 +76,130 @@ def untracked(marginals: Marginals) -> Track:
     return Track(cells, cells, np.zeros((many, 3)), np.zeros((many, 2)), np.zeros(many, np.int64))
 
 
-def tracked(
-    track: Track,
-    marginals: Marginals,
-    epoch: Epoch,
-    measured: Mapping[int, Noisy],
-    model: np.ndarray,
+def advanced(
+    track: Track, raking: Raking, stretch: Epoch, columns: Mapping[int, Noisy], model: np.ndarray
 ) -> Track:
-    """Advance the filter by an epoch with some noisy workloads.
+    """Advance the filter by a stretch whose columns were measured.
 
-    `model` holds the model's shares of all workloads: the prior of one that is measured for the
-    first time.
+    `model` holds the model's shares of all workloads: the prior of those never measured.
     """
+    marginals, split = raking.marginals, raking.split
     share, count = track.share.copy(), track.count.copy()
     error, drift, draws = track.error.copy(), track.drift.copy(), track.draws.copy()
-    for j, noisy in measured.items():
+    begun = len(track.gain) > 0
+    gain = track.gain.copy() if begun else np.zeros(marginals.size)
+    opened = track.open.copy() if begun else np.zeros((len(draws), 3))
+    never = draws[raking.owner] == 0
+    share[never] = model[never]
+    if not begun:
+        count[never] = stretch.before * model[never]
+    earlier = count.copy()
+    moves = _moving(track, marginals)
+    n, events = stretch.records, max(stretch.events, abs(stretch.records), 1.0)
+    grown = np.zeros(split)
+    for j, noisy in columns.items():
+        shares, cells = marginals.part(share, j), noisy.counts.size
         if not draws[j]:
-            marginals.part(share, j)[...] = marginals.part(model, j)
-            marginals.part(count, j)[...] = epoch.before * marginals.part(model, j)
-            error[j] = _first(
-                epoch, noisy.counts - epoch.records * marginals.part(model, j), noisy.variance
-            )
-        draws[j] += 1
-    n, events = epoch.records, max(epoch.events, abs(epoch.records), 1.0)
-    moves, grown = _moving(track, marginals), {}
-    for j in np.flatnonzero(draws).tolist():
-        shares, counts = marginals.part(share, j), marginals.part(count, j)
-        cells, moving = shares.size, float(moves[j])
+            error[j] = _first(stretch, noisy.counts - n * shares, noisy.variance)
         own, both, held = error[j]
-        own, chance = own + moving, events / cells + moving * (events**2 - n**2)
-        added = _raked(
-            n * shares, [grown[column] for column in marginals.cliques[j] if column in grown]
-        )
+        own, chance = own + moves[j], events / cells + moves[j] * (events**2 - n**2)
         both, held = both + n * own, held + 2 * n * both + n**2 * own + chance
-        if j in measured:
-            beyond = measured[j].counts - added
-            expected = n**2 * own + chance + measured[j].variance
-            to_share, to_count = n * own / expected, (n * both + chance) / expected
-            if draws[j] > 1:
-                drift[j] += (float((beyond**2).mean()) - expected + moving * events**2, events**2)
-            shares += to_share * beyond
-            added = added + to_count * beyond
-            own, both, held = (
-                own - to_share**2 * expected,
-                both - to_share * to_count * expected,
-                held - to_count**2 * expected,
+        beyond, expected = noisy.counts - n * shares, n**2 * own + chance + noisy.variance
+        to_share, to_count = n * own / expected, (n * both + chance) / expected
+        if draws[j]:
+            drift[j] += (
+                float((beyond**2).mean()) - expected + moves[j] * events**2,
+                events**2,
             )
-        counts += added
-        if len(marginals.cliques[j]) == 1:
-            grown[marginals.cliques[j][0]] = added
-        error[j] = own, both, held
-    return Track(share, count, error, drift, draws)
+        marginals.part(grown, j)[...] = n * shares + to_count * beyond
+        shares += to_share * beyond
+        error[j] = (
+            own - to_share**2 * expected,
+            both - to_share * to_count * expected,
+            held - to_count**2 * expected,
+        )
+        draws[j] += 1
+    count[:split] += grown
+    added = _added(raking, stretch, share, earlier, count[:split], grown)
+    count[split:] += added[split:]
+    several = slice(raking.singles, None)
+    own, both, held = error[several].T
+    spread, with_share, with_count = opened[several].T
+    own = own + moves[several]
+    chance = events / marginals.sizes[several] + moves[several] * (events**2 - n**2)
+    more = n**2 * own + chance
+    opened[several] = np.stack(
+        [
+            spread + 2 * n * with_share + more,
+            with_share + n * own,
+            with_count + n * both + n * with_share + more,
+        ],
+        axis=1,
+    )
+    error[several] = np.stack([own, both + n * own, held + 2 * n * both + more], axis=1)
+    gain = gain + np.concatenate([grown, added[split:]])
+    return Track(share, count, error, drift, draws, gain, opened)
 
 
-def _raked(added: np.ndarray, columns: Sequence[np.ndarray]) -> np.ndarray:
-    """Rake expected gains to the gains of single columns.
+def _added(
+    raking: Raking,
+    stretch: Epoch,
+    share: np.ndarray,
+    earlier: np.ndarray,
+    columns: np.ndarray,
+    grown: np.ndarray,
+) -> np.ndarray:
+    """(cells,) expected net counts of a stretch, that agree with its columns'.
 
-    A net loss of records is left alone: raking it would change signs.
+    Where few records left, shares are raked to the stretch's columns. Else its net counts are
+    differences: of the table raked to its columns after the stretch, and to those before.
     """
-    if added.ndim == 1 or len(columns) < added.ndim or added.sum() <= 0:
-        return added
-    found = np.maximum(added, 0.0)
-    for _ in range(_RAKES):
-        for axis, column in enumerate(columns):
-            others = tuple(other for other in range(found.ndim) if other != axis)
-            sums = found.sum(axis=others, keepdims=True)
-            found = found * np.divide(
-                np.maximum(column, 0.0).reshape(sums.shape),
-                sums,
-                out=np.zeros_like(sums),
-                where=sums > 0,
+    n = stretch.records
+    if n > 0 and stretch.events <= _GROWING * n:
+        return raking.raked(n * share, grown, n)
+    after = raking.raked(earlier, columns, max(stretch.before + n, 0.0))
+    return after - raking.raked(earlier, columns - grown, max(stretch.before, 0.0))
+
+
+def corrected(
+    track: Track, marginals: Marginals, epoch: Epoch, measured: Mapping[int, Noisy]
+) -> Track:
+    """Correct workloads of several columns by their epoch's noisy counts."""
+    share, count = track.share.copy(), track.count.copy()
+    error, drift, draws = track.error.copy(), track.drift.copy(), track.draws.copy()
+    moves = _moving(track, marginals)
+    n, events = epoch.records, max(epoch.events, abs(epoch.records), 1.0)
+    for j, noisy in measured.items():
+        beyond = noisy.counts - marginals.part(track.gain, j)
+        (own, both, held), (spread, with_share, with_count) = error[j], track.open[j]
+        if not draws[j]:
+            own, both, held = _first(epoch, beyond, noisy.variance)
+            more = n**2 * own + events / beyond.size
+            spread, with_share, with_count = more, n * own, n * both + more
+            both, held = both + n * own, held + 2 * n * both + more
+        expected = spread + noisy.variance
+        if draws[j]:
+            drift[j] += (
+                float((beyond**2).mean()) - expected + moves[j] * events**2,
+                events**2,
             )
-    return found
+        to_share, to_count = with_share / expected, with_count / expected
+        marginals.part(share, j)[...] += to_share * beyond
+        marginals.part(count, j)[...] += to_count * beyond
+        error[j] = (
+            own - to_share**2 * expected,
+            both - to_share * to_count * expected,
+            held - to_count**2 * expected,
+        )
+        draws[j] += 1
+    return replace(track, share=share, count=count, error=error, drift=drift, draws=draws)
+
+
+def settled(track: Track, raking: Raking) -> Track:
+    """The track at an epoch's close, without what only the open epoch needs."""
+    known = track.draws[raking.owner] > 0
+    share, count = np.where(known, track.share, 0.0), np.where(known, track.count, 0.0)
+    return replace(track, share=share, count=count, gain=np.zeros(0), open=np.zeros((0, 3)))
 
 
 def unseen(

@@ -125,13 +125,13 @@ def followed(
 
 
 def scores(
-    marginals: Marginals, exact: np.ndarray, expected: np.ndarray, noise: float
+    marginals: Marginals, exact: np.ndarray, expected: np.ndarray, noise: float | np.ndarray
 ) -> np.ndarray:
     """Distance of each workload's exact counts from the expected ones.
 
     The 1-norm, less the part that noise and sampling explain: `noise` is the mean absolute noise of
-    a cell, sampling draws records from the expected shares. `expected` is public and is rounded to
-    integers here.
+    a cell (of each workload), sampling draws records from the expected shares. `expected` is public
+    and is rounded to integers here.
     """
     distances = np.abs(exact - np.rint(expected).astype(np.int64))
     sums = np.add.reduceat(distances, marginals.offsets[:-1])

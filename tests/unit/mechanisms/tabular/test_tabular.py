@@ -1,5 +1,8 @@
 """The tabular stream: its promises, its epochs, its model and its answers."""
 
+from dataclasses import replace
+from fractions import Fraction
+
 import numpy as np
 import polars as pl
 import pytest
@@ -193,34 +196,55 @@ def test_without_noise_the_model_and_its_rows_are_close_to_the_table():
 
 
 def test_more_workloads_asked_for_than_there_are_is_all_of_them():
-    all_of_them = stream(selection=Selection(chosen=100)).budget
-    assert list(all_of_them.allowed) == [6] and all_of_them.share(6).choice is None
-    assert list(stream(selection=Selection(chosen=5)).budget.allowed) == [5]
-    assert stream(selection=Selection(chosen=5)).budget.share(5).choice is not None
+    for events in (0.0, 1e9):
+        assert stream(selection=Selection(chosen=100)).budget.purse(events).everything
+        few = stream(selection=Selection(chosen=3)).budget.purse(events)
+        assert not few.everything and few.rounds == 3
 
 
-def test_more_workloads_are_measured_where_noise_allows_it():
+def test_more_rounds_are_begun_with_where_noise_allows_it():
     for privacy in (PureDP(epsilon=1), ZCDP(rho=0.05)):
-        budget = stream(privacy=privacy).budget
-        many = [budget.workloads(events, 12.0) for events in (0, 100, 1000, 10_000, 100_000)]
-        assert many == sorted(many) and many[0] == 1 and many[-1] == 6
-        assert many.count(5) == 0, (
-            "where nearly all are measured, all are: nothing is spent on choosing then"
-        )
-        losses = {budget.share(number).loss(1, 0) for number in range(1, 7)}
-        if isinstance(privacy, PureDP):
-            assert len(losses) == 1, "and the loss does not depend on how many"
-        assert (
-            max(loss.as_zcdp().rho for loss in losses) == budget.share(6).loss(1, 0).as_zcdp().rho
-        )
+        purses = [stream(privacy=privacy).budget.purse(10.0**power) for power in range(2, 8)]
+        rounds = [purse.rounds for purse in purses]
+        assert rounds == sorted(rounds) and rounds[0] == 1 and rounds[-1] == 6
+        assert purses[-1].everything and not purses[0].everything
 
 
-def test_a_table_of_many_columns_measures_no_more_than_a_model_holds():
+def test_a_table_of_many_columns_begins_with_no_more_rounds_than_a_model_holds():
     wide = Schema(**{f"bit{i}": Integer(0, 1) for i in range(40)})  # 780 pairs
-    budget = stream(domain=wide).budget
-    assert budget.workloads(1e9, 4.0) == budget.allowed[-1] == 256
-    assert budget.share(256).choice is not None
+    assert stream(domain=wide).budget.purse(1e9).rounds == 256
     assert stream(domain=wide).guarantee.loss == PureDP(epsilon=1)
+
+
+def test_wide_workloads_and_columns_get_more_of_the_budget():
+    """In proportion to the root of their cells, or to its power 4/3: the least noise in all."""
+    for privacy, power in ((PureDP(epsilon=1), 1 / 2), (ZCDP(rho=0.05), 2 / 3)):
+        mechanism = stream(privacy=privacy)
+        cells = np.array([3, 2, 5, 4])
+        scale = np.array([float(atoms.scale) for atoms in mechanism.budget.singles])
+        assert np.allclose(scale * cells**power, scale[0] * 3**power, rtol=1e-2)
+        _, amounts, _ = mechanism.budget.purse(300.0).round()
+        pairs = mechanism.marginals.sizes[4:]
+        _, amounts, _ = replace(mechanism.budget.purse(0.0), unit=1000).round()
+        assert np.allclose(amounts / pairs**power, amounts[0] / pairs[0] ** power, rtol=2e-2)
+
+
+@pytest.mark.parametrize("privacy", [PureDP(epsilon=1), ZCDP(rho=0.05)], ids=str)
+def test_on_every_path_the_whole_purse_is_spent_and_no_more(privacy):
+    """Whatever is chosen, and whenever units are doubled."""
+    rng, start = np.random.default_rng(0), stream(privacy=privacy).budget
+    for trial in range(200):
+        purse, losses = start.purse(10.0 ** rng.uniform(0, 5)), []
+        while purse.left:
+            choice, amounts, purse = purse.round()
+            atoms, purse = purse.counts(int(rng.choice(amounts)))
+            losses += [choice.loss(1, 0), atoms.loss(1, 0)]
+            purse = purse.doubled() if rng.random() < trial / 200 else purse
+        spent = sum(loss.epsilon if isinstance(loss, PureDP) else loss.rho for loss in losses)
+        whole = purse.whole.epsilon if isinstance(privacy, PureDP) else purse.whole.rho
+        assert whole * (1 - Fraction(1, 10**9)) < spent <= whole
+        with pytest.raises(AssertionError, match="no more is spent"):
+            purse.counts(1)
 
 
 def test_a_column_of_one_value_is_in_no_workload_and_in_every_row():
@@ -244,24 +268,27 @@ def test_one_column_is_counted_by_itself():
 
 @pytest.mark.parametrize("spy", [Noise.insecure(3), None], ids=["noise", "silent"])
 def test_what_is_drawn_is_what_is_paid_for(spy):
-    """Every draw of an epoch by its scale: all columns, so many choices and workloads, at the rates
-    that the loss is made of.
-    """
+    """An epoch draws each column once, and its choices and workloads cost the whole purse."""
     mechanism = stream(selection=Selection(chosen=2, churn=0.3), horizon=6)
-    record, share, singles = Spy(spy), mechanism.budget.share(2), mechanism.budget.singles
+    record, budget = Spy(spy), mechanism.budget
     found = states(mechanism, BATCHES, record)
     ends = {int(state.public.closed) for state in found[1:]}
-    wanted = [("laplace", singles.scale)] * 4 + [
-        ("choose", share.choice.rate),
-        ("laplace", share.atoms.scale),
-    ] * 2
     for step in range(1, 7):
         drawn = [
             one
             for one in record.record
             if one.path[:2] == ("step", step) and "clock" not in one.path
         ]
-        assert [(one.kind, one.parameter) for one in drawn] == (wanted if step in ends else [])
+        columns, rounds = drawn[:4], drawn[4:]
+        if step in ends:
+            assert [one.parameter for one in columns] == [atoms.scale for atoms in budget.singles]
+            assert [one.kind for one in rounds] == ["choose", "laplace"] * (len(rounds) // 2)
+            spent = sum(
+                2 * one.parameter if one.kind == "choose" else 1 / one.parameter for one in rounds
+            )
+            assert spent == budget.purse(0.0).whole.epsilon
+        else:
+            assert not drawn
 
 
 def test_the_total_is_never_the_true_one_by_construction():
