@@ -25,6 +25,7 @@ from tailrace import (
     trajectories,
 )
 from tailrace.config import parts
+from tailrace.config.hints import plain_words
 from tailrace.registry import FORMER
 
 FOLDER = Path(__file__).parent / "reference"
@@ -117,8 +118,35 @@ def configuration() -> str:
             keys = [(key, one) for key, one in parts.keys(make).items() if key not in given]
             told = (f"`{key}`" if one.required else f"[`{key}`]" for key, one in keys)
             lines.append(f"| {table} | `{name}` | {', '.join(told) or 'none'} |")
+    lines += ["", "### Every key of every mechanism", ""]
+    lines += ["| kind | key | takes | where left out |", "|---|---|---|---|"]
+    for name, make in mechanisms:
+        defaults = inspect.signature(make).parameters
+        for key, one in parts.keys(make).items():
+            if key != "domain":
+                left_out = "it must be there" if one.required else default(defaults[key].default)
+                lines.append(f"| `{name}` | `{key}` | {taken(one.hint)} | {left_out} |")
     text = (FOLDER / "stream-toml.md").read_text(encoding="utf-8")
     return text.partition(KINDS)[0] + KINDS + "\n".join(lines) + "\n"
+
+
+def taken(hint: object) -> str:
+    """What a key takes, in words."""
+    kinds = parts.fitting(hint)
+    if kinds is None:
+        return "a part of the list above"
+    return ", ".join(f"`{kind}`" for kind in kinds) if kinds else plain_words(hint)
+
+
+def default(value: object) -> str:
+    """What a key is where it is left out, in words."""
+    if value is None:
+        return "chosen by the mechanism, or none"
+    if isinstance(value, bool | int | float | str):
+        return f"`{str(value).lower()}`" if isinstance(value, bool) else f"`{value}`"
+    if isinstance(value, enum.Enum):
+        return f'`{{ kind = "{value.name}" }}`'
+    return "its defaults"
 
 
 def pages() -> dict[Path, str]:

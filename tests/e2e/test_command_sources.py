@@ -102,7 +102,7 @@ def test_standard_input_that_is_closed_is_one_sentence(configure, tmp_path):
     configure(tmp_path, source='kind = "Lines"\ntime = "day"')
     for command, code, said in (
         ("tailrace run stream.toml <&-", 4, "Standard input is closed"),
-        ("tailrace init --to other.toml <&-", 3, "Whose data are these? Say it with --population"),
+        ("tailrace init --to other.toml <&-", 3, "What is one row? Say it with --kind"),
     ):
         done = run("bash", "-c", command, cwd=tmp_path)
         assert done.returncode == code and done.stderr.startswith(said), done.stderr

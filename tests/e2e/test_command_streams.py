@@ -26,6 +26,7 @@ not a day,,f
 2026-01-03,,
 """
 FLAGS = {
+    "--kind": "histogram",
     "--population": "ward",
     "--path": "ward.tail",
     "--unit": "event",

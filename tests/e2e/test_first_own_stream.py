@@ -15,6 +15,8 @@ from tailrace.stream.verify import public_table
 
 PAGE = (Path(__file__).parents[2] / "docs" / "how-to" / "first-own-stream.md").read_text()
 ANSWERS = (  # a question, and what is typed; an answer that cannot be read is asked for again
+    ("What is one row\\?.*What is one row\\?", "histograms"),
+    ("What is one row\\?", "histogram"),
     ("Whose data are these?", "patients of the ward"),
     ("Folder for the stream?", "ward.tail"),
     ("Which column says when a row happened?", "date"),
@@ -142,7 +144,7 @@ def test_init_asks_for_what_is_not_said_and_writes_the_same_file(folder):
 
 def test_a_question_that_is_not_answered_leaves_nothing(folder):
     child = terminal("exec tailrace init --like incoming/cases.csv", folder)
-    child.expect("Whose data are these?")
+    child.expect("histogram.*What is one row")
     pressed = 1
     child.sendintr()
     while child.expect(["Stopped.", pexpect.TIMEOUT], timeout=5):

@@ -11,7 +11,8 @@ from typing import Any
 
 from tailrace.calendar import Calendar
 from tailrace.cli import say
-from tailrace.cli.ledger import budget, protected
+from tailrace.cli.kinds import KINDS, Kind, kind_of
+from tailrace.cli.ledger import budget
 from tailrace.config import load
 from tailrace.config.template import Answers, attribute, write
 from tailrace.domain import Attribute
@@ -24,6 +25,7 @@ from tailrace.sources.files import names_in
 class Flags:
     """Flags of the command line; None where not given."""
 
+    kind: str | None
     path: str | None
     population: str | None
     epsilon: str | None
@@ -31,9 +33,14 @@ class Flags:
     unit: str | None
     horizon: int | None
     column: list[str]
+    place: str | None
+    area: str | None
+    window: int | None
+    trajectory: str | None
+    order: str | None
     folder: str | None
     time: str | None
-    format: str | None
+    format: list[str] | None
     start: str | None
     period: str | None
     timezone: str | None
@@ -51,37 +58,114 @@ def write_configuration(to: Path, like: Path | None, flags: Flags) -> None:
     say.tell(f"Wrote {to}. Look it over, then: tailrace check {to} FILE, and tailrace run {to}.")
 
 
+_PUBLIC = (
+    "Everything you answer is public and stands in the file: answer from what everybody knows, "
+    "never by looking at the data."
+)
+
+
 def _answers(flags: Flags, names: list[str], files: str) -> Answers:
     if names:
         say.tell(f"Columns: {', '.join(names)}. (Only their names were read.)")
+    if flags.kind is None and _someone():
+        say.tell(_PUBLIC, "What is one row?")
+        say.tell(*(f"  {name:<10} {one.row}" for name, one in KINDS.items()))
+    kind = _ask(flags.kind, "--kind", "What is one row?", "table", kind_of)
+    assert isinstance(kind, Kind)
     whose = "Whose data are these?"
     population = _ask(flags.population, "--population", whose, "patients of the ward")
     path = _ask(flags.path, "--path", "Folder for the stream?", "stream.tail")
-    timed, calendar = _calendar(flags, names)
-    who = "Who is protected: event, or user COLUMN EVENTS?"
-    unit = _ask(flags.unit, "--unit", who, "event", protected)
-    taken = {timed.get("time"), unit.column if isinstance(unit, User) else None}
-    attributes = _attributes(flags.column, [name for name in names if name not in taken])
+    timed, calendar = _no_calendar(flags) if kind.once else _calendar(flags, names)
+    unit = _ask(flags.unit, "--unit", kind.who, kind.example, kind.unit)
+    more = _more(kind, flags, names)
+    taken = [*timed.values(), *more.values(), unit.column if isinstance(unit, User) else None]
+    left = [name for name in names if name not in taken]
+    places = _places(flags, left) if kind.placed else None
+    attributes = () if kind.placed else _attributes(kind, flags.column, left)
     all_steps = "Epsilon over all steps?"
     epsilon = _ask(flags.epsilon, "--epsilon", all_steps, "1", lambda text: budget(text).epsilon)
-    horizon = flags.horizon or _ask(None, "--horizon", "How many steps at most?", "365", _whole)
+    delta = flags.delta
+    if kind.gaussian:
+        question = "Delta, the chance that the promise fails (less than one in all people)?"
+        delta = _ask(flags.delta, "--delta", question, "1e-6")
+    steps = "How many steps at most?"
+    horizon = 1 if kind.once else flags.horizon or _ask(None, "--horizon", steps, "365", _whole)
     folder = _ask(flags.folder, "--folder", "In which folder do files arrive?", "incoming")
     assert isinstance(unit, Event | User)
     return Answers(
         path=path,
         population=population,
+        mechanism=kind.mechanism,
         epsilon=epsilon,
-        delta=flags.delta,
+        delta=delta,
         unit=unit,
         horizon=horizon,
+        more=more,
         attributes=attributes,
+        places=places,
         calendar=calendar,
         source={"kind": "Folder", "path": folder, "files": files, **timed},
         sinks=() if flags.csv is None else ({"kind": "CsvFolder", "path": flags.csv},),
     )
 
 
-def _calendar(flags: Flags, names: list[str]) -> tuple[dict[str, str], Calendar | None]:
+def _more(kind: Kind, flags: Flags, names: list[str]) -> dict[str, Any]:
+    """The keys that only this kind of mechanism has."""
+    if kind.mechanism == "PanelWindow":
+        question = "How many steps in a row may questions be about?"
+        window = flags.window or _ask(None, "--window", question, "3", _whole)
+        return {"window": window, "neighbours": {"kind": "AddRemove"}}
+    if kind.mechanism == "Trajectories":
+        which, when = "Which column says which journey it is?", "Which column orders its points?"
+        trajectory = _ask(flags.trajectory, "--trajectory", which, "trip", _among(names))
+        return {
+            "trajectory": trajectory,
+            "order": _ask(flags.order, "--order", when, "minute", _among(names)),
+        }
+    return {}
+
+
+def _places(flags: Flags, names: list[str]) -> dict[str, Any]:
+    """The table of a box, or of a region in a file."""
+
+    def two(text: str) -> list[str]:
+        columns = text.replace(",", " ").split()
+        if len(columns) != 2:
+            raise ConfigError("--place names two columns, x and y, for example 'lon lat'.")
+        return [_among(names)(column) for column in columns]
+
+    columns = _ask(flags.place, "--place", "Which two columns hold x and y?", "lon lat", two)
+    question = "Which area: west south east north, or a file of GeoJSON with its border?"
+    return {
+        "columns": columns,
+        **_ask(flags.area, "--area", question, "13.0 52.3 13.8 52.7", _area),
+    }
+
+
+def _area(text: str) -> dict[str, Any]:
+    if text.lower().endswith((".geojson", ".json", ".parquet", ".geoparquet")):
+        return {"path": text}
+    try:
+        west, south, east, north = map(float, text.replace(",", " ").split())
+    except ValueError:
+        raise ConfigError(
+            "--area is four numbers, west south east north, or a file of GeoJSON or GeoParquet."
+        ) from None
+    return {"low": [west, south], "high": [east, north]}
+
+
+def _among(names: list[str]) -> Callable[[str], str]:
+    """Refuse a column that the file does not have."""
+
+    def one(name: str) -> str:
+        if names and name not in names:
+            raise ConfigError(f"There is no such column in that file: it has {', '.join(names)}.")
+        return name
+
+    return one
+
+
+def _calendar(flags: Flags, names: list[str]) -> tuple[dict[str, Any], Calendar | None]:
     """Column and format of times with their calendar, or nothing."""
     time, written = flags.time, flags.format
     if time == "none":
@@ -93,8 +177,8 @@ def _calendar(flags: Flags, names: list[str]) -> tuple[dict[str, str], Calendar 
         time = None if time == "none" else time
         if time is not None and written is None:
             question = "How are its times written? (ISO, or a pattern such as %d.%m.%Y)"
-            written = say.ask(question, default="ISO")
-            written = None if written.lower() == "iso" else written
+            answer = say.ask(question, default="ISO")
+            written = None if answer.lower() == "iso" else [answer]
     if time is None:
         return _no_calendar(flags)
     _named(time, names)
@@ -102,11 +186,11 @@ def _calendar(flags: Flags, names: list[str]) -> tuple[dict[str, str], Calendar 
     start = _ask(flags.start, "--start", "When does step 1 begin?", january)
     period = _ask(flags.period, "--period", "How long is a step?", "1 day")
     timezone = _ask(flags.timezone, "--timezone", "In which time zone?", "UTC")
-    timed = {"time": time} | ({} if written is None else {"format": written})
-    return timed, Calendar(start=start, period=period, timezone=timezone)
+    forms = {} if written is None else {"format": written[0] if len(written) == 1 else written}
+    return {"time": time, **forms}, Calendar(start=start, period=period, timezone=timezone)
 
 
-def _no_calendar(flags: Flags) -> tuple[dict[str, str], None]:
+def _no_calendar(flags: Flags) -> tuple[dict[str, Any], None]:
     """Every file is a step; flags of a calendar are refused."""
     for flag in ("start", "period", "timezone", "format"):
         if getattr(flags, flag) is not None:
@@ -124,7 +208,9 @@ def _named(time: str, names: list[str]) -> str:
     return time
 
 
-def _attributes(given: list[str], names: list[str]) -> tuple[tuple[str, Attribute], ...]:
+def _attributes(
+    kind: Kind, given: list[str], names: list[str]
+) -> tuple[tuple[str, Attribute], ...]:
     """Domains of the columns, from flags or from questions."""
     found = {}
     for words in given:
@@ -146,6 +232,8 @@ def _attributes(given: list[str], names: list[str]) -> tuple[tuple[str, Attribut
         raise ConfigError(
             "Say what the columns may hold: --column 'age=integer 0 99', once for each column."
         )
+    if kind.columns is not None and len(found) > kind.columns:
+        raise ConfigError("A panel follows one column: say with one --column what it may hold.")
     return tuple(found.items())
 
 

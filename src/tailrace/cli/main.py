@@ -200,22 +200,40 @@ Column = Annotated[
     list[str],
     Option(help="NAME=integer 0 99 | NAME=category f m | NAME=real 0 10 20 | NAME=boolean."),
 ]
-Format = Annotated[Text, Option(help="How times are written, for example %d.%m.%Y; ISO otherwise.")]
+Format = Annotated[
+    list[str] | None,
+    Option(help="How times are written, for example %d.%m.%Y; ISO otherwise. May be repeated."),
+]
 
 
 @app.command(epilog="Example: tailrace init --like cases.csv")
 def init(
     to: Annotated[Path, Option(help="The file to write.")] = Path("stream.toml"),
     like: Like = None,
+    kind: Annotated[
+        Text,
+        Option(help="What one row is: places, table, panel, snapshots, journeys or histogram."),
+    ] = None,
     path: Annotated[Text, Option(help="Folder for the stream, for example ward.tail.")] = None,
     population: Annotated[Text, Option(help="Whose data these are.")] = None,
     epsilon: Annotated[
         Text, Option(help="The privacy loss over the whole horizon, for example 1.")
     ] = None,
     delta: Annotated[Text, Option(help="For (epsilon, delta), for example 1e-9.")] = None,
-    unit: Annotated[Text, Option(help="Who is protected: event, or user COLUMN EVENTS.")] = None,
+    unit: Annotated[
+        Text, Option(help="Who is protected: event, user COLUMN EVENTS, journey or user COLUMN.")
+    ] = None,
     horizon: Annotated[int | None, Option(help="How many steps the promise covers.", min=1)] = None,
     column: Column = [],  # noqa: B006 - the command line makes it
+    place: Annotated[Text, Option(help="The columns of x and y, for example 'lon lat'.")] = None,
+    area: Annotated[
+        Text, Option(help="West south east north, or a file of GeoJSON with the border.")
+    ] = None,
+    window: Annotated[
+        int | None, Option(help="Of a panel: steps in a row that questions may be about.", min=1)
+    ] = None,
+    trajectory: Annotated[Text, Option(help="The column of the journey's id.")] = None,
+    order: Annotated[Text, Option(help="The column that orders a journey's points.")] = None,
     folder: Annotated[Text, Option(help="The folder in which files arrive.")] = None,
     time: Annotated[Text, Option(help="The column of times; none: every file is a step.")] = None,
     format: Format = None,  # noqa: A002 - the flag's name
@@ -224,12 +242,13 @@ def init(
     timezone: Annotated[Text, Option(help="For example Europe/Berlin.")] = None,
     csv: Annotated[Text, Option(help="Also write every release as CSV into this folder.")] = None,
 ) -> None:
-    """Write a commented stream.toml: asks for what is not given by a flag, when there is somebody
-    to ask.
+    """Write a commented stream.toml for any kind of data: asks for what is not given by a flag,
+    when there is somebody to ask.
     """
     given = dict(locals())
     from tailrace.cli.init import Flags, write_configuration
 
+    given["format"] = given["format"] or None
     write_configuration(given.pop("to"), given.pop("like"), Flags(**given))
 
 

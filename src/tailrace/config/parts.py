@@ -242,7 +242,7 @@ def keys(make: Make) -> dict[str, Key]:
 
 def example(hint: Any, name: str = "") -> str:
     """Something that may be written where the hint is."""
-    names = _fitting(hint)
+    names = fitting(hint)
     if names is None or names:
         kind = (names or _unclaimed())[0]
         needed = [(key, one) for key, one in keys(classes()[kind]).items() if one.required]
@@ -270,7 +270,7 @@ def _others(make: Make) -> Any:
 
 def _value(value: Any, hint: Any, where: Path, above: Set[str]) -> Any:
     if isinstance(value, dict):
-        names = _fitting(hint)
+        names = fitting(hint)
         if names == []:
             raise Problem(where, f"{label(where)} must be {plain_words(hint)}, not a table.")
         make, rest = _chosen(value, where, names)
@@ -278,7 +278,7 @@ def _value(value: Any, hint: Any, where: Path, above: Set[str]) -> Any:
     if value == _NONE and type(None) in alternatives(hint) and str not in alternatives(hint):
         return None
     if not fits(value, hint):
-        plain = _fitting(hint) == []
+        plain = fitting(hint) == []
         wanted = plain_words(hint) if plain else f"a table with a kind, for example {example(hint)}"
         raise Problem(where, f"{label(where)} must be {wanted}.")
     if isinstance(value, list):
@@ -303,7 +303,7 @@ def _chosen(
     return among[kind], {name: value for name, value in table.items() if name != "kind"}
 
 
-def _fitting(hint: Any) -> list[str] | None:
+def fitting(hint: Any) -> list[str] | None:
     """The kinds that a hint allows; None where it allows any."""
     found: list[str] = []
     for option in alternatives(hint):
@@ -335,7 +335,7 @@ def _refused(
             place = given[word][1]
             return Problem(place, f"{label(place)}: {message}")
         for name, (hint, value) in written.items():
-            names = _fitting(hint)
+            names = fitting(hint)
             inside = value if isinstance(value, dict) else ()
             if word == name or word in inside or word in (_unclaimed() if names is None else names):
                 return Problem((*where, name), f"{label(where)}: {message}")

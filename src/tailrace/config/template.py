@@ -6,11 +6,11 @@ import json
 import re
 import shlex
 import tomllib
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
 from datetime import date
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Any
 
 from tailrace.calendar import Calendar
 from tailrace.config import parts
@@ -35,14 +35,42 @@ ledger = "tailrace.ledger"  # where budgets are written down; left out: this, be
 """
 _MECHANISM = """\
 kind  # what is published
+trajectory  # the column that says which journey a point belongs to
+order  # the column that puts the points of a journey in order: numbers or times
+window  # how many steps in a row questions may be about
 horizon  # how many steps there will be at most; "none": a stream without end, at a higher error
 privacy  # the loss of one unit over all steps; a smaller epsilon protects more and blurs more
 # privacy = { kind = "ApproxDP", epsilon = 1.0, delta = 1e-6 }  # or this: allows Gaussian noise
 unit  # who is protected
+neighbours  # which data must look alike: with and without a person; or "Replace", one for another
+deletes  # whether rows may be deleted later; true costs accuracy where a person is protected
+retention = 30  # after how many steps a point leaves by itself; left out: it stays
+workload = 3  # how many columns are kept together: all sets of so many; left out: pairs
+counter = { kind = "Block", size = 8 }  # how sums are kept; left out: with the lowest error
+"""
+# Other units, offered below the one that was chosen.
+_EVENTS = """\
 # unit = { kind = "Event" }  # or one event, that is one row
 # unit = { kind = "User", column = "id", events = 3 }  # or a person with at most so many rows
-deletes  # whether rows may be deleted later; true costs accuracy where a person is protected
-counter = { kind = "Block", size = 8 }  # how sums are kept; left out: with the lowest error
+"""
+_UNITS = {
+    "PanelWindow": "",
+    "SnapshotHistogram": """\
+# unit = { kind = "Window", steps = 7, column = "id", records = 1 }  # or a person within 7 steps
+""",
+    "Trajectories": """\
+# unit = { kind = "Event" }  # or one journey
+# unit = { kind = "User", column = "id" }  # or a person with all journeys
+""",
+}
+_PLACES = """\
+path  # a file of GeoJSON or GeoParquet, relative to this one: points lie inside its polygons
+columns  # the columns of x and y: longitude and latitude, or metres
+low  # the least x and y
+high  # the greatest x and y
+cells = 1024  # cells a side: places are never told finer
+outside = "drop"  # what becomes of points outside: "drop", or the nearest ("clip", or in a region\
+ "nearest")
 """
 _CALENDAR = """\
 start = 2026-01-01  # when step 1 begins, by the clock of the time zone
@@ -63,7 +91,8 @@ gaps = "skip"  # go on without messages that the brokers removed unread; left ou
 files = "*.csv"  # which files: .csv or .parquet
 name = "cases-%Y-%m-%d.csv"  # instead of files and time: one file a period, which its name says
 time = "day"  # the column that says which step a row belongs to (with [calendar])
-format = "%d.%m.%Y"  # how its times are written, if not like 2026-01-31 or 2026-01-31T06:00
+format = "%d.%m.%Y"  # how its times are written, if not like 2026-01-31T06:00; ["%d.%m.%Y", "ISO"]
+id = "case"  # the column that names a row: within a step, rows of one id count once
 arrived = "entered"  # the column that says when a row came; needed for late = "next"
 deletes = "gone/*.csv"  # files of deleted rows (with deletes = true)
 op = "op"  # a column that says insert or delete (with deletes = true)
@@ -75,6 +104,11 @@ _SCHEMA = """\
 # is left out ("drop"), moved to the nearest ("clip", numbers only) \
 or counted as one more value ("other").
 [schema]
+"""
+_ALIASES = """\
+# Other spellings of the values of a category, a table for each column.
+# [aliases.city]
+# "NYC" = "New York"
 """
 _NO_SINK = """\
 # Releases are always kept in the stream's own folder, in releases/; a sink gets a copy of each.
@@ -88,21 +122,24 @@ _NO_SINK = """\
 class Answers:
     """Answers that make a configuration.
 
-    `source` and `sinks` are tables of texts, with their kind.
+    `more` holds further keys of the mechanism; `places` is the table of a box or, with a path, of
+    a region, in the place of `attributes`. `source` and `sinks` are tables, with their kind.
     """
 
     path: str
     population: str
     ledger: str | None = None
-    mechanism: Literal["HistogramStream"] = "HistogramStream"
+    mechanism: str = "HistogramStream"
     epsilon: Number
     delta: Number | None = None
     unit: Event | User
     horizon: int | None
     deletes: bool = False
-    attributes: tuple[tuple[str, Attribute], ...]
+    more: Mapping[str, Any] = field(default_factory=dict)
+    attributes: tuple[tuple[str, Attribute], ...] = ()
+    places: Mapping[str, Any] | None = None
     calendar: Calendar | None = None
-    source: Mapping[str, str]
+    source: Mapping[str, Any]
     sinks: tuple[Mapping[str, str], ...] = ()
 
 
@@ -114,24 +151,47 @@ def write(answers: Answers) -> str:
         privacy = {"kind": "ApproxDP", "epsilon": proved.epsilon, "delta": proved.delta}
     mechanism = {
         **vars(answers),
+        **answers.more,
         "kind": answers.mechanism,
         "horizon": "none" if answers.horizon is None else answers.horizon,
         "privacy": privacy,
         "unit": to_plain(answers.unit),
     }
-    columns = (f"{_key(name)} = {_value(one.to_dict())}\n" for name, one in answers.attributes)
+    known = parts.keys(parts.classes()[answers.mechanism])
     sinks = (
         "[[sink]]\n" + _edge(sink, parts.sink_kinds(), "where releases are copied to")
         for sink in answers.sinks
     )
     tables = (
         "[stream]\n" + _keys(_STREAM, vars(answers)),
-        "[mechanism]\n" + _keys(_MECHANISM, mechanism),
-        _SCHEMA + "".join(columns),
-        _calendar(answers.calendar),
+        "[mechanism]\n" + _mechanism(answers.mechanism, mechanism, known),
+        _domain(answers),
+        *([_calendar(answers.calendar)] if "horizon" in known else []),
         "[source]\n" + _edge(answers.source, parts.source_kinds(), "where rows come from"),
+        *([] if answers.places else [_ALIASES]),
     )
     return "\n".join((_HEAD, *tables, *(sinks if answers.sinks else [_NO_SINK])))
+
+
+def _mechanism(kind: str, values: Mapping[str, Any], known: Collection[str]) -> str:
+    """The keys that a mechanism takes."""
+    found = ""
+    for line in _MECHANISM.splitlines():
+        name = line.removeprefix("# ").split()[0]
+        if name == "kind" or name in known:
+            found += f"{line}\n" + (_UNITS.get(kind, _EVENTS) if line.startswith("unit") else "")
+    return _keys(found, values)
+
+
+def _domain(answers: Answers) -> str:
+    """What the columns may hold: attributes, a box or a region."""
+    if answers.places is None:
+        columns = (f"{_key(name)} = {_value(one.to_dict())}\n" for name, one in answers.attributes)
+        return _SCHEMA + "".join(columns)
+    name = "region" if "path" in answers.places else "box"
+    left_out = ("low", "high") if name == "region" else ("path",)
+    lines = (line for line in _PLACES.splitlines() if line.split()[0] not in left_out)
+    return f"# Where points may lie.\n[{name}]\n" + _keys("\n".join(lines), answers.places)
 
 
 def attribute(text: str) -> Attribute:
@@ -196,7 +256,7 @@ def _calendar(calendar: Calendar | None) -> str:
     return f"{head}\n[calendar]\n{_keys(_CALENDAR, {**vars(calendar), 'start': start})}"
 
 
-def _edge(table: Mapping[str, str], kinds: Mapping[str, type[Any]], words: str) -> str:
+def _edge(table: Mapping[str, Any], kinds: Mapping[str, type[Any]], words: str) -> str:
     """A source or sink, with every key that its class takes."""
     kind = table.get("kind", "")
     if kind not in kinds:

@@ -3,9 +3,9 @@ from dataclasses import replace
 
 import pytest
 
-from tailrace import Categorical, ConfigError, Event, Integer, Real, sinks, sources
+from tailrace import Categorical, ConfigError, Event, Integer, Real, User, sinks, sources
 from tailrace.calendar import Calendar
-from tailrace.config import load
+from tailrace.config import load, parts
 from tailrace.config.template import Answers, attribute, write
 
 
@@ -65,13 +65,51 @@ WARD_ANSWERS = Answers(
 )
 
 
-def test_everything_that_a_template_offers_can_be_used(tmp_path):
+BOX = {"columns": ["lon", "lat"], "low": [0.0, 0.0], "high": [1.0, 1.0]}
+OTHERS = [
+    {"mechanism": "SpatialStream", "places": BOX, "attributes": ()},
+    {"mechanism": "TabularStream"},
+    {
+        "mechanism": "PanelWindow",
+        "delta": "1e-6",
+        "unit": User(column="id"),
+        "attributes": WARD_ANSWERS.attributes[1:],
+        "more": {"window": 3, "neighbours": {"kind": "AddRemove"}},
+    },
+    {"mechanism": "SnapshotHistogram", "unit": User(column="id", records=1)},
+    {
+        "mechanism": "Trajectories",
+        "places": BOX,
+        "attributes": (),
+        "more": {"trajectory": "trip", "order": "minute"},
+        "calendar": None,
+        "source": {"kind": "Folder", "path": "incoming", "files": "*.csv"},
+    },
+]
+
+
+@pytest.mark.parametrize(
+    "answers",
+    [replace(WARD_ANSWERS, deletes=True), *(replace(WARD_ANSWERS, **one) for one in OTHERS)],
+    ids=lambda answers: answers.mechanism,
+)
+def test_everything_that_a_template_offers_can_be_used(tmp_path, answers):
     """Each line that is commented out, taken in alone or for its neighbour, still makes a
     configuration.
     """
-    lines = write(replace(WARD_ANSWERS, deletes=True)).splitlines()
+    lines = write(answers).splitlines()
     offers = [place for place, line in enumerate(lines) if re.match(r"# \w+ = ", line)]
-    assert len(offers) >= 9
+    timeless = answers.calendar is None
+    offers = [
+        at for at in offers if not (timeless and re.match(r"# (name|time|format)", lines[at]))
+    ]
+    takes = parts.keys(parts.classes()[answers.mechanism])
+    offers = [
+        at
+        for at in offers
+        if ("deletes" in takes and answers.deletes) or not re.match(r"# (deletes|op)", lines[at])
+    ]
+    assert len(offers) >= 7
     for place in offers:
         name = lines[place].split()[1]
         others = ("files", "time") if name == "name" else (name,)

@@ -1,0 +1,120 @@
+"""Every kind of data: from flags to releases, without editing the file."""
+
+import json
+import re
+
+import numpy as np
+import polars as pl
+import pytest
+
+from processes import call
+from tailrace.config import load
+from tailrace.stream.verify import last_step, public_table
+
+COMMON = {
+    "--population": "city",
+    "--path": "a.tail",
+    "--epsilon": "1",
+    "--folder": "incoming",
+    "--like": "incoming/a.csv",
+}
+TIMED = {"--time": "day", "--start": "2026-01-01", "--period": "1 day", "--timezone": "UTC"}
+STEPS = {**TIMED, "--horizon": "3"}
+PLACE = {"--place": "lon lat", "--area": "0 0 4 4"}
+SEX = {"--column": "sex=category f m"}
+KINDS = {
+    "places": {**STEPS, **PLACE, "--unit": "user who 3"},
+    "table": {**STEPS, "--unit": "event", "--column": ["sex=category f m", "age=integer 0 9"]},
+    "panel": {**STEPS, **SEX, "--unit": "user who", "--window": "2", "--delta": "1e-6"},
+    "snapshots": {**STEPS, **SEX, "--unit": "user who 1"},
+    "journeys": {**PLACE, "--trajectory": "who", "--order": "age", "--unit": "journey"},
+    "histogram": {**STEPS, **SEX, "--unit": "event", "--format": ["%d.%m.%Y", "ISO"]},
+}
+MECHANISMS = {
+    "places": "SpatialStream",
+    "table": "TabularStream",
+    "panel": "PanelWindow",
+    "snapshots": "SnapshotHistogram",
+    "journeys": "Trajectories",
+    "histogram": "HistogramStream",
+}
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "incoming").mkdir()
+    rng = np.random.default_rng(0)
+    rows = 300
+    pl.DataFrame(
+        {
+            "who": np.arange(rows) % 100,
+            "day": [f"2026-01-0{1 + row // 100}" for row in range(rows)],
+            "sex": rng.choice(["f", "m"], rows),
+            "age": rng.integers(0, 10, rows),
+            "lon": rng.uniform(0, 4, rows),
+            "lat": rng.uniform(0, 4, rows),
+        }
+    ).write_csv(tmp_path / "incoming" / "a.csv")
+    return tmp_path
+
+
+def words(flags):
+    several = {key: [one] if isinstance(one, str) else one for key, one in flags.items()}
+    pairs = ((key, one) for key, ones in several.items() for one in ones)
+    return [word for pair in pairs for word in pair]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_flags_of_every_kind_lead_to_releases(here, kind):
+    call("init", "--kind", kind, *words({**COMMON, **KINDS[kind]}))
+    config = load("stream.toml")
+    assert type(config.mechanism).__name__ == MECHANISMS[kind]
+    shown = call("check", "stream.toml", "incoming/a.csv").output
+    assert re.search(r"counted +300 \(100\.0%\)", shown)
+    # Journeys take a second to fit: their walk is in tests/e2e/test_command_journeys.py.
+    if kind != "journeys":
+        call("run", "stream.toml")
+        assert last_step(here / "a.tail" / "releases") == 3
+        columns = set(public_table(here / "a.tail" / "releases", 3).columns)
+        assert columns >= set(config.mechanism.domain.columns)
+
+
+def test_a_border_in_a_file_makes_a_region(here):
+    pytest.importorskip("shapely", reason="shapely is not installed")
+    corners = [[0, 0], [4, 0], [0, 4], [0, 0]]
+    border = {"type": "Polygon", "coordinates": [corners]}
+    feature = {"type": "Feature", "properties": {}, "geometry": border}
+    (here / "land.geojson").write_text(
+        json.dumps({"type": "FeatureCollection", "features": [feature]})
+    )
+    flags = {**COMMON, **KINDS["places"], "--area": "land.geojson"}
+    call("init", "--kind", "places", *words(flags))
+    assert load("stream.toml").mechanism.domain.columns == ("lon", "lat")
+
+
+@pytest.mark.parametrize(
+    ("kind", "flags", "said"),
+    [
+        ("maps", {}, "There is no kind 'maps'; it is one of places, table, panel"),
+        ("tables", {}, "did you mean table?"),
+        ("places", {"--place": "lon"}, "--place names two columns"),
+        ("places", {"--place": "x y"}, "There is no such column in that file: it has"),
+        ("places", {"--area": "0 0 4"}, "--area is four numbers"),
+        ("places", {"--area": "4 4 0 0"}, "low of a Box must lie below its high"),
+        ("places", {"--area": None}, "Say it with --area, for example --area '13.0"),
+        ("places", {"--area": "land.geojson"}, "land.geojson"),
+        ("panel", {"--unit": "event"}, "unit is 'user COLUMN'"),
+        ("panel", {"--delta": None}, "Say it with --delta"),
+        ("panel", {"--column": ["sex=category f m", "age=integer 0 9"]}, "A panel follows one column"),
+        ("snapshots", {"--unit": "user who"}, "unit is 'user COLUMN RECORDS'"),
+        ("journeys", {"--unit": "trip"}, "unit is 'journey', or 'user COLUMN'"),
+        ("journeys", {"--order": None}, "Say it with --order"),
+        ("journeys", {"--start": "2026-01-01"}, "--start needs to know when"),
+    ],
+)  # fmt: skip
+def test_what_does_not_fit_a_kind_is_said_in_one_sentence(here, kind, flags, said):
+    given = {**COMMON, **KINDS.get(kind, KINDS["places"]), **flags}
+    given = {key: value for key, value in given.items() if value is not None}
+    output = call("init", "--kind", kind, *words(given), code=3).output
+    assert said in output and not (here / "stream.toml").exists()
