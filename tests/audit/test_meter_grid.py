@@ -107,6 +107,22 @@ def tables():
             yield TabularSteps(chosen=1, **common), STREAM
 
 
+def windows():
+    sizes = ((3, 2), (2, 1), (1, 2))
+    for privacy, (steps, most) in zip((PURE, ZERO, APPROX), sizes, strict=True):
+        unit = Window(steps=steps, column="id", events=most)
+        common = {"domain": SQUARE, "privacy": privacy, "unit": unit}
+        yield SpatialStream(horizon=9, **common), STREAM
+        yield SpatialStream(horizon=8, begin=5, deletes=False, **common), GROWING
+        yield SpatialStream(horizon=None, retention=2, **common), GROWING
+        common = {"domain": WARD, "privacy": privacy, "unit": unit}
+        yield TabularStream(horizon=9, **common), STREAM
+        chosen = Selection(chosen=1)
+        yield TabularStream(horizon=9, deletes=False, selection=chosen, **common), GROWING
+        yield TabularSteps(horizon=9, chosen=1, **common), STREAM
+        yield HistogramStream(horizon=9, **common), STREAM
+
+
 def panels():
     for neighbours_ in (AddRemove, Replace, Null):
         for outside in ("drop", "other"):
@@ -172,7 +188,9 @@ def journeys():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("family", [histograms, places, tables, panels, snapshots, journeys])
+@pytest.mark.parametrize(
+    "family", [histograms, places, tables, windows, panels, snapshots, journeys]
+)
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_no_neighbour_costs_more_than_is_claimed(family, seed):
     """And the claim is met by some, but where noise decides how much of it is spent."""

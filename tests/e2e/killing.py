@@ -30,12 +30,18 @@ from tailrace import (
     Schema,
     Stream,
     User,
+    Window,
 )
 from tailrace.storage import durable
 
 STEPS = 60
 WARD = Schema(sex=Categorical(["f", "m"]), age=Integer(0, 9))
-UNITS = {"event": Event(), "user": User(column="id", events=3), "panel": User(column="id")}
+UNITS = {
+    "event": Event(),
+    "user": User(column="id", events=3),
+    "window": Window(steps=7, column="id", events=1),
+    "panel": User(column="id"),
+}
 NOISE = {"seeded": lambda: Noise.insecure(1), "fresh": Noise.fresh}
 
 

@@ -41,7 +41,7 @@ def everything(folder):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("unit", ["event", "user", "panel"])
+@pytest.mark.parametrize("unit", ["event", "window", "panel"])
 def test_killed_at_durable_writes_and_resumed_nothing_differs(killing, tmp_path, unit):
     points = killing("killing.py", "unbroken", tmp_path / "unbroken", unit)["points"]
     assert len(points) >= 8 * STEPS

@@ -47,6 +47,7 @@ MECHANISMS = {
     "panel": PanelWindow(unit=User(column="id"), privacy=ZCDP(rho=1), horizon=2, **PANEL),
     "snapshot": SnapshotHistogram(domain=WARD, unit=User(column="id", records=2), **PURE),
     "window": SnapshotHistogram(domain=WARD, unit=Window(steps=2, column="id", records=2), **PURE),
+    "month": HistogramStream(domain=WARD, unit=Window(steps=2, column="id", events=2), **PURE),
     "trips": Trajectories(unit=Event(), **TRIPS),
     "travellers": Trajectories(unit=User(column="id"), **TRIPS),
 }

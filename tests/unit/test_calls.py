@@ -98,7 +98,7 @@ def test_a_class_without_its_brackets(kind, right):
         (lambda: tr.PureDP(), "PureDP needs epsilon=: a number."),
         (
             lambda: tr.Window("id"),
-            "Window takes its arguments by name: Window(steps=..., column=..., records=...) ",
+            "Window takes its arguments by name: Window(steps=..., column=...) ",
         ),
         (lambda: tr.Event(1), "Event takes its arguments by name: Event() (it has none)."),
         (lambda: tr.Integer(0), "Integer needs high=: a whole number."),

@@ -63,7 +63,8 @@ class _Counting:
 
     def counts(self, plan: Plan | OncePlan, batch: tuple[Any, Any]) -> Any:
         memory = self._memory
-        counts, segment = count(plan, self._unit, *batch, snapshot=self._snapshot, memory=memory)
+        about = {"step": int(memory.after), "snapshot": self._snapshot, "memory": memory}
+        counts, segment = count(plan, self._unit, *batch, **about)
         following = str(int(memory.after) + 1)
         self._memory = dataclasses.replace(memory, before=segment, after=following)
         return counts

@@ -6,7 +6,9 @@ The two worlds of a pair differ by:
   one of a crowd in one place; a row that is inserted and deleted (the loss of a life).
 - `User`, `Null`: the busiest person; a person with more rows than are accepted, in one place or
   moving, deleted at the end; such a person alone.
-- `Window`: such a person, inside the first and inside a later window.
+- `Window`: such a person, inside the first and inside a later window. Of events: a person who
+  comes with a window, with more rows than are accepted at every step, and goes on elsewhere after
+  it; the window is a block, or meets two.
 - `Replace`: one history of a person for another: constant, random, or different at every second or
   third step.
 - everything at once: the unit with the most rows, the one with the fewest; the only one, moving or
@@ -238,6 +240,9 @@ class _People:
                 found = [("a person's other history", life, loss) for life in lives]
                 yield Neighbours(_joined(self.nobody, one), found)
             return
+        if isinstance(self.unit, Window) and self.unit.events is not None:
+            yield from self._windows(self.unit.steps, self.unit.events)
+            return
         if isinstance(self.unit, Window):
             busy, width = _joined(self.nobody, still[0]), self.unit.steps
             gone = [(first, self._without(busy, range(first, first + width))) for first in (0, 2)]
@@ -253,3 +258,19 @@ class _People:
         for quiet in (False, True):
             alone = [("the only person", life, loss) for life in still]
             yield Neighbours(_placed(steps, {}), alone, quiet)
+
+    def _windows(self, width: int, bound: int) -> Iterator[Neighbours]:
+        """A person's rows in one window, there or not."""
+        steps, loss = len(self.batches), self.mechanism.guarantee.loss
+        here, there = (self.pool[[place] * (bound + 1)] for place in (0, -1))
+        for first in sorted({0, 1 % width, width - 1}):
+            window, rows = range(first, first + width), {}
+            for t in range(first, steps):
+                rows[t, 0], gone = (here, there) if t in window else (there, here)
+                if self.mechanism.deletes:
+                    rows[t, 1] = gone
+            life, words = _placed(steps, rows), f"a person at {width} steps from {first + 1}"
+            for stream, quiet in ((_joined(self.nobody, life), False), (life, True)):
+                yield Neighbours(stream, [(words, self._without(stream, window), loss)], quiet)
+            rest = self._without(self.batches, window)
+            yield Neighbours(self.batches, [("the busiest person", rest, loss)])

@@ -52,6 +52,7 @@ counter = { kind = "Block", size = 8 }  # how sums are kept; left out: with the 
 _EVENTS = """\
 # unit = { kind = "Event" }  # or one event, that is one row
 # unit = { kind = "User", column = "id", events = 3 }  # or a person with at most so many rows
+# unit = { kind = "Window", steps = 30, column = "id", events = 3 }  # or within any 30 steps
 """
 _UNITS = {
     "PanelWindow": "",

@@ -59,10 +59,9 @@ class UnitRows:
 _NONE = Hashed(np.empty(0, np.uint64), np.empty(0, np.uint64), np.empty(0, np.int64))
 
 
-def bounded(plan: Any, unit: Unit, *, snapshot: bool) -> bool:
+def bounded(plan: Any, unit: Unit) -> bool:
     """Whether the rows of each unit are told apart."""
-    units = User | Window if snapshot else User
-    return isinstance(plan, Plan) and isinstance(unit, units)
+    return isinstance(plan, Plan) and isinstance(unit, User | Window)
 
 
 def read_parts(
@@ -71,7 +70,6 @@ def read_parts(
     frame: Any,
     deletes: Any,
     *,
-    snapshot: bool,
     key: bytes,
     known: Known | None,
 ) -> Iterator[Any]:
@@ -86,7 +84,7 @@ def read_parts(
                 "This mechanism takes all its rows in one call: give them to push, in one frame."
             )
         yield plan.part(frame, key)
-    elif bounded(plan, unit, snapshot=snapshot):
+    elif bounded(plan, unit):
         if plan.memory is not None:
             one_step(plan, frame)
         for rows in _hashed(plan, frame, key, known):
@@ -108,24 +106,22 @@ def _hashed(plan: Plan, frame: Any, key: bytes, known: Known | None) -> Iterator
             yield Hashed(units["hi"][there], units["lo"][there], cell[there])
 
 
-def like(plan: Plan | Any, unit: Unit, *, snapshot: bool) -> Any:
+def like(plan: Plan | Any, unit: Unit) -> Any:
     """A part without rows, of the types that all have."""
     if not isinstance(plan, Plan):
         return plan.part(None, bytes(16))
     none = np.zeros(0, np.int64)
-    return UnitRows(_NONE, _NONE) if bounded(plan, unit, snapshot=snapshot) else Counts(none, none)
+    return UnitRows(_NONE, _NONE) if bounded(plan, unit) else Counts(none, none)
 
 
-def together(
-    plan: Plan | Any, unit: Unit, parts: Callable[[], Iterable[Any]], *, snapshot: bool
-) -> tuple[Any, Any]:
+def together(plan: Plan | Any, unit: Unit, parts: Callable[[], Iterable[Any]]) -> tuple[Any, Any]:
     """The parts of a step as one frame inserted and one deleted, for `count`.
 
     `parts` gives all of them, each time from the first.
     """
     if not isinstance(plan, Plan):
         return plan.read(tuple(parts())), None
-    if bounded(plan, unit, snapshot=snapshot):
+    if bounded(plan, unit):
         adds = ReadRows(lambda: ((part.adds.units, part.adds.cell) for part in parts()))
         return adds, ReadRows(lambda: ((part.deletes.units, part.deletes.cell) for part in parts()))
     return functools.reduce(operator.add, parts()), None

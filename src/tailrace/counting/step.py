@@ -34,24 +34,32 @@ class UnitMemory:
 
 
 def count(
-    plan: Plan | Any, unit: Unit, frame: Any, deletes: Any, *, snapshot: bool, memory: UnitMemory
+    plan: Plan | Any,
+    unit: Unit,
+    frame: Any,
+    deletes: Any,
+    *,
+    step: int,
+    snapshot: bool,
+    memory: UnitMemory,
 ) -> tuple[Any, str | None]:
     """Count one step; return the counts, and the memory written.
 
     A snapshot bounds each unit by its rows of this step alone; a stream of events, and a panel,
-    by all steps so far. Events, and everything at once (no `Plan`), need no memory. `frame` and
+    by all steps so far, or by those of its block under a `Window`: with a block's first step the
+    memory begins anew. Events, and everything at once (no `Plan`), need no memory. `frame` and
     `deletes` may be the parts of a step (`parts.together`).
     """
     if isinstance(frame, Counts):
         return frame, None
     frame, deletes = readable(frame), readable(deletes)
-    if not bounded(plan, unit, snapshot=snapshot):
+    if not bounded(plan, unit):
         return plan.counts(frame, deletes), None
     assert isinstance(unit, User | Window)
     if snapshot:
         return snapshot_counted(plan, unit, frame, folder=memory.folder, key=memory.key), None
-    assert isinstance(unit, User)
-    old = None if memory.before is None else memory.folder / memory.before
+    forgets = isinstance(unit, Window) and unit.begins(step)
+    old = None if memory.before is None or forgets else memory.folder / memory.before
     where = {"old": old, "new": memory.folder / memory.after}
     counts = counted(plan, unit, frame, deletes, **where, key=memory.key, point=memory.point)
     return counts, memory.after

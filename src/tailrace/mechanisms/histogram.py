@@ -10,6 +10,8 @@ Privacy: the declared loss of the declared unit over the horizon, neighbours add
 3. A user of at most m accepted insertions, each deleted at most once, loses
    `counter.loss(events=m, deletes=m)` wherever they fall, or `counter.loss(events=m)` without
    deletes; the counter's budget is divided accordingly.
+   A `Window`'s rows move the inputs by a - b of other sums (`privacy.unit.events_of`), and lose
+   the counter's loss of those.
 4. Truncation to m looks only at the unit's own rows, so removing a unit changes only its events.
 Accuracy: each bin has the counter's variance, `counter.variance(t)`; bins are independent.
 Source: PrivStream's counting at fixed cells (its Algorithm 3 without the tree); counters as in

@@ -64,7 +64,7 @@ class Guarantee:
         if not isinstance(self.unit, Unit):
             raise ConfigError(
                 "unit must be Event(), User(column=...) or Window(steps=..., column=..., "
-                "records=...)."
+                "events=...)."
             )
         if not isinstance(self.neighbours, Neighbours):
             raise ConfigError("neighbours must be AddRemove, Replace or Null.")

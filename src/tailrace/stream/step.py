@@ -88,7 +88,7 @@ def seal(
     snapshot = mechanism.takes is Takes.Snapshots
     plan = mechanism.plan(standing.state.public)
     if added is not None:
-        frame, deletes = together(plan, mechanism.unit, added, snapshot=snapshot)
+        frame, deletes = together(plan, mechanism.unit, added)
     elif not isinstance(plan, Plan):
         frame = plan.read(frame)
     elif mechanism.rounds > 1:
@@ -100,6 +100,7 @@ def seal(
         mechanism.unit,
         frame,
         deletes,
+        step=step,
         snapshot=snapshot,
         memory=UnitMemory(segments, key, standing.segment, after, point),
     )

@@ -43,7 +43,7 @@ from tailrace.mechanisms.base import Mechanism, Table, Takes
 from tailrace.noise import Noise
 from tailrace.privacy.guarantee import Guarantee
 from tailrace.privacy.loss import whole
-from tailrace.privacy.unit import User
+from tailrace.privacy.unit import Event
 from tailrace.storage.durable import remove
 from tailrace.storage.store import Store
 from tailrace.stream import log, state
@@ -204,10 +204,10 @@ class Stream:
         self._kept: dict[int, Release] = {}
         self._process, self._lock = os.getpid(), threading.RLock()
         self._usable, self._closed = True, False
-        bounded = isinstance(mechanism.unit, User) and mechanism.takes is not Takes.Once
+        bounded = not isinstance(mechanism.unit, Event) and mechanism.takes is not Takes.Once
         if mechanism.rounds > 1 and bounded:
             raise ConfigError(
-                "A mechanism of several rounds cannot bound the contributions of a User yet: use "
+                "A mechanism of several rounds cannot bound the contributions of a person yet: use "
                 "unit=Event()."
             )
 
@@ -409,7 +409,6 @@ class Stream:
             self._mechanism.unit,
             frame,
             deletes,
-            snapshot=self._mechanism.takes is Takes.Snapshots,
             key=bytes.fromhex(self._units),
             known=former(None if segment is None else self._segments / segment),
         )
@@ -420,11 +419,7 @@ class Stream:
         if not self._open.begun(step):
             return None
         last = list(self._parts(frame, deletes))
-        none = like(
-            self._mechanism.plan(self._standing.state.public),
-            self._mechanism.unit,
-            snapshot=self._mechanism.takes is Takes.Snapshots,
-        )
+        none = like(self._mechanism.plan(self._standing.state.public), self._mechanism.unit)
         return lambda: itertools.chain(
             self._open.parts(none),
             (part for rows in self._open.early(step) for part in self._parts(*rows)),

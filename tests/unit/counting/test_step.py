@@ -13,10 +13,12 @@ FLOOD = pl.DataFrame({"id": [7] * 5 + [8], "sex": ["f"] * 5 + ["m"]})
 SNAPSHOT_UNITS = (User(column="id", records=2), Window(steps=2, column="id", records=2))
 
 
-def counted(tmp_path, unit, *, snapshot=False, before=None, after="000001-00000001", frame=FLOOD):
+def counted(
+    tmp_path, unit, *, snapshot=False, before=None, after="000001-00000001", frame=FLOOD, step=1
+):
     plan = Plan(WARD, key=None if isinstance(unit, Event) else "id")
     memory = UnitMemory(tmp_path, bytes(16), before, after)
-    return count(plan, unit, frame, None, snapshot=snapshot, memory=memory)
+    return count(plan, unit, frame, None, step=step, snapshot=snapshot, memory=memory)
 
 
 def test_events_are_all_counted_and_nothing_is_written(tmp_path):
@@ -38,6 +40,14 @@ def test_a_user_is_bounded_over_all_steps_by_the_segment_written(tmp_path):
     assert {path.name for path in tmp_path.iterdir()} == {before, after}
 
 
+def test_a_window_s_memory_begins_anew_with_each_block(tmp_path):
+    unit, before, told = Window(steps=2, column="id", events=3), None, []
+    for step in range(1, 6):
+        counts, before = counted(tmp_path, unit, before=before, after=f"{step}", step=step)
+        told.append(counts.adds.tolist())
+    assert told == [[3, 1], [0, 1], [3, 1], [0, 1], [3, 1]]
+
+
 def test_a_plan_of_everything_at_once_counts_by_itself(tmp_path):
     class Everything:
         def counts(self, batch, deletes=None):
@@ -46,5 +56,5 @@ def test_a_plan_of_everything_at_once_counts_by_itself(tmp_path):
 
     memory = UnitMemory(tmp_path, bytes(16), None, "000001-00000001")
     unit = User(column="id", events=1)
-    counts, segment = count(Everything(), unit, FLOOD, None, snapshot=False, memory=memory)
+    counts, segment = count(Everything(), unit, FLOOD, None, step=1, snapshot=False, memory=memory)
     assert (counts.tolist(), segment) == ([6], None)

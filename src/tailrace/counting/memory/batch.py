@@ -58,10 +58,13 @@ class Batch:
         self._starts: list[np.ndarray] = []
         self.kept = 0
 
-    def read(self, rows: Rows | None, key: bytes, *, known: Known | None = None) -> None:
+    def read(
+        self, rows: Rows | None, key: bytes, *, known: Known | None = None, second: bool = False
+    ) -> None:
         """Hash the ids of rows, and take them in.
 
-        `known` are the units of an earlier version's memory.
+        `known` are the units of an earlier version's memory. `second`: as rows of a second unit of
+        the same person.
         """
         pieces = () if rows is None else [rows] if isinstance(rows, tuple) else rows
         for ids, cells in pieces:
@@ -74,7 +77,7 @@ class Batch:
             for at in range(0, max(1, len(codes)), _PIECE):
                 some = ids[at : at + _PIECE]
                 units = hash_units(some, key) if known is None else recognised(some, key, known)
-                self.append(units, codes[at : at + _PIECE])
+                self.append(_second(units) if second else units, codes[at : at + _PIECE])
 
     def append(self, units: np.ndarray, cells: np.ndarray) -> None:
         """Take in rows that are hashed."""
@@ -111,6 +114,17 @@ class Batch:
 
     def close(self) -> None:
         self._file.close()
+
+
+def _second(units: np.ndarray) -> np.ndarray:
+    """Other hashes for the same people; nobody stays nobody.
+
+    As with any two hashes of 128 bits, one is another person's with no probability worth naming.
+    """
+    someone = (units["hi"] != 0) | (units["lo"] != 0)
+    others = units.copy()
+    others["lo"][someone] ^= np.uint64(1)
+    return others
 
 
 def in_order(hi: np.ndarray, lo: np.ndarray, cells: np.ndarray) -> Columns:

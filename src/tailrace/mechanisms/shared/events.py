@@ -20,7 +20,7 @@ from tailrace.domain import Codes
 from tailrace.mechanisms.base import Sample, Table, Takes
 from tailrace.privacy.guarantee import Guarantee, promised
 from tailrace.privacy.loss import Loss, whole
-from tailrace.privacy.unit import AddRemove, Unit, User, check_events, events_of
+from tailrace.privacy.unit import AddRemove, Event, Unit, check_events, events_of
 
 # All three chosen by trial while building; no committed result.
 # Deviations of the clock by which an epoch must have seen events.
@@ -51,13 +51,13 @@ class OfEvents(abc.ABC):
 
     @property
     def _events(self) -> tuple[int, int]:
-        """Insertions and deletions of one unit over the horizon."""
+        """How far one unit raises and lowers counts, in all."""
         return events_of(self)
 
     @property
     def _key(self) -> str | None:
         """The column that says whose rows they are."""
-        return self.unit.column if isinstance(self.unit, User) else None
+        return None if isinstance(self.unit, Event) else self.unit.column
 
     @property
     def guarantee(self) -> Guarantee:

@@ -17,7 +17,7 @@ Privacy: the declared loss of the declared unit over the horizon, neighbours add
    depend on past releases: for pure losses by F1 of the selective-counting proof, for Gaussian ones
    by F2, since every count depends only on what came before its draw.
 5. A user of m insertions and d deletions moves the leaves' counts by a - b with nonnegative a, b of
-   1-norms m and d, wherever they fall: `loss(m, d)` of both.
+   1-norms m and d, wherever they fall: `loss(m, d)` of both. (A `Window`'s: `unit.events_of`.)
 6. With `retention` only insertions are counted, each once, and older ones are dropped by the
    calendar: a record's whole life is one event; a user's, m. (Expired counts still help to place
    the rest: they were released before.)

@@ -26,7 +26,7 @@ Privacy: the declared loss of the declared unit over the horizon, neighbours add
    shifts sum to at most the amount paid for (F2; privacy filters, Feldman and Zrnic 2021).
 5. Users. m insertions and d deletions move a workload's counts by a - b with nonnegative a, b of
    1-norms m and d, over all epochs together: `loss(m, d)` of each part, and of a purse the larger
-   of its choices' and its counts' (`budget.py`).
+   of its choices' and its counts' (`budget.py`). (A `Window`'s m and d: `unit.events_of`.)
 
 Accuracy: a workload has one draw of noise for every round that measured it. Rounds of an epoch get
 fewer and larger, as long as the last workload hardly stood out from its noise. The number of epochs

@@ -49,7 +49,7 @@ from tailrace.papers.privtree.nodes import Batch, Grid, Growth, Nodes
 from tailrace.papers.privtree.splits import GRID, PrivTree, SplitCoin
 from tailrace.privacy.budget import Drawn, drawable, part, restate
 from tailrace.privacy.loss import Loss, Number, whole
-from tailrace.privacy.unit import Unit
+from tailrace.privacy.unit import Unit, Window
 
 
 @dataclass(frozen=True)
@@ -155,6 +155,12 @@ class PrivTreeStream(OfEvents):
     def __post_init__(self) -> None:
         Partition(self.domain)
         self._check()
+        # Its coins see insertions alone, which a window raises and lowers: not what is paid for.
+        if isinstance(self.unit, Window):
+            raise ConfigError(
+                "PrivTreeStream protects Event() or User(column=..., events=m); SpatialStream "
+                "protects a Window too."
+            )
         if not isinstance(self.structure, PrivTree):
             raise ConfigError("structure must be PrivTree(...), for example PrivTree(share=0.25).")
         if self.structure.fan_out not in (2, 1 << len(self.domain.columns)):
