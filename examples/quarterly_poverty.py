@@ -42,6 +42,7 @@ def follow(poor: np.ndarray) -> None:
         horizon=MONTHS,
         privacy=tr.ZCDP(rho=0.005),
         neighbours=tr.AddRemove,
+        complete=True,
     )
     stream = tr.Stream(panel)
     for month in range(MONTHS):

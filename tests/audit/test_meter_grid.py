@@ -135,13 +135,13 @@ def panels():
                 "privacy": ZERO,
                 "neighbours": neighbours_,
             }
-            for window in (1, 2, 3):
-                yield PanelWindow(domain=domain, window=window, people=people, **common), REPORTS
-            for counter in (None, counters.BinaryTree()):
-                yield (
-                    PanelCumulative(domain=domain, people=people, counter=counter, **common),
-                    REPORTS,
-                )
+            for complete in (False, True):
+                common |= {"domain": domain, "people": people, "complete": complete}
+                for window in (1, 2, 3):
+                    yield PanelWindow(window=window, **common), REPORTS
+                for counter in (None, counters.BinaryTree()):
+                    yield PanelCumulative(counter=counter, value="f", **common), REPORTS
+            yield PanelWindow(window=2, **{**common, "horizon": None, "complete": False}), REPORTS
 
 
 def snapshots():

@@ -4,6 +4,7 @@
 
 import contextlib
 import dataclasses
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -32,6 +33,7 @@ from tailrace.checks import check_mechanism
 from tailrace.counters.ladder import LadderCounter
 from tailrace.errors import NoiseReused
 from tailrace.mechanisms.base import State
+from tailrace.mechanisms.panel.schedule import Schedule
 from tailrace.mechanisms.tabular.budget import Choice, Purse
 from tailrace.mechanisms.trajectories.counts import Count
 from tailrace.noise.atoms import Atoms
@@ -63,10 +65,17 @@ def spatial(**options):
     )
 
 
-def panel(neighbours=AddRemove):
-    domain, unit = Schema(sex=Categorical(["f", "m"])), User(column="id")
+def panel(neighbours=AddRemove, **options):
     return PanelWindow(
-        domain=domain, unit=unit, window=2, horizon=4, privacy=ZCDP(rho=0.1), neighbours=neighbours
+        **{
+            "domain": Schema(sex=Categorical(["f", "m"])),
+            "unit": User(column="id"),
+            "window": 2,
+            "horizon": 4,
+            "privacy": ZCDP(rho=0.1),
+            "neighbours": neighbours,
+            **options,
+        }
     )
 
 
@@ -106,6 +115,8 @@ SOUND = {
     "retention": (spatial(retention=2), ADDED),
     "panel": (panel(), REPORTS),
     "replaced": (panel(Replace), REPORTS),
+    "complete": (panel(Replace, complete=True), REPORTS),
+    "endless": (panel(window=1, horizon=None), REPORTS),
     "snapshots": (snapshots(DSAT(releases=3, burn_in=1)), ADDED),
     "trajectories": (trajectories(), [(rows(3, 60), None)]),
     "privtree": (privtree(), BATCHES),
@@ -268,6 +279,25 @@ def as_if_added(sound):
     return property(lambda self: (1, (self.domain.size - 1) * (self.releases - 1)))
 
 
+def as_if_gone(sound):
+    return lambda self, many: self.values * many
+
+
+def free_marginals(sound):
+    """The windows' budget is not lowered by that of the marginals."""
+
+    def epoch(self, number):
+        made = sound(self, number)
+        whole = ZCDP(rho=made.windows.privacy.rho + made.marginals.privacy.rho)
+        return made._replace(windows=Atoms(whole, made.windows.weight))
+
+    return epoch
+
+
+def harmonic(sound):
+    return lambda self, epoch: Fraction(1, epoch + 1)
+
+
 def as_one_event(sound):
     return lambda self, events, deletes: sound(self, 1, 0)
 
@@ -364,10 +394,31 @@ MUTANTS = {
     ),
     "a person's events paid as one": ("people", Atoms, "loss", as_one_event, LOSS),
     "a replaced person paid as one who goes": (
-        "replaced",
+        "complete",
         PanelWindow,
         "_moves",
         as_if_added,
+        LOSS,
+    ),
+    "one who joins, replaced, paid as one who goes": (
+        "replaced",
+        Schedule,
+        "_moved",
+        as_if_gone,
+        LOSS,
+    ),
+    "marginals beside the budget": (
+        "panel",
+        Schedule,
+        "epoch",
+        free_marginals,
+        "within the declared loss",
+    ),
+    "epochs that sum to more than the budget": (
+        "endless",
+        Schedule,
+        "_share",
+        harmonic,
         LOSS,
     ),
     "exact splits": (

@@ -103,8 +103,18 @@ def mechanisms():
                     "neighbours": near,
                     "people": None if near is tr.AddRemove else 100,
                 }
-                cases[f"panel window {name} {near}"] = tr.PanelWindow(**common, window=2), people, 3
-                cases[f"panel cumulative {name} {near}"] = tr.PanelCumulative(**common), people, 3
+                carried = {**common, "missing": tr.Missing.Carry}
+                for kind, parts in (("", carried), (" joined", common)):
+                    cases[f"panel window{kind} {name} {near}"] = (
+                        tr.PanelWindow(**parts, window=2),
+                        people,
+                        3,
+                    )
+                    cases[f"panel cumulative{kind} {name} {near}"] = (
+                        tr.PanelCumulative(**parts),
+                        people,
+                        3,
+                    )
                 cases[f"paper window {name} {near}"] = (
                     papers.panel_window(**common, window=2),
                     people,

@@ -30,7 +30,7 @@ def views(mechanism, counts, seed):
     return map(mechanism.view, released(mechanism, counts, Noise.insecure(seed)))
 
 
-def common(draw, horizon):
+def common(draw, horizon, complete=True):
     neighbours = draw(RELATIONS)
     return {
         "unit": User(column="id"),
@@ -38,6 +38,7 @@ def common(draw, horizon):
         "privacy": ZCDP(rho=draw(BUDGETS)),
         "neighbours": neighbours,
         "people": None if neighbours is AddRemove else draw(st.integers(1, 60)),
+        "complete": complete,
     }
 
 
@@ -57,9 +58,23 @@ def window_streams(draw):
 
 
 @st.composite
+def open_streams(draw):
+    values, window, more = draw(st.integers(2, 3)), draw(st.integers(1, 3)), draw(st.integers(0, 5))
+    mechanism = PanelWindow(
+        domain=Schema(s=Integer(0, values - 1)),
+        window=window,
+        **common(draw, window + more, complete=False),
+    )
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    counts = rng.poisson(rng.choice([0.0, 1.0, 30.0], (window + more, (values + 1) ** window)))
+    return mechanism, counts, draw(st.integers(0, 2**32))
+
+
+@st.composite
 def weight_streams(draw):
-    horizon = draw(st.integers(1, 7))
-    mechanism = PanelCumulative(domain=Schema(s=Integer(0, 1)), **common(draw, horizon))
+    horizon, complete = draw(st.integers(1, 7)), draw(st.booleans())
+    domain = Schema(s=Integer(0, 1))
+    mechanism = PanelCumulative(domain=domain, **common(draw, horizon, complete))
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
     counts = rng.poisson(rng.choice([0.0, 1.0, 30.0], (horizon, horizon + 1)))
     return mechanism, counts, draw(st.integers(0, 2**32))
@@ -91,6 +106,30 @@ def test_the_columns_of_a_window_panel_never_change(stream):
         )
 
 
+@examples(1000)
+@given(open_streams())
+def test_people_who_are_born_and_gone_keep_their_columns(stream):
+    mechanism, counts, seed = stream
+    size, window = mechanism.symbols, mechanism.window
+    shown = list(views(mechanism, counts, seed))[window - 1 :]
+    for step, view in enumerate(shown, window):
+        assert len(view.codes) == step and (view.codes < size).all()
+        ends = sum(
+            view.codes[step - window + place].astype(int) * size ** (window - 1 - place)
+            for place in range(window)
+        )
+        counted = np.bincount(ends, minlength=size**window)[:-1]
+        assert counted.tolist() == view.histograms[-1][:-1].tolist(), "all but those who are gone"
+        assert view.histograms[-1][-1] == 0
+    for before, after in itertools.pairwise(shown):
+        known = before.codes.shape[1]
+        assert (after.codes[:-1, :known] == before.codes).all()
+        assert (after.codes[:-1, known:] == size - 1).all(), "absent before they are born"
+        assert (after.codes[-1, :known][~before.alive] == size - 1).all(), "gone is gone"
+        going = before.histograms[-1].reshape(size, -1).sum(axis=0)[:-1]
+        assert (after.histograms[-1].reshape(-1, size).sum(axis=1)[:-1] == going).all()
+
+
 @pytest.mark.slow
 @examples(1000)
 @given(weight_streams())
@@ -99,11 +138,15 @@ def test_weights_rise_by_at_most_one_and_columns_never_change(stream):
     shown = list(views(mechanism, counts, seed))
     for step, view in enumerate(shown, 1):
         totals = view.totals
-        assert view.codes.shape == (step, totals[0, 0]) and (view.codes <= 1).all()
-        weights = view.codes.sum(axis=0)
+        assert view.codes.shape == (step, totals[-1, 0]) and (view.codes <= 2).all()
+        weights = (view.codes == 1).sum(axis=0)
         assert [(weights >= b).sum() for b in range(mechanism.horizon + 1)] == totals[-1].tolist()
-        assert (np.diff(totals, axis=0) >= 0).all() and (totals[:, 0] == totals[0, 0]).all()
-        assert (totals[1:, 1:] <= totals[:-1, :-1]).all(), "nobody's weight rises by two"
+        assert (np.diff(totals, axis=0) >= 0).all()
+        assert not mechanism.complete or (totals[:, 0] == totals[0, 0]).all()
+        assert (totals[1:, 2:] <= totals[:-1, 1:-1]).all(), "nobody's weight rises by two"
+        assert (totals[:, 1] <= totals[:, 0]).all()
         assert not totals[-1, step + 1 :].any()
     for before, after in itertools.pairwise(shown):
-        assert (after.codes[:-1] == before.codes).all()
+        known = before.codes.shape[1]
+        assert (after.codes[:-1, :known] == before.codes).all()
+        assert (after.codes[:-1, known:] == 2).all(), "absent before they join"

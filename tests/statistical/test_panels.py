@@ -9,6 +9,7 @@ from tailrace import (
     ZCDP,
     AddRemove,
     Integer,
+    Missing,
     Noise,
     Null,
     PanelCumulative,
@@ -53,6 +54,7 @@ def test_the_noise_of_windows(neighbours, make, values):
         horizon=window + later,
         privacy=ZCDP(rho=0.05),
         neighbours=neighbours,
+        missing=Missing.Carry,
     )
     first, *rest = run(mechanism, Noise.insecure(1), window + later)
     accepted_and_rejected(first, np.sqrt(mechanism.variances[0]))
@@ -83,6 +85,7 @@ def test_the_noise_of_weights(neighbours, make):
         privacy=ZCDP(rho=0.05),
         neighbours=neighbours,
         people=people,
+        missing=Missing.Carry,
     )
     found = np.array([run(mechanism, Noise.insecure(seed), 4) for seed in range(800)])
     deviations = np.sqrt(mechanism.variances)

@@ -11,6 +11,8 @@ The two worlds of a pair differ by:
   it; the window is a block, or meets two.
 - `Replace`: one history of a person for another: constant, random, or different at every second or
   third step.
+- a panel: also a person who is absent at every second or third step; under `Replace` against one
+  who is never, and against one who is absent at other steps.
 - everything at once: the unit with the most rows, the one with the fewest; the only one, moving or
   standing still.
 
@@ -207,6 +209,13 @@ class _People:
             for t, (adds, gone) in enumerate(stream)
         ]
 
+    def _pausing(self) -> Iterator[Batches]:
+        """A person of a panel who is absent at times."""
+        steps = range(len(self.batches) if self.mechanism.takes is Takes.Panel else 0)
+        for every, at in ((2, 1), (2, 0), (3, 2), (3, 0)) if steps else ():
+            life = self._life([0] * len(steps))
+            yield [(None, None) if t % every == at else life[t] for t in steps]
+
     def _life(self, history: Sequence[int]) -> Batches:
         """A person at history[t], with one row too many."""
         steps, bound = len(self.batches), getattr(self.unit, "events", None) or self.unit.records
@@ -234,8 +243,10 @@ class _People:
         random = [self._life(history) for history in histories]
         if self.mechanism.neighbours is Replace:
             often = [[int(t % every == every - 1) for t in range(steps)] for every in (2, 3)]
-            named = [*still[1:], *map(self._life, often)]
-            for one, others in ((still[0], named), (random[0], random[1:])):
+            named, pausing = [*still[1:], *map(self._life, often)], [*self._pausing()]
+            pairs = [(still[0], named), (random[0], random[1:])]
+            pairs += [(one, [*named, *pausing]) for one in pausing]
+            for one, others in pairs:
                 lives = (_joined(self.nobody, other) for other in others)
                 found = [("a person's other history", life, loss) for life in lives]
                 yield Neighbours(_joined(self.nobody, one), found)
@@ -252,7 +263,7 @@ class _People:
         there = [("the busiest person", self.batches, loss)]
         there += [
             ("a person who does all that is possible", _joined(self.nobody, life), loss)
-            for life in (still[0], random[0])
+            for life in (still[0], random[0], *self._pausing())
         ]
         yield Neighbours(self.nobody, there)
         for quiet in (False, True):

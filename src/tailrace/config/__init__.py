@@ -30,6 +30,8 @@ class Config:
     ledger: Path | None
     full: Literal["checkpoints", "latest", "every"]
     mechanism: Mechanism
+    # The keys written in [mechanism]; the others have defaults, which may change with versions.
+    written: frozenset[str]
     calendar: Calendar | None
     source: Settings
     # By column: other spellings of its values.

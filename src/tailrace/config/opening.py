@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from tailrace import sources
 from tailrace.config import Config
-from tailrace.errors import Mismatch
+from tailrace.errors import ConfigError, Mismatch
 from tailrace.ledger import population_name
 from tailrace.privacy.unit import User, Window
 from tailrace.sources.cut import late_rows
@@ -35,7 +36,7 @@ def open_stream(config: Config, held: dict[Any, Any] | None = None) -> Stream:
     stream = Stream.open(config.path, ledger=config.ledger, full=config.full)
     for part, kept, asked in (
         ("population", population_name(about["population"]), population_name(config.population)),
-        ("mechanism", stream.mechanism, config.mechanism),
+        ("mechanism", stream.mechanism, _as_kept(config, stream.mechanism)),
         ("calendar", stream.calendar, config.calendar),
     ):
         if kept != asked:
@@ -46,6 +47,18 @@ def open_stream(config: Config, held: dict[Any, Any] | None = None) -> Stream:
                 "name a new path, which is a new charge."
             )
     return stream
+
+
+def _as_kept(config: Config, kept: Any) -> Any:
+    """The mechanism asked for, with keys left out as they were when the stream was made."""
+    asked: Any = config.mechanism
+    if type(asked) is not type(kept):
+        return asked
+    written = {name: getattr(asked, name) for name in config.written & {*vars(asked)}}
+    try:
+        return replace(kept, domain=asked.domain, **written)
+    except ConfigError:
+        return asked
 
 
 def _rehearse(config: Config, held: dict[Any, Any]) -> None:

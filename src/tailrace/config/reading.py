@@ -124,6 +124,7 @@ def _config(values: dict[str, Any], file: Path) -> Config:
         file=file,
         **vars(stream),
         mechanism=parts.mechanism(values["mechanism"], space, (domain,)),
+        written=frozenset(values["mechanism"]) - {"kind"},
         calendar=_calendar(values["calendar"], source) if "calendar" in values else None,
         source=source,
         aliases=_aliases(values.get("aliases", {}), space),

@@ -40,7 +40,7 @@ class Atoms:
     """
 
     privacy: Loss | None
-    weight: int
+    weight: int | Fraction
 
     @property
     def scale(self) -> Fraction:

@@ -8,7 +8,7 @@ import numpy as np
 
 from tailrace.mechanisms.base import Estimate
 from tailrace.mechanisms.panel.queries import AtLeast, Pattern
-from tailrace.mechanisms.panel.view import CumulativeView, PanelView, WindowView
+from tailrace.mechanisms.panel.view import CumulativeView, OpenView, PanelView, WindowView
 from tailrace.report.chart import Line, line_chart
 from tailrace.report.page import Page, bars, figure, page_of, span, steps_of
 from tailrace.stream.stream import Stream
@@ -28,9 +28,16 @@ def window_page(view: WindowView, stream: Stream, _truth: None = None) -> Page:
     def now(value: Value) -> float:
         return share(value)(view.step).value
 
-    order = sorted(view.values, key=now, reverse=True)
+    among = [value for value in view.values if value is not None or view.counts_missing]
+    order = sorted(among, key=now, reverse=True)
     lines = [_line(_named(view, value), share(value), steps_of(stream)) for value in order[:_LINES]]
     sections = [_over_time(view, stream, lines, "Share of people by value")]
+    if isinstance(view, OpenView):
+        steps = steps_of(stream)
+        present = Line.of("present", steps, [view.present(step=int(step)) for step in steps])
+        chart = line_chart([present], title="People who report", x_label="step", y_label="people")
+        words = "Shares are among those who report; the others are absent, and have no value."
+        sections.append(("Who is there", figure(chart, words)))
     length = min(view.window, view.step)
     if length > 1:
         rows = [
@@ -54,7 +61,7 @@ def cumulative_page(view: CumulativeView, stream: Stream, _truth: None = None) -
     lines = [
         _line(f"{times} or more", share(times), steps_of(stream, times)) for times in most[:_LINES]
     ]
-    value = _named(view, view.values[1])
+    value = _named(view, view.values[view.counted])
     rows = [(f"{times} or more", share(times)(view.step)) for times in most[:_ROWS]]
     table = bars((value, "share of people"), rows, percent=True)
     return _page(
@@ -75,7 +82,7 @@ def _line(name: str, share: Callable[[int], Estimate], steps: np.ndarray) -> Lin
 
 def _over_time(view: PanelView, stream: Stream, lines: list[Line], title: str) -> tuple[str, str]:
     chart = line_chart(lines, title=title, x_label="step", y_label="share of people")
-    people = view.codes.shape[1]
+    people = int(view.alive.sum())
     caption = (
         "Unbiased estimates; a band reaches two standard errors to each side. The release holds "
         f"{people:,} synthetic people with their whole histories.{span(stream)}"

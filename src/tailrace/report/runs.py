@@ -63,7 +63,10 @@ def panel_report(
     questions = _quarters(panel, windows, repetitions, noise.at("windows"))
     weights = _at_least(panel, 3, sums, repetitions, noise.at("weights"))
     questions["In poverty for at least three months, up to each month"] = weights
-    promises = (PanelWindow(window=3, **windows), PanelCumulative(**sums))
+    promises = (
+        PanelWindow(window=3, complete=True, **windows),
+        PanelCumulative(complete=True, **sums),
+    )
     caption = (
         f"Where {repetitions:,} runs fall. People are clipped and rounded counts; the estimate is "
         "the measurement itself, unbiased."
@@ -86,7 +89,8 @@ def _quarters(
     truth = window_counts(panel, window=3)
     counts = [*np.zeros((2, 8), np.int64), *truth]
     people = panel.shape[1]
-    published, ours = papers.panel_window(window=3, **parts), PanelWindow(window=3, **parts)
+    published = papers.panel_window(window=3, **parts)
+    ours = PanelWindow(window=3, complete=True, **parts)
     before = [
         public.histograms - published.padding
         for public in _repeated(published, counts, repetitions, noise.at(0))
@@ -122,8 +126,13 @@ def _at_least(
     truth = weight_counts(panel)
     reached = list(np.diff(np.hstack([np.full((steps, 1), people), truth]), axis=0, prepend=0))
     runs = {
-        "published": _repeated(papers.panel_cumulative(**parts), reached, repetitions, noise.at(0)),
-        "ours: people": _repeated(PanelCumulative(**parts), reached, repetitions, noise.at(1)),
+        name: _repeated(method, reached, repetitions, noise.at(place))
+        for place, (name, method) in enumerate(
+            {
+                "published": papers.panel_cumulative(**parts),
+                "ours: people": PanelCumulative(complete=True, **parts),
+            }.items()
+        )
     }
     totals = {name: np.array([made.totals for made in run]) / people for name, run in runs.items()}
     return [

@@ -149,7 +149,10 @@ def test_a_panel_of_windows_shows_the_shares_of_its_estimates():
     page, view = body(stream_report(stream, [])), stream.release(4).view
     found = view.proportion(AtLeast(times=1, of=2, value="yes"))
     assert shares(page)["poor = yes"] == pytest.approx(100 * found.value, abs=0.06)
-    assert page.count("<polygon") == page.count("<polyline") == 2, "a line and a band a value"
+    assert page.count("<polygon") == page.count("<polyline") == 3, (
+        "a line and a band a value, and of those who report"
+    )
+    assert "Who is there" in page
     assert view.proportion(Pattern("yes")).value == pytest.approx(0.25, abs=0.05)
 
 

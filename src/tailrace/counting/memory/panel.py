@@ -129,6 +129,8 @@ def _rule(recall: Recall) -> Any:
 
     missing = {
         Missing.Carry: kernel.CARRY,
+        # Absence is a value like the one that stands for missing ones.
+        Missing.Absent: kernel.CATEGORY,
         Missing.Category: kernel.CATEGORY,
         Missing.Drop: kernel.DROP,
     }[recall.missing]

@@ -5,6 +5,8 @@ domain, or two different ones, which contradict each other. A policy then decide
 that unit's own rows alone. So a unit that comes, goes or is replaced changes no other unit's
 counts, and every policy has the same guarantee. They differ in bias:
 
+- `Absent`: it is absent at that step, and before it joined: a symbol beyond the domain's values.
+  Nobody can tell a gap from a leave while it lasts. No bias.
 - `Carry`: its last value stands. One that joins late counts once its window is full (a weight: at
   once, from 0). Changes are seen late, and newcomers are weighed as if they had always been there.
 - `Category`: it has the value "missing", before it joined too. No bias, but the values that are
@@ -24,9 +26,10 @@ from dataclasses import dataclass
 class Missing(enum.Enum):
     """What becomes of a unit that does not report.
 
-    Carry its last value on, give it a value of its own, or drop it.
+    It is absent for now, its last value is carried on, it has a value of its own, or it is dropped.
     """
 
+    Absent = "it is absent, and may come back"
     Carry = "its last value stands"
     Category = "it has the value that stands for missing ones"
     Drop = "it is not counted from then on"
@@ -43,7 +46,9 @@ class LastValues:
     """
 
     window: int  # values that make a window
-    values: int  # how many there are to choose from
+    # How many there are to choose from; the last is absence under `Missing.Absent`, or a missing
+    # value under `Missing.Category`.
+    values: int
     missing: Missing
     first: bool  # whether this is the first step
 

@@ -1,17 +1,24 @@
-"""Panels by weight: how often people had the second value.
+"""Panels by weight: how often people had a value.
 
 A counter for each b = 1..T counts who reaches b. It starts at step b, as nobody can before, so its
 horizon is T-b+1. Its estimates S~_b^t are rounded and clamped, S_b^t = min(max(S~_b^t, S_b^{t-1}),
 S_{b-1}^{t-1}) with S_0 = m synthetic people, so that weights rise by 0 or 1 per step; S_b^t -
 S_b^{t-1} synthetic people of weight b-1 get the value at step t.
 
+People may join (`Missing.Absent`, the default): one more counter, b = 0 with horizon T, counts who
+is seen for the first time. S_0^t is its estimate, rounded and never falling; new people begin with
+weight 0, and S_1^t may reach S_0^t, as who joins may have the value at once. Nobody leaves: who has
+been seen is counted ever after.
+
 Privacy: the declared rho-zCDP (or what it implies) for one person's whole history.
 1. A person reaches b once, or never: one event in counter b, whatever happens at steps without a
-   report (`counting/memory/recall.py`).
-2. *Null* (data that count nowhere; m = n is public): the event goes, and counter b loses the loss
-   of one event. *AddRemove*: likewise; n is not public, and m = max(0, n + noise) is measured at
-   step 1 with a budget rho_n of its own. *Replace* (m = n is public): the event moves to another
-   step, comes or goes; `counters/moves.py` has the distances.
+   report (`counting/memory/recall.py`). It is seen for the first time once, or never: one event in
+   counter 0.
+2. *Null* (data that count nowhere): the event goes, and counter b loses the loss of one event.
+   *AddRemove*: likewise. *Replace*: the event moves to another step, comes or goes;
+   `counters/moves.py` has the distances. Where nobody joins, there is no counter 0: m = n is public
+   under Null and Replace; under AddRemove m = max(0, n + noise) is measured at step 1 with a budget
+   rho_n of its own.
 3. Every counter has noise, also that of horizon 1. The loss is the sum of the rho_b (and rho_n);
    inputs may depend on past releases.
 4. Clamping and the people are made of released numbers.
@@ -49,6 +56,7 @@ from tailrace.domain import Schema
 from tailrace.errors import ConfigError
 from tailrace.mechanisms.base import State, Step
 from tailrace.mechanisms.panel.people import MOST_PEOPLE, Panel, seed
+from tailrace.mechanisms.panel.queries import code_of
 from tailrace.mechanisms.panel.view import CumulativeView
 from tailrace.noise import Draws
 from tailrace.noise.atoms import Atoms
@@ -82,18 +90,20 @@ class CumulativePrivate:
 class PanelCumulative(Panel):
     """A panel that keeps how often people had a value.
 
-    It is the second of two values.
-
     Parameters
-    domain: one attribute of two values.
+    domain: one attribute.
+    value: the value that is counted; None: the second of two.
     unit: User(column=...), a whole history.
     horizon: the number of steps.
     privacy: the loss of one person.
     neighbours: AddRemove, Replace or Null.
-    people: how many there are; needed under Replace and Null, where that is public.
-    missing: the value of a person who does not report.
+    people: how many there are, where the relation makes that public (Replace, Null); needed there
+        if nobody may join.
+    missing: what becomes of a person who does not report.
+    complete: a public promise that all people report at every step; who breaks it has its last
+        value.
     counter: a counter without a budget; None: the best for the relation.
-    shares: the budget of each b, as a multiple of the others'; None: the best.
+    shares: the budget of each counter, as a multiple of the others'; None: the best.
 
     >>> from tailrace import ZCDP, Integer, Null, Schema, User
     >>> PanelCumulative(
@@ -109,25 +119,23 @@ class PanelCumulative(Panel):
     privacy: Loss
     neighbours: Neighbours
     people: int | None = None
-    missing: Missing = Missing.Carry
+    missing: Missing = Missing.Absent
+    complete: bool = False
     counter: Any = None
     shares: tuple[Number, ...] | None = None
+    value: Any = None
 
     def __post_init__(self) -> None:
         self._check()
         object.__setattr__(self, "horizon", whole("horizon", self.horizon))
-        attribute = self.domain.attributes[0]
-        if attribute.size - (attribute.outside == "other") != 2:
-            raise ConfigError(
-                "PanelCumulative counts how often one of two values occurs: the domain must have "
-                "two, the second one is counted."
-            )
+        # Refuses a value that the domain does not have.
+        _ = self.counted
         if self.horizon > LARGEST:
             raise ConfigError(
                 f"horizon of PanelCumulative must be at most {LARGEST:,} steps: it has a counter "
                 f"for each."
             )
-        if self.people is None and self.neighbours is not AddRemove:
+        if self.people is None and self.neighbours is not AddRemove and not self.joining:
             raise ConfigError(
                 "Under Replace and Null the number of people is public: give it as people=."
             )
@@ -136,8 +144,11 @@ class PanelCumulative(Panel):
             object.__setattr__(
                 self, "shares", tuple(exact("shares", share) for share in self.shares)
             )
-            if len(self.shares) != self.horizon:
-                raise ConfigError("shares needs one number for each weight from 1 to the horizon.")
+            if len(self.shares) != self.horizon + self.joining:
+                least = 0 if self.joining else 1
+                raise ConfigError(
+                    f"shares needs one number for each weight from {least} to the horizon."
+                )
         for counter in self.counting:
             # A counter that does not fit is refused now, not at the first step.
             counter.init(1)
@@ -152,26 +163,40 @@ class PanelCumulative(Panel):
         """
         return self.counter or (SqrtToeplitz() if self.neighbours is Replace else SqrtEven())
 
+    @property
+    def joining(self) -> bool:
+        """Whether people may join."""
+        return self.policy is Missing.Absent
+
+    @functools.cached_property
+    def counted(self) -> int:
+        """The code of the value that is counted."""
+        attribute: Any = self.domain.attributes[0]
+        known = attribute.decode(np.arange(attribute.size), None).tolist()
+        return code_of(known, self.value)
+
+    @property
+    def _horizons(self) -> list[int]:
+        """The steps of each counter."""
+        reached = range(self.horizon, 0, -1)
+        return [self.horizon, *reached] if self.joining else [*reached]
+
     @functools.cached_property
     def _split(self) -> tuple[Fraction, ...]:
         """Budgets of the number of people, then of each counter."""
         if self.shares is None:
-            shares = [
-                _weight(self._plain, self.horizon - b + 1, self.neighbours)
-                for b in range(1, self.horizon + 1)
-            ]
+            shares = [_weight(self._plain, steps, self.neighbours) for steps in self._horizons]
         else:
             shares = [Fraction(share) for share in self.shares]
-        shares = [Fraction(self.neighbours is AddRemove), *shares]
+        shares = [Fraction(self.neighbours is AddRemove and not self.joining), *shares]
         rho = self.privacy.zcdp_within().rho
         return tuple(rho * share / sum(shares) for share in shares)
 
     @functools.cached_property
     def counting(self) -> tuple[Any, ...]:
-        """The counters of weight 1, 2, ... with their budgets."""
+        """The counters with their budgets: of joining, of weight 1, 2, ..."""
         plain, made = self._plain, []
-        for b, rho in enumerate(self._split[1:], 1):
-            horizon = self.horizon - b + 1
+        for rho, horizon in zip(self._split[1:], self._horizons, strict=True):
             if self.neighbours is Replace:
                 made.append(allot_move(plain, rho=rho, horizon=horizon))
             else:
@@ -180,8 +205,8 @@ class PanelCumulative(Panel):
 
     @functools.cached_property
     def _number(self) -> Atoms | None:
-        """The noise of the number of people; None: public."""
-        return Atoms(ZCDP(rho=self._split[0]), 1) if self.neighbours is AddRemove else None
+        """The noise of the number of people; None: public, or counted."""
+        return Atoms(ZCDP(rho=self._split[0]), 1) if self._split[0] else None
 
     @property
     def guarantee(self) -> Guarantee:
@@ -202,7 +227,10 @@ class PanelCumulative(Panel):
 
     def plan(self, public: CumulativePublic) -> Plan:
         recall = Weight(
-            value=1, horizon=self.horizon, missing=self.missing, first=int(public.step) == 0
+            value=self.counted,
+            horizon=self.horizon,
+            missing=self.policy,
+            first=int(public.step) == 0,
         )
         return Plan(codes=self.domain, key=self._column, memory=recall)
 
@@ -211,22 +239,25 @@ class PanelCumulative(Panel):
     ) -> Step[CumulativePublic, CumulativePrivate]:
         before = state.public
         step, held = int(before.step) + 1, list(state.private.counters)
-        estimate = np.zeros(self.horizon + 1)
-        if step == 1:
-            number = seed(noise.at("people"))
+        number = seed(noise.at("people")) if step == 1 else before.seed
+        last = np.zeros(self.horizon + 1, np.int64) if step == 1 else before.totals[-1]
+        estimate, totals = np.zeros(self.horizon + 1), last.copy()
+        if self.joining:
+            pass
+        elif step == 1:
             estimate[0] = self.people if self.people is not None else self._counted(counts, noise)
-            totals = np.zeros(self.horizon + 1, np.int64)
             totals[0] = np.clip(estimate[0], 0, MOST_PEOPLE)
         else:
-            number, estimate[0] = before.seed, before.estimates[0, 0]
-            totals = before.totals[-1].copy()
-        last = totals.copy()
-        for b in range(1, step + 1):
-            held[b - 1], now = self.counting[b - 1].step(
-                held[b - 1], counts.adds[b : b + 1], noise.at("reached", b)
+            estimate[0] = before.estimates[0, 0]
+        for place in range(step + self.joining):
+            b = place if self.joining else place + 1
+            held[place], now = self.counting[place].step(
+                held[place], counts.adds[b : b + 1], noise.at("reached", b)
             )
             estimate[b] = now[0]
-            totals[b] = min(max(int(np.rint(now[0])), last[b]), last[b - 1])
+            # Who joins may have the value at once.
+            most = MOST_PEOPLE if b == 0 else totals[0] if b == 1 else last[b - 1]
+            totals[b] = min(max(int(np.rint(now[0])), last[b]), most)
         public = CumulativePublic(
             np.asarray(step),
             number,
@@ -251,6 +282,7 @@ class PanelCumulative(Panel):
             totals=public.totals,
             estimates=public.estimates,
             variances=self.variances[: int(public.step)],
+            counted=self.counted,
         )
 
     @functools.cached_property
@@ -258,8 +290,8 @@ class PanelCumulative(Panel):
         """(steps, weights) of the estimates; 0 where nothing is counted."""
         variances = np.zeros((self.horizon, self.horizon + 1))
         variances[:, 0] = 0.0 if self._number is None else self._number.variance()
-        for b, counter in enumerate(self.counting, 1):
-            variances[b - 1 :, b] = counter.variance(np.arange(1, counter.horizon + 1))
+        for b, counter in enumerate(self.counting, 1 - self.joining):
+            variances[-counter.horizon :, b] = counter.variance(np.arange(1, counter.horizon + 1))
         return variances
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import narwhals as nw
 import numpy as np
@@ -54,7 +54,18 @@ class People(Wider):
         return {self.id: nw.Int64(), **self.domain.types}
 
     def decode(self, cells: np.ndarray, rng: np.random.Generator) -> dict[str, np.ndarray]:
-        return {self.id: np.arange(1, len(cells) + 1), **self.domain.decode(cells, rng)}
+        """Ids from 1 and values; a cell beyond the domain is null."""
+        absent = cells >= self.domain.size
+        columns = self.domain.decode(np.where(absent, 0, cells), rng)
+        if absent.any():
+            columns = {name: _null(values, absent) for name, values in columns.items()}
+        return {self.id: np.arange(1, len(cells) + 1), **columns}
+
+
+def _null(values: np.ndarray, absent: np.ndarray) -> np.ndarray:
+    nullable = values.astype(object)
+    nullable[absent] = None
+    return nullable
 
 
 class Panel:
@@ -62,11 +73,12 @@ class Panel:
 
     domain: Schema
     unit: Unit
-    horizon: int
+    horizon: Any  # steps; None where there is no end
     privacy: Loss
     neighbours: Neighbours
     people: int | None
     missing: Missing
+    complete: bool
     takes = Takes.Panel
     deletes = False
     rounds = 1
@@ -80,15 +92,25 @@ class Panel:
         assert isinstance(self.unit, User)
         return self.unit.column
 
+    @property
+    def policy(self) -> Missing:
+        """What becomes of a missing report; a broken promise is carried."""
+        return Missing.Carry if self.complete else self.missing
+
     def _guaranteed(self, losses: Iterable[Loss]) -> Guarantee:
         """The sum of the losses as a guarantee."""
         loss = functools.reduce(lambda a, b: a & b, losses)
         return Guarantee(restate(loss, self.privacy), self.unit, self.neighbours, self.horizon)
 
     def sample(self, view: PanelView | None, previous: Table, rng: np.random.Generator) -> Sample:
-        cells = np.zeros(0, np.int64) if view is None else view.codes[-1].astype(np.int64)
+        if view is None:
+            here, cells = np.zeros(0, np.int64), np.zeros(0, np.int64)
+        else:
+            here = np.flatnonzero(view.alive)
+            cells = view.codes[-1][here].astype(np.int64)
         gone = np.ones(len(previous), np.bool_)
-        return previous.after(gone, cells, self.rows.decode(cells, rng))
+        columns = {**self.rows.decode(cells, rng), self._column: here + 1}
+        return previous.after(gone, cells, columns)
 
     def _check(self) -> None:
         """Refuse settings that no panel can be made of."""
@@ -124,7 +146,15 @@ class Panel:
         if self.neighbours not in (AddRemove, Replace, Null):
             raise ConfigError("neighbours must be AddRemove, Replace or Null.")
         if not isinstance(self.missing, Missing):
-            raise ConfigError("missing must be Missing.Carry, Missing.Category or Missing.Drop.")
+            raise ConfigError(
+                "missing must be Missing.Absent, Missing.Carry, Missing.Category or Missing.Drop."
+            )
+        if not isinstance(self.complete, bool):
+            raise ConfigError("complete must be True or False.")
+        if self.complete and self.missing not in (Missing.Absent, Missing.Carry):
+            raise ConfigError(
+                "complete=True promises that nobody misses a step: leave missing= out."
+            )
         if self.people is not None:
             if self.neighbours is AddRemove:
                 raise ConfigError(
@@ -140,21 +170,54 @@ def seed(noise: Draws) -> np.ndarray:
     return np.asarray(noise.laplace(_SEEDS, 1)[0])
 
 
+@dataclass(frozen=True)
+class Births:
+    """People who are born into a group, step by step.
+
+    many: (steps,) how many.
+    group: where they begin.
+    ends: the step from which on people who come to that group are gone for ever; None: never.
+    """
+
+    many: Sequence[int]
+    group: int
+    ends: int | None = None
+
+
 def chosen(
-    counts: Sequence[np.ndarray], *, seed: int, values: int, factor: int, modulus: int
+    counts: Sequence[np.ndarray],
+    *,
+    seed: int,
+    values: int,
+    factor: int,
+    modulus: int,
+    births: Births | None = None,
 ) -> np.ndarray:
     """The panel (steps, people) with these counts.
 
-    At step t, `counts[t][g, c]` people of group g take value c. All start in group 0; a person
-    of group g that takes value c comes to group (g * factor + c) % modulus.
+    At step t, `counts[t][g, c]` people of group g take value c. The first people start in group 0;
+    a person of group g that takes value c comes to group (g * factor + c) % modulus. Before they
+    are born and once they are gone, people have the last value.
     """
     from tailrace.mechanisms.panel import people_kernel as kernel
 
-    people = int(counts[0].sum()) if len(counts) else 0
-    panel, groups = np.empty((len(counts), people), np.uint8), np.zeros(people, np.int32)
     assert values <= MOST_VALUES
-    for step, left in enumerate(counts):
-        kernel.extend(groups, left.astype(np.int64), seed, step, factor, modulus, panel[step])
+    first = int(counts[0].sum()) if len(counts) else 0
+    born = Births([0] * len(counts), 0) if births is None else births
+    ever = first + sum(born.many[1:])
+    panel, groups = np.full((len(counts), ever), values - 1, np.uint8), np.zeros(ever, np.int32)
+    # Those who are gone have a group of their own, the last.
+    gone, now = np.zeros(ever, np.bool_), first
+    for step, some in enumerate(counts):
+        if step:
+            groups[now : now + born.many[step]] = born.group
+            now += born.many[step]
+        left = np.vstack([some, np.zeros_like(some[:1])]).astype(np.int64)
+        groups[gone] = len(some)
+        left[-1, -1] = np.count_nonzero(gone)
+        kernel.extend(groups[:now], left, seed, step, factor, modulus, panel[step, :now])
+        if born.ends is not None and step >= born.ends:
+            gone[:now] |= groups[:now] == born.group
     return panel
 
 

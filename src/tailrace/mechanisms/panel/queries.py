@@ -55,7 +55,7 @@ class _Times(abc.ABC):
         return self.of
 
     def weights(self, values: Sequence[object]) -> np.ndarray:
-        code = _code(values, self.value)
+        code = code_of(values, self.value)
         return _where(len(values), self.of, lambda codes: self._most(codes, code) >= self.times)
 
     @staticmethod
@@ -126,7 +126,7 @@ class Pattern:
 
     def weights(self, values: Sequence[object]) -> np.ndarray:
         wanted = [
-            None if value is ... else _code(values, value, named=True) for value in self.values
+            None if value is ... else code_of(values, value, named=True) for value in self.values
         ]
 
         def holds(codes: tuple[int, ...]) -> bool:
@@ -165,7 +165,7 @@ def _where(values: int, length: int, holds: Callable[[tuple[int, ...]], bool]) -
     return weights
 
 
-def _code(values: Sequence[object], value: object, *, named: bool = False) -> int:
+def code_of(values: Sequence[object], value: object, *, named: bool = False) -> int:
     """The code of a value; None may be a value."""
     if value is None and not named:
         if len([known for known in values if known is not None]) != 2:

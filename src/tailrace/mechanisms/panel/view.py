@@ -17,8 +17,9 @@ import numpy as np
 from tailrace.domain import Schema
 from tailrace.errors import ConfigError
 from tailrace.mechanisms.base import Estimate
-from tailrace.mechanisms.panel.people import chosen
-from tailrace.mechanisms.panel.queries import AtLeast, Query
+from tailrace.mechanisms.panel.people import Births, chosen
+from tailrace.mechanisms.panel.presence import Presence
+from tailrace.mechanisms.panel.queries import AtLeast, Query, Weighted, code_of
 from tailrace.privacy.loss import whole
 
 if TYPE_CHECKING:
@@ -46,16 +47,26 @@ class PanelView(ABC):
         return attribute.decode(np.arange(attribute.size), None).tolist()
 
     @property
+    def counts_missing(self) -> bool:
+        """Whether the domain has a value that stands for all others."""
+        return self.domain.attributes[0].outside == "other"
+
+    @property
     def panel(self) -> pl.DataFrame:
         """The people, a row each, with a column per step.
 
-        The columns are the id, t1, t2, ...
+        The columns are the id, t1, t2, ...; a person who is absent, or not born yet, has null.
         """
         import polars as pl
 
         values = pl.Series(self.values)
         columns = {f"t{step}": values.gather(codes) for step, codes in enumerate(self.codes, 1)}
         return pl.DataFrame({self.id: np.arange(1, self.codes.shape[1] + 1), **columns})
+
+    @property
+    def alive(self) -> np.ndarray:
+        """(people,) who is in the table now, absent or not."""
+        return np.ones(self.codes.shape[1], np.bool_)
 
     def _at(self, step: int | None, first: int) -> int:
         """The step that is asked for, by default the latest."""
@@ -74,46 +85,29 @@ class WindowView(PanelView):
     window: int
     histograms: np.ndarray  # (releases, windows) how many synthetic people have each window
     estimates: np.ndarray  # (releases, windows) unbiased, of the true people
-    # Of a window's count: at the first release, and the part that a later one adds.
-    variances: tuple[float, float]
     # The number of people, where that is public.
     people: int | None
-    # People added to each window at the start, in the histograms.
-    padding: int
-
-    @functools.cached_property
-    def codes(self) -> np.ndarray:
-        size, window = self.domain.size, self.window
-        first = [
-            self.histograms[0].reshape(size**length, -1).sum(axis=1)
-            for length in range(1, window + 1)
-        ]
-        # A group is the history so far; after the first release, its last k - 1 values.
-        counts = [part.reshape(-1, size) for part in (*first, *self.histograms[1:])]
-        return chosen(
-            counts, seed=self.seed, values=size, factor=size, modulus=size ** (window - 1)
-        )
 
     def estimate(self, query: Query, *, step: int | None = None) -> Estimate:
         """Count the people a query holds for, ending at `step`."""
         weights, release = self._weights(query, step)
-        return Estimate(
-            float(weights @ self.estimates[release]),
-            float(np.sqrt(self._variance(weights, release))),
-        )
+        return self._answer(weights, release)
 
+    @abstractmethod
     def proportion(self, query: Query, *, step: int | None = None) -> Estimate:
-        """The same as a share of all people.
+        """The same as a share of people."""
 
-        Where their number is not public, it is a share of its estimate.
-        """
-        weights, release = self._weights(query, step)
-        total = float(self.people if self.people is not None else self.estimates[release].sum())
+    def _answer(self, weights: np.ndarray, release: int) -> Estimate:
+        value = float(weights @ self.estimates[release])
+        return Estimate(value, float(np.sqrt(self._variance(weights, release))))
+
+    def _share(self, part: np.ndarray, whole: np.ndarray, release: int) -> Estimate:
+        """The ratio of two answers, its error to first order."""
+        total = float(whole @ self.estimates[release])
         if total <= 0:
             return Estimate(0.0, float("inf"))
-        share = float(weights @ self.estimates[release]) / total
-        # A ratio, to first order.
-        moved = (weights if self.people is not None else weights - share) / total
+        share = float(part @ self.estimates[release]) / total
+        moved = (part - share * whole) / total
         return Estimate(share, float(np.sqrt(self._variance(moved, release))))
 
     def _weights(self, query: Query, step: int | None) -> tuple[np.ndarray, int]:
@@ -125,21 +119,66 @@ class WindowView(PanelView):
                 f"about such windows: what the synthetic people do over a longer time is made up. "
                 f"Use window={query.length}."
             )
-        end = self._at(step, query.length)
+        return self._placed(query.weights(self.values), step)
+
+    def _placed(self, weights: np.ndarray, step: int | None) -> tuple[np.ndarray, int]:
+        """Weights of the steps up to `step` as weights of whole windows."""
+        length, size = weights.ndim, len(self.values)
+        end = self._at(step, length)
         # Of the query's last step in the window.
         place = min(end, self.window)
+        shape = (1,) * (place - length) + (size,) * length + (1,) * (self.window - place)
+        whole = np.broadcast_to(weights.reshape(shape), (size,) * self.window)
+        return whole.reshape(-1), max(0, end - self.window)
+
+    @abstractmethod
+    def _variance(self, weights: np.ndarray, release: int) -> float:
+        """The exact variance of weights @ estimates."""
+
+    def _first(self, size: int) -> list[np.ndarray]:
+        """Counts of the first release's people by step: (history, value)."""
+        return [
+            self.histograms[0].reshape(size**length, -1).sum(axis=1).reshape(-1, size)
+            for length in range(1, self.window + 1)
+        ]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ClosedView(WindowView):
+    """Windows of people who neither come nor go."""
+
+    # Of a window's count: at the first release, and the part that a later one adds.
+    variances: tuple[float, float]
+    # People added to each window at the start, in the histograms.
+    padding: int
+
+    @functools.cached_property
+    def codes(self) -> np.ndarray:
         size = self.domain.size
-        shape = (
-            (1,) * (place - query.length) + (size,) * query.length + (1,) * (self.window - place)
+        # A group is the history so far; after the first release, its last k - 1 values.
+        later = [part.reshape(-1, size) for part in self.histograms[1:]]
+        modulus = size ** (self.window - 1)
+        return chosen(
+            [*self._first(size), *later],
+            seed=self.seed,
+            values=size,
+            factor=size,
+            modulus=modulus,
         )
-        weights = np.broadcast_to(query.weights(self.values).reshape(shape), (size,) * self.window)
-        return weights.reshape(-1), max(0, end - self.window)
+
+    def proportion(self, query: Query, *, step: int | None = None) -> Estimate:
+        """The same as a share of all people.
+
+        Where their number is not public, it is a share of its estimate.
+        """
+        weights, release = self._weights(query, step)
+        if self.people is None:
+            return self._share(weights, np.ones_like(weights), release)
+        answer = self._answer(weights, release)
+        return Estimate(answer.value / self.people, answer.error / self.people)
 
     def _variance(self, weights: np.ndarray, release: int) -> float:
-        """The exact variance of weights @ estimates.
-
-        Each release divides the people that the one before gave each group.
-        """
+        # Each release divides the people that the one before gave each group.
         size, variance = self.domain.size, 0.0
         for _ in range(release):
             rows = weights.reshape(-1, size)
@@ -152,27 +191,118 @@ class WindowView(PanelView):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
+class OpenView(WindowView):
+    """Windows of people who join, pause and leave.
+
+    The last of `values` is None: absent. `Pattern(1, None)` asks for those who had 1 and are absent
+    now (where the domain has a value for others, None is that one).
+    """
+
+    presence: Presence
+
+    @functools.cached_property
+    def codes(self) -> np.ndarray:
+        size = self.presence.symbols
+        later = [part.reshape(-1, size) for part in self.histograms[1:]]
+        many = [0] * self.window + [int(part[-1].sum()) for part in later]
+        outside = size ** (self.window - 1) - 1
+        return chosen(
+            [*self._first(size), *later],
+            seed=self.seed,
+            values=size,
+            factor=size,
+            modulus=outside + 1,
+            births=Births(many, outside, ends=self.window - 1),
+        )
+
+    @property
+    def values(self) -> list[Any]:
+        return [*super().values, None]
+
+    @property
+    def alive(self) -> np.ndarray:
+        lately = self.codes[-max(self.window - 1, 1) :]
+        return (lately != self.presence.values).any(axis=0)
+
+    def present(self, *, step: int | None = None) -> Estimate:
+        """The number of people who report at a step."""
+        weights, release = self._placed(self._there(1), step)
+        return self._answer(weights, release)
+
+    def proportion(self, query: Query, *, step: int | None = None) -> Estimate:
+        """The same as a share of those who are present.
+
+        Counted are the people who report at every step of the query.
+        """
+        weights, release = self._weights(query, step)
+        there, _ = self._placed(self._there(query.length), step)
+        return self._share(weights * there, there, release)
+
+    def _there(self, length: int) -> np.ndarray:
+        """Which windows of `length` steps have no absence."""
+        inside = np.zeros((self.presence.symbols,) * length)
+        inside[(slice(-1),) * length] = 1.0
+        return inside
+
+    def _weights(self, query: Query, step: int | None) -> tuple[np.ndarray, int]:
+        asked = query
+        if isinstance(query, Weighted) and np.shape(query.by_window) == (
+            (self.presence.values,) * query.length
+        ):
+            asked = Weighted(np.pad(np.asarray(query.by_window, float), (0, 1)))
+        weights, release = super()._weights(asked, step)
+        # Who is absent throughout is not counted.
+        weights = weights.copy()
+        weights[-1] = 0.0
+        return weights, release
+
+    def _variance(self, weights: np.ndarray, release: int) -> float:
+        return self.presence.variance(weights, release)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
 class CumulativeView(PanelView):
     """Answers to "at least b of the first t steps".
 
-    They are about the second value of the domain.
+    They are about one value of the domain.
     """
 
     totals: np.ndarray  # (steps, weights) synthetic people with at least 0, 1, ... ones
     estimates: np.ndarray  # (steps, weights) unbiased, of the true people
     variances: np.ndarray  # (steps, weights)
+    counted: int  # the code of the value
 
     @functools.cached_property
     def codes(self) -> np.ndarray:
+        """(steps, people): the value, another one, or absent yet.
+
+        Which other one is not known where the domain has several: it is then shown as absent.
+        """
+        size, known = self.domain.size, [one for one in super().values if one is not None]
+        other = 1 - self.counted if len(known) == 2 else size
+        return np.array([other, self.counted, size], np.uint8)[self._weighed]
+
+    @property
+    def values(self) -> list[Any]:
+        return [*super().values, None]
+
+    @property
+    def _weighed(self) -> np.ndarray:
+        """(steps, people): 1 for the value, 0 for another, 2 before a person joins."""
         before = np.zeros_like(self.totals[0])
         before[0] = self.totals[0, 0]
         counts = []
         for now in self.totals:
+            # Who joins has the value never before.
+            before = np.append(now[0], before[1:])
             # Of the people with exactly 0, 1, ... ones before.
             ones = now[1:] - before[1:]
             counts.append(np.stack([before[:-1] - before[1:] - ones, ones], axis=1))
             before = now
-        return chosen(counts, seed=self.seed, values=2, factor=1, modulus=len(before))
+        joined = np.diff(self.totals[:, 0], prepend=self.totals[0, 0])
+        births = Births(joined.tolist(), group=0)
+        modulus = self.totals.shape[1]
+        return chosen(counts, seed=self.seed, values=3, factor=1, modulus=modulus, births=births)
 
     def estimate(self, query: Query, *, step: int | None = None) -> Estimate:
         """The people that `AtLeast(times=b, of=t)` holds for at step t."""
@@ -180,7 +310,7 @@ class CumulativeView(PanelView):
         return Estimate(float(self.estimates[at, times]), float(np.sqrt(self.variances[at, times])))
 
     def proportion(self, query: Query, *, step: int | None = None) -> Estimate:
-        """The same as a share of all people.
+        """The same as a share of the people seen so far.
 
         Where their number is not public, it is a share of its estimate.
         """
@@ -196,16 +326,14 @@ class CumulativeView(PanelView):
 
     def _place(self, query: Query, step: int | None) -> tuple[int, int]:
         at = self._at(step, 1)
-        second = self.values[1]
         if (
             not isinstance(query, AtLeast)
             or query.of != at
-            or (query.value is not None and query.value != second)
+            or (query.value is not None and code_of(super().values, query.value) != self.counted)
         ):
             raise ConfigError(
-                "This panel keeps how often people had the second value of the domain since the "
-                "first step, and nothing else: ask "
-                f"AtLeast(times=b, of={at}) of step {at}, or use PanelWindow for patterns and "
-                f"shorter windows."
+                "This panel keeps how often people had one value of the domain since the first "
+                f"step, and nothing else: ask AtLeast(times=b, of={at}) of step {at}, or use "
+                "PanelWindow for patterns and shorter windows."
             )
         return at - 1, query.times

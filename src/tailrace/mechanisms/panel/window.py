@@ -1,10 +1,16 @@
 """Panels by window: how often each window of values occurs.
 
-Step k counts all q^k windows (q values, k steps) and creates the people. Each later step measures,
-for every prefix z of k-1 values, the differences D_z^ij = C_zi - C_zj over all pairs of values i <
-j, and shares out the N_z synthetic people that end in z: p_zc = (N_z + sum_j D_z^cj) / q, moved to
-the nearest shares that are not negative, and rounded. For q = 2 that is one number D_z per prefix
-and p_z1 = clip((N_z + D_z) / 2, 0, N_z).
+Step k counts all windows of k steps and creates the people. Each later step measures, for every
+prefix z of k-1 symbols, the differences D_z^ij = C_zi - C_zj over all pairs of symbols i < j, and
+shares out the synthetic people that end in z.
+
+**People come and go** (`Missing.Absent`, the default): absence is one more symbol, and births are
+counted. `schedule.py` has the proof of privacy, `presence.py` the estimates, `births.py` the
+synthetic people. All else here is about panels of one set of people: `complete=True`, a public
+promise that all report at every step, and the policies that give every person a value.
+
+There the N_z synthetic people that end in z take value c by p_zc = (N_z + sum_j D_z^cj) / q, moved
+to the nearest shares that are not negative, and rounded.
 
 Privacy: the declared rho-zCDP (or what it implies) for one person's whole history. There are R =
 T-k+1 releases, and rho = rho_0 + rho_rest.
@@ -24,18 +30,20 @@ T-k+1 releases, and rho = rho_0 + rho_rest.
    nothing is drawn, nothing is shown.
 
 Accuracy: with v = d / (2 rho_rest q), the count of a window has variance V_t = V_{t-1} / q + v (1 -
-1/q). The default `first` makes the first one v too, so that all releases are equally good. As R
-grows, v tends to (q-1)/q of the published method's R / (2 rho) under AddRemove and Null (1/2 for
-two values), and to (q - 1 + 1/k)/q of its R / rho under Replace. `estimate` is unbiased; the people
-are biased where counts lie within a few standard deviations of 0 or of N_z and are clipped.
+1/q). By default `complete=True` divides the budget so that the sum of all variances is least; other
+policies make the first variance v too. As R grows, v tends to (q-1)/q of the published method's
+R / (2 rho) under AddRemove and Null (1/2 for two values), and to (q - 1 + 1/k)/q of its R / rho
+under Replace. `estimate` is unbiased; the people are biased where counts lie within a few standard
+deviations of 0 or of N_z and are clipped. Absence costs noise: for two values the variance of a
+window is 1.9 times that of a complete panel, that of a share at one step 1.2 times.
 Source: Bun, Gaboardi, Neunhoeffer, Zhang, "Continual Release of Differentially Private Synthetic
 Data from Longitudinal Data Collections", Algorithm 1.
 Departs: all pairs of differences in place of raw bins (for q values the error of isotropic noise on
 the centred counts, with exact integer noise); no padding, the nearest nonnegative counts instead; a
 weight for the first release; sensitivity by relation: the published noise is right under AddRemove
 and loses 2 rho where a person is replaced; index sets range over synthetic people (printed without
-their hats they copy real histories). `papers.panel_window` is the published method with these
-corrections.
+their hats they copy real histories); people may join and leave. `papers.panel_window` is the
+published method with these corrections.
 """
 
 from __future__ import annotations
@@ -53,9 +61,12 @@ from tailrace.counting.plan import Counts, Plan
 from tailrace.domain import Categorical, Schema
 from tailrace.errors import ConfigError
 from tailrace.mechanisms.base import Nothing, State, Step
-from tailrace.mechanisms.panel.people import Panel, seed, spread
-from tailrace.mechanisms.panel.view import WindowView
-from tailrace.models.postprocess import on_simplex, rounded
+from tailrace.mechanisms.panel import closed
+from tailrace.mechanisms.panel.births import created, extended
+from tailrace.mechanisms.panel.people import MOST_VALUES, Panel, seed, spread
+from tailrace.mechanisms.panel.presence import Presence
+from tailrace.mechanisms.panel.schedule import Schedule
+from tailrace.mechanisms.panel.view import ClosedView, OpenView, WindowView
 from tailrace.noise import Draws
 from tailrace.noise.atoms import Atoms
 from tailrace.privacy.guarantee import Guarantee
@@ -86,12 +97,15 @@ class PanelWindow(Panel):
     domain: one attribute, the value that a person reports per step.
     unit: User(column=...), a whole history.
     window: the steps of a window.
-    horizon: the number of steps.
+    horizon: the number of steps; None: no end, where people may be absent.
     privacy: the loss of one person.
     neighbours: AddRemove, Replace or Null.
     people: how many there are, where the relation makes that public (Replace, Null).
-    missing: the value of a person who does not report.
-    first: the budget of the first release, as a multiple of a later one's; None: equal errors.
+    missing: what becomes of a person who does not report.
+    complete: a public promise that all people report at every step, for less noise; who breaks it
+        has its last value.
+    first: the budget of the first release, as a multiple of a later one's; None: chosen for least
+        error.
     raw_bins: measure each window's count, not differences (the published method, not better).
     padding: people added to each window (likewise).
 
@@ -106,26 +120,44 @@ class PanelWindow(Panel):
     domain: Schema
     unit: Unit
     window: int
-    horizon: int
+    horizon: int | None
     privacy: Loss
     neighbours: Neighbours
     people: int | None = None
-    missing: Missing = Missing.Carry
+    missing: Missing = Missing.Absent
+    complete: bool = False
     first: Number | None = None
     raw_bins: bool = False
     padding: int = 0
 
     def __post_init__(self) -> None:
         self._check()
-        for name, least in (("window", 1), ("horizon", 1), ("padding", 0)):
+        for name, least in (("window", 1), ("padding", 0)):
             object.__setattr__(self, name, whole(name, getattr(self, name), least=least))
-        if self.window > self.horizon:
+        if self.horizon is not None:
+            object.__setattr__(self, "horizon", whole("horizon", self.horizon))
+            if self.window > self.horizon:
+                raise ConfigError(
+                    "window must not be longer than the horizon: no window would ever be full."
+                )
+        if self.policy is not Missing.Absent and self.horizon is None:
             raise ConfigError(
-                "window must not be longer than the horizon: no window would ever be full."
+                "horizon must be a number of steps: only a panel that people join and leave "
+                "(Missing.Absent) can go on without end."
             )
-        if self.window * math.log2(self.domain.size) > math.log2(LARGEST):
+        if self.policy is Missing.Absent and (self.raw_bins or self.padding):
+            raise ConfigError(
+                "raw_bins and padding belong to the published method, for complete panels: add "
+                "complete=True."
+            )
+        if self.window * math.log2(self.symbols) > math.log2(LARGEST):
             raise ConfigError(
                 f"There are more than {LARGEST:,} windows: use a shorter window or fewer values."
+            )
+        if self.symbols > MOST_VALUES:
+            raise ConfigError(
+                f"The attribute of a panel has at most {MOST_VALUES - 1} values, as absence is one "
+                "more."
             )
         attribute = self.domain.attributes[0]
         if self.missing is Missing.Category and attribute.outside != "other":
@@ -143,12 +175,50 @@ class PanelWindow(Panel):
             atoms.check()
 
     @property
-    def releases(self) -> int:
-        return self.horizon - self.window + 1
+    def symbols(self) -> int:
+        """The values of the domain, and absence where that is one."""
+        return self.domain.size + (self.policy is Missing.Absent)
+
+    @property
+    def releases(self) -> int | None:
+        """The number of releases; None: no end."""
+        return None if self.horizon is None else self.horizon - self.window + 1
+
+    @functools.cached_property
+    def schedule(self) -> Schedule:
+        """The noise of a panel that people join and leave."""
+        return Schedule(
+            rho=self.privacy.zcdp_within().rho,
+            values=self.domain.size,
+            window=self.window,
+            replaced=self.neighbours is Replace,
+            releases=self.releases,
+            first=None if self.first is None else Fraction(self.first),
+        )
+
+    @functools.cached_property
+    def _endless(self) -> dict[int, Presence]:
+        """The estimates' variances by number of later releases."""
+        return {}
+
+    def presence(self, later: int) -> Presence:
+        """How windows are estimated, `later` releases after the first."""
+        many = later if self.releases is None else self.releases - 1
+        if many not in self._endless:
+            # Only the last is needed again.
+            self._endless.clear()
+            self._endless[many] = Presence(
+                self.domain.size,
+                self.window,
+                self.schedule.start.variance(),
+                self.schedule.spreads(many),
+            )
+        return self._endless[many]
 
     @property
     def _moves(self) -> tuple[int, int]:
         """One person's largest squared move: first release, all later ones."""
+        assert self.releases is not None
         later, size = self.releases - 1, self.domain.size
         replaced = self.neighbours is Replace
         if self.raw_bins:
@@ -162,28 +232,51 @@ class PanelWindow(Panel):
     @functools.cached_property
     def _atoms(self) -> tuple[Atoms, ...]:
         """The noise of the first release, and of later ones."""
+        if self.policy is Missing.Absent:
+            return (self.schedule.start, *(() if self.releases == 1 else self.schedule.epoch(0)))
+        assert self.releases is not None
         rho, (start, later) = self.privacy.zcdp_within().rho, self._moves
         if self.releases == 1:
             return (Atoms(ZCDP(rho=rho), start),)
-        even = Fraction(
-            start * (self.releases - 1) * (1 if self.raw_bins else self.domain.size), later
-        )
-        first = even if self.first is None else Fraction(self.first)
+        if self.first is not None:
+            first = Fraction(self.first)
+        elif self.complete:
+            first = self._least
+        else:
+            width = 1 if self.raw_bins else self.domain.size
+            first = Fraction(start * (self.releases - 1) * width, later)
         rest = rho * (self.releases - 1) / (first + self.releases - 1)
         return Atoms(ZCDP(rho=rho - rest), start), Atoms(ZCDP(rho=rest), later)
 
     @property
+    def _least(self) -> Fraction:
+        """The first budget that makes the sum of all variances least.
+
+        Noise of the first release lives on in sums over the oldest value, noise of later ones for k
+        releases: c_0 / rho_0 + c_1 / rho_rest is least at rho_0 / rho_rest = sqrt(c_0 / c_1).
+        """
+        assert self.releases is not None
+        q, k, (start, later) = self.domain.size, self.window, self._moves
+        first = start * sum(q ** -min(lag, k) for lag in range(self.releases))
+        fresh = [sum(q**-lag for lag in range(min(k, left))) for left in range(1, self.releases)]
+        again = later * (q - 1) / q**2 * sum(fresh)
+        return Fraction(round((self.releases - 1) * (first / again) ** 0.5 * 2**20), 2**20)
+
+    @property
     def guarantee(self) -> Guarantee:
+        if self.policy is Missing.Absent:
+            return self._guaranteed(self.schedule.losses())
         return self._guaranteed(atoms.loss(1, 0) for atoms in self._atoms)
 
     @property
     def variances(self) -> tuple[float, float]:
         """Variances of a window's count: at first, and v."""
+        assert self.policy is not Missing.Absent
         first, *later = (atoms.variance() for atoms in self._atoms)
         return first, later[0] / (1 if self.raw_bins else self.domain.size) if later else 0.0
 
     def init(self) -> State[WindowPublic, Nothing]:
-        none = np.zeros((0, self.domain.size**self.window), np.int64)
+        none = np.zeros((0, self.symbols**self.window), np.int64)
         return State(
             WindowPublic(np.zeros((), np.int64), np.zeros((), np.int64), none, none.astype(float)),
             Nothing(),
@@ -192,8 +285,8 @@ class PanelWindow(Panel):
     def plan(self, public: WindowPublic) -> Plan:
         recall = LastValues(
             window=self.window,
-            values=self.domain.size,
-            missing=self.missing,
+            values=self.symbols,
+            missing=self.policy,
             first=int(public.step) == 0,
         )
         return Plan(codes=self.domain, key=self._column, memory=recall)
@@ -207,19 +300,8 @@ class PanelWindow(Panel):
             return Step(State(replace(before, step=np.asarray(step)), state.private))
         if step == self.window:
             number = seed(noise.at("people"))
-            noisy = (
-                counts.adds
-                + self.padding
-                + self._atoms[0].draw(noise.at("windows"), len(counts.adds))
-            )
-            histogram, estimate = self._created(noisy)
-        else:
-            asked = self.questions(counts.adds)
-            noisy = asked + self._atoms[1].draw(noise.at("questions"), asked.shape)
-            histogram = self._shared(
-                before.histograms[-1], noisy, spread(int(number), step, len(noisy))
-            )
-            estimate = self._together(before.estimates[-1], noisy) / self.domain.size
+        found = self._open if self.policy is Missing.Absent else self._closed
+        histogram, estimate = found(before, counts.adds, step, int(number), noise)
         public = WindowPublic(
             np.asarray(step),
             number,
@@ -227,6 +309,46 @@ class PanelWindow(Panel):
             np.vstack([before.estimates, estimate.reshape(1, -1)]),
         )
         return Step(State(public, state.private))
+
+    def _closed(
+        self, before: WindowPublic, counts: np.ndarray, step: int, number: int, noise: Draws
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Measure people who neither come nor go."""
+        if step == self.window:
+            drawn = self._atoms[0].draw(noise.at("windows"), len(counts))
+            noisy = counts + self.padding + drawn
+            return closed.created(noisy, people=self.people, padding=self.padding)
+        asked = self.questions(counts)
+        noisy = asked + self._atoms[1].draw(noise.at("questions"), asked.shape)
+        people, estimate = (
+            closed.together(part[-1], noisy, self.domain.size, raw_bins=self.raw_bins)
+            for part in (before.histograms, before.estimates)
+        )
+        start = spread(number, step, len(noisy))
+        return closed.shared(people, start), estimate / self.domain.size
+
+    def _open(
+        self, before: WindowPublic, counts: np.ndarray, step: int, number: int, noise: Draws
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Measure people who join, pause and leave."""
+        release, size = len(before.histograms), self.symbols
+        presence = self.presence(release)
+        if not release:
+            noisy = counts[:-1] + self.schedule.start.draw(noise.at("windows"), len(counts) - 1)
+            estimate = np.append(noisy, 0)
+            return created(estimate, presence), estimate.astype(float)
+        epoch, rows = self.schedule.later(release), counts.reshape(-1, size)
+        one, other = np.triu_indices(size, 1)
+        asked = rows[:-1, one] - rows[:-1, other]
+        differences = asked + epoch.windows.draw(noise.at("questions"), asked.shape)
+        births = rows[-1, :-1] + epoch.births.draw(noise.at("births"), size - 1)
+        values = rows[:, :-1].sum(axis=0)
+        marginals = values + epoch.marginals.draw(noise.at("values"), size - 1)
+        predicted = presence.predicted(before.estimates[-1], differences, births)
+        estimate = presence.corrected(predicted, marginals, release)
+        estimates = np.vstack([before.estimates, estimate])
+        start = spread(number, step, len(rows))
+        return extended(before.histograms, estimates, presence, start), estimate
 
     def questions(self, counts: np.ndarray) -> np.ndarray:
         """(prefixes, questions) asked of windows after the first release."""
@@ -236,59 +358,19 @@ class PanelWindow(Panel):
         one, other = np.triu_indices(self.domain.size, 1)
         return rows[:, one] - rows[:, other]
 
-    def _created(self, noisy: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The first histogram of synthetic people, and the first estimates."""
-        people = None if self.people is None else self.people + self.padding * len(noisy)
-        estimate = (
-            noisy - self.padding + (0.0 if people is None else (people - noisy.sum()) / len(noisy))
-        )
-        return rounded(
-            on_simplex(noisy.astype(float), float(noisy.sum() if people is None else people))
-        ), estimate
-
-    def _together(self, before: np.ndarray, noisy: np.ndarray) -> np.ndarray:
-        """q times the windows' counts, by the new answers."""
-        size = self.domain.size
-        # In each prefix.
-        ending = before.reshape(size, -1).sum(axis=0)[:, None]
-        if self.raw_bins:
-            return ending + size * noisy - noisy.sum(axis=1, keepdims=True)
-        one, other = np.triu_indices(size, 1)
-        more = np.zeros((len(noisy), size), np.int64)
-        for place, (i, j) in enumerate(zip(one, other, strict=True)):
-            more[:, i] += noisy[:, place]
-            more[:, j] -= noisy[:, place]
-        return ending + more
-
-    def _shared(self, before: np.ndarray, noisy: np.ndarray, start: np.ndarray) -> np.ndarray:
-        """How many people of each prefix take each value.
-
-        The nearest shares, rounded up or down at random, evenly.
-        """
-        size, shares = self.domain.size, self._together(before, noisy)
-        wanted, totals = shares / size, shares.sum(axis=1) // size
-        for row in np.flatnonzero((shares < 0).any(axis=1)):
-            wanted[row] = on_simplex(wanted[row], float(totals[row]))
-        edges = np.cumsum(wanted, axis=1)
-        whole_edges = np.floor(edges + (np.floor(start * size) + 0.5)[:, None] / size).astype(
-            np.int64
-        )
-        whole_edges = np.clip(whole_edges, 0, totals[:, None])
-        whole_edges[:, -1] = totals
-        return np.diff(whole_edges, axis=1, prepend=0)
-
     def view(self, public: WindowPublic) -> WindowView | None:
         if not len(public.histograms):
             return None
-        return WindowView(
-            domain=self.domain,
-            id=self.rows.id,
-            step=int(public.step),
-            seed=int(public.seed),
-            window=self.window,
-            histograms=public.histograms,
-            estimates=public.estimates,
-            variances=self.variances,
-            people=self.people,
-            padding=self.padding,
-        )
+        common = {
+            "domain": self.domain,
+            "id": self.rows.id,
+            "step": int(public.step),
+            "seed": int(public.seed),
+            "window": self.window,
+            "histograms": public.histograms,
+            "estimates": public.estimates,
+            "people": self.people,
+        }
+        if self.policy is Missing.Absent:
+            return OpenView(presence=self.presence(len(public.histograms) - 1), **common)
+        return ClosedView(variances=self.variances, padding=self.padding, **common)

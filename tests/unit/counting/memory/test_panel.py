@@ -22,6 +22,8 @@ from tailrace.counting.plan import Plan
 
 KEY = bytes(range(16))
 POLICIES = list(Missing)
+# A step without a report is one with the last value.
+LACKING = (Missing.Absent, Missing.Category)
 
 
 def windows(missing, first=False, window=3, values=3):
@@ -62,7 +64,7 @@ def histories(steps, missing, last):
                 value = None if gone else value
             elif missing is Missing.Carry:
                 value = history[-1] if value is None and joined else value
-            elif missing is Missing.Category:
+            elif missing in LACKING:
                 value = last if value is None and (joined or seen) else value
             joined |= value is not None
             history.append(value)
@@ -101,7 +103,7 @@ def test_windows_are_those_of_each_persons_own_history(tmp_path, missing, window
             recent = history[:step]
             if recent[-1] is None:
                 continue
-            if missing is Missing.Category:
+            if missing in LACKING:
                 recent = [2 if value is None else value for value in recent]
             if None not in recent[-window:]:
                 expected[int("".join(map(str, recent[-window:])), 3)] += 1
@@ -131,7 +133,7 @@ def rewritten(people, rows, recall, *, first):
     for person in said.keys() | people.keys():
         reports, known = said.get(person, set()), person in people
         value = reports.pop() if len(reports) == 1 else None
-        if value is None and not known and recall.missing is not Missing.Category:
+        if value is None and not known and recall.missing not in LACKING:
             continue
         if recall.missing is Missing.Drop and (value is None or not (known or first)):
             continue
@@ -145,7 +147,7 @@ def rewritten(people, rows, recall, *, first):
             after[person] = (weight, value)
             continue
         lacking = recall.values - 1
-        missed = recall.missing is Missing.Category
+        missed = recall.missing in LACKING
         history = people.get(person, [lacking] * recall.kept if missed else [])
         if value is None:
             value = lacking if missed else history[-1]
@@ -180,7 +182,7 @@ def test_few_reports_count_as_if_everybody_were_written_again(
         old = new
 
 
-@pytest.mark.parametrize("missing", [Missing.Carry, Missing.Category])
+@pytest.mark.parametrize("missing", [Missing.Carry, *LACKING])
 def test_a_panel_writes_those_whose_reports_are_news(tmp_path, missing):
     ids, recall = np.arange(20_000), windows(missing, True)
     first = ids % 3

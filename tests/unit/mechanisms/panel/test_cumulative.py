@@ -12,6 +12,7 @@ from tailrace import (
     Categorical,
     ConfigError,
     Integer,
+    Missing,
     Noise,
     Null,
     PanelCumulative,
@@ -32,6 +33,7 @@ PLAIN = {
     "privacy": ZCDP(rho=0.005),
     "neighbours": Null,
     "people": 2000,
+    "missing": Missing.Carry,
 }
 
 
@@ -173,7 +175,7 @@ def test_shares_of_people_come_with_errors():
 def test_other_questions_are_refused_with_the_reason():
     view = last_view(made(), counted(truth())[0], Noise.insecure(1))
     for query in (Pattern("yes"), AtLeast(times=1, of=3), AtLeast(times=1, of=6, value="no")):
-        with pytest.raises(ConfigError, match="how often people had the second value"):
+        with pytest.raises(ConfigError, match="how often people had one value"):
             view.estimate(query)
     with pytest.raises(ConfigError, match="from 1 to 6"):
         view.estimate(AtLeast(times=1, of=7), step=7)
@@ -182,7 +184,8 @@ def test_other_questions_are_refused_with_the_reason():
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"domain": Schema(s=Integer(0, 2))}, "one of two values"),
+        ({"domain": Schema(s=Integer(0, 2))}, "say with value= which one is counted"),
+        ({"value": 7}, "no such value"),
         ({"people": None}, "give it as people="),
         ({"neighbours": AddRemove}, "Under AddRemove nobody"),
         ({"shares": (1, 2)}, "one number for each weight"),

@@ -35,6 +35,7 @@ PLAIN = {
     "horizon": 6,
     "privacy": ZCDP(rho=0.005),
     "neighbours": AddRemove,
+    "missing": Missing.Carry,
 }
 
 

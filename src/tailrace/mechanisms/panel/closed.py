@@ -1,0 +1,47 @@
+"""Share out synthetic people who neither come nor go."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tailrace.models.postprocess import on_simplex, rounded
+
+
+def created(
+    noisy: np.ndarray, *, people: int | None, padding: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """The first histogram of synthetic people, and the first estimates."""
+    known = None if people is None else people + padding * len(noisy)
+    shift = 0.0 if known is None else (known - noisy.sum()) / len(noisy)
+    total = float(noisy.sum() if known is None else known)
+    return rounded(on_simplex(noisy.astype(float), total)), noisy - padding + shift
+
+
+def together(before: np.ndarray, noisy: np.ndarray, size: int, *, raw_bins: bool) -> np.ndarray:
+    """`size` times the counts of windows, by prefix and new answers."""
+    # In each prefix.
+    ending = before.reshape(size, -1).sum(axis=0)[:, None]
+    if raw_bins:
+        return ending + size * noisy - noisy.sum(axis=1, keepdims=True)
+    one, other = np.triu_indices(size, 1)
+    more = np.zeros((len(noisy), size), np.int64)
+    for place, (i, j) in enumerate(zip(one, other, strict=True)):
+        more[:, i] += noisy[:, place]
+        more[:, j] -= noisy[:, place]
+    return ending + more
+
+
+def shared(shares: np.ndarray, start: np.ndarray) -> np.ndarray:
+    """How many people of each prefix take each value, by `together`.
+
+    The nearest shares, rounded up or down at random, evenly.
+    """
+    size = shares.shape[1]
+    wanted, totals = shares / size, shares.sum(axis=1) // size
+    for row in np.flatnonzero((shares < 0).any(axis=1)):
+        wanted[row] = on_simplex(wanted[row], float(totals[row]))
+    edges = np.cumsum(wanted, axis=1)
+    whole = np.floor(edges + (np.floor(start * size) + 0.5)[:, None] / size).astype(np.int64)
+    whole = np.clip(whole, 0, totals[:, None])
+    whole[:, -1] = totals
+    return np.diff(whole, axis=1, prepend=0)
