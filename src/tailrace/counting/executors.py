@@ -17,6 +17,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import narwhals as nw
@@ -116,32 +117,47 @@ def mapped(frame: Any, task: Callable[..., Any], columns: Mapping[str, str]) -> 
 
 
 @contextlib.contextmanager
-def explained(session: Any) -> Iterator[None]:
-    """Say it where executors lack what a task needs; hide all other errors, which quote data."""
+def explained(session: Any, folder: Path | None = None) -> Iterator[None]:
+    """Say what executors lack; hide all other errors, which may quote data.
+
+    `folder`: what tasks read and write lies there.
+    """
     try:
         yield
     except (ConfigError, DataError):
         raise
     except Exception:
-        _probe(session)
+        _probe(session, folder)
         raise DataError(
             "The pyspark frame could not be computed; collect it yourself to see why."
         ) from None
 
 
-def _probe(session: Any) -> None:
-    """Refuse executors that cannot run a task at all."""
+def _probe(session: Any, folder: Path | None) -> None:
+    """Refuse executors that cannot run a task at all, or do not see its folder."""
     try:
-        mapped(session.range(1), _nothing, {"id": "long"}).toArrow()
+        task = functools.partial(_seen, None if folder is None else str(folder))
+        seen = mapped(session.range(1), task, {"id": "long"}).toArrow()["id"].to_pylist()
     except Exception:
         raise ConfigError(
             f"Spark's executors cannot run Tailrace {_version()}: install this version of it there "
             "with PyArrow, and let PYSPARK_PYTHON name their Python."
         ) from None
+    if not all(seen):
+        raise ConfigError(
+            "Spark's executors cannot use the folder of the stream: where people are told apart, "
+            "it must lie on a disk that they share with the driver, under the same path, and they "
+            "must run as the same user."
+        )
 
 
-def _nothing(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    yield from batches
+def _seen(folder: str | None, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Whether a task sees a folder, as 1 or 0."""
+    import pyarrow as pa
+
+    for batch in batches:
+        seen = folder is None or os.access(folder, os.R_OK | os.W_OK | os.X_OK)
+        yield pa.RecordBatch.from_pydict({"id": pa.array([int(seen)] * len(batch), pa.int64())})
 
 
 def _checked(version: str, task: Callable[..., Any], *given: Any) -> Any:

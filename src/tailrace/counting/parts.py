@@ -15,15 +15,21 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
+import narwhals as nw
 import numpy as np
 
+from tailrace.counting import arrow, executors
 from tailrace.counting.arrow import readable
-from tailrace.counting.memory.hashing import UNITS, hash_units, recognised
+from tailrace.counting.memory.bounding import Rule
+from tailrace.counting.memory.buckets import as_units
+from tailrace.counting.memory.hashing import hash_units, recognised
 from tailrace.counting.memory.panel import one_step
-from tailrace.counting.plan import Counts, Plan, ReadRows
+from tailrace.counting.memory.spread import Files, written
+from tailrace.counting.plan import Counts, Plan, ReadRows, opened
 from tailrace.errors import ConfigError
 from tailrace.privacy.unit import Unit, User, Window
 
@@ -43,17 +49,28 @@ class Hashed:
     @property
     def units(self) -> np.ndarray:
         """The hashes as `hash_units` gives them."""
-        found = np.empty(len(self.hi), UNITS)
-        found["hi"], found["lo"] = self.hi, self.lo
-        return found
+        return as_units(self.hi, self.lo)
 
 
 @dataclass(frozen=True, eq=False)
 class UnitRows:
-    """Rows of units, inserted and deleted."""
+    """Rows of units, inserted and deleted.
+
+    Those of a Spark frame lie in files, which a text tells of.
+    """
 
     adds: Hashed
     deletes: Hashed
+    # In UTF-8: of files with insertions, and with deletions; none where there are none.
+    files: np.ndarray = field(default_factory=lambda: np.empty(0, np.uint8))
+    gone: np.ndarray = field(default_factory=lambda: np.empty(0, np.uint8))
+
+    def told(self) -> list[Files | None]:
+        """What is said of files with insertions, and with deletions."""
+        return [
+            Files.read(text.tobytes().decode()) if len(text) else None
+            for text in (self.files, self.gone)
+        ]
 
 
 _NONE = Hashed(np.empty(0, np.uint64), np.empty(0, np.uint64), np.empty(0, np.int64))
@@ -72,10 +89,12 @@ def read_parts(
     *,
     key: bytes,
     known: Known | None,
+    folder: Path | None = None,
 ) -> Iterator[Any]:
     """Read rows inserted and deleted into parts of a step.
 
-    `known` are the units of an earlier version's memory.
+    `known` are the units of an earlier version's memory. Rows of people in a Spark frame are left
+    to executors, which write them to `folder`.
     """
     frame, deletes = readable(frame), readable(deletes)
     if not isinstance(plan, Plan):
@@ -87,12 +106,36 @@ def read_parts(
     elif bounded(plan, unit):
         if plan.memory is not None:
             one_step(plan, frame)
-        for rows in _hashed(plan, frame, key, known):
-            yield UnitRows(rows, _NONE)
-        for rows in () if deletes is None else _hashed(plan, deletes, key, known):
-            yield UnitRows(_NONE, rows)
+        for some, gone in ((frame, False), (deletes, True)):
+            there = None if known is not None or folder is None else _there(some)
+            if there is not None:
+                assert isinstance(unit, User | Window) and folder is not None
+                rule = Rule.of(plan, unit, gone=gone)
+                text = str(written(plan, rule, there, key=key, below=folder.resolve())).encode()
+                told = np.frombuffer(text, np.uint8)
+                yield UnitRows(_NONE, _NONE, **{"gone" if gone else "files": told})
+            elif some is not None or not gone:
+                for rows in _hashed(plan, some, key, known):
+                    yield UnitRows(_NONE, rows) if gone else UnitRows(rows, _NONE)
     else:
         yield plan.counts(frame, deletes)
+
+
+def _there(frame: Any) -> nw.LazyFrame[Any] | None:
+    """The rows of a frame that lies in Spark."""
+    rows = None if frame is None or arrow.is_stream(frame) else opened(frame)
+    return rows if isinstance(rows, nw.LazyFrame) and executors.on_spark(rows) else None
+
+
+def on_executors(plan: Any, unit: Unit, *frames: Any) -> bool:
+    """Whether rows of people lie in Spark, and are bounded there."""
+    return bounded(plan, unit) and any(_there(frame) is not None for frame in frames)
+
+
+def files_of(parts: Iterable[Any]) -> set[str]:
+    """The folders with files of some parts."""
+    told = (one for part in parts if isinstance(part, UnitRows) for one in part.told())
+    return {one.folder for one in told if one is not None}
 
 
 def _hashed(plan: Plan, frame: Any, key: bytes, known: Known | None) -> Iterator[Hashed]:
@@ -114,14 +157,33 @@ def like(plan: Plan | Any, unit: Unit) -> Any:
     return UnitRows(_NONE, _NONE) if bounded(plan, unit) else Counts(none, none)
 
 
-def together(plan: Plan | Any, unit: Unit, parts: Callable[[], Iterable[Any]]) -> tuple[Any, Any]:
+def together(
+    plan: Plan | Any, unit: Unit, parts: Callable[[], Iterable[Any]], folder: Path
+) -> tuple[Any, Any]:
     """The parts of a step as one frame inserted and one deleted, for `count`.
 
-    `parts` gives all of them, each time from the first.
+    `parts` gives all of them, each time from the first; files lie in `folder`.
     """
     if not isinstance(plan, Plan):
         return plan.read(tuple(parts())), None
     if bounded(plan, unit):
-        adds = ReadRows(lambda: ((part.adds.units, part.adds.cell) for part in parts()))
-        return adds, ReadRows(lambda: ((part.deletes.units, part.deletes.cell) for part in parts()))
+        return _rows(parts, "adds", 0, folder), _rows(parts, "deletes", 1, folder)
     return functools.reduce(operator.add, parts()), None
+
+
+def _rows(parts: Callable[[], Iterable[UnitRows]], name: str, place: int, folder: Path) -> ReadRows:
+    """The rows of one side: of parts, and of their files."""
+    files = tuple(told for part in parts() if (told := part.told()[place]) is not None)
+
+    def here() -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        for part in parts():
+            side = getattr(part, name)
+            yield side.units, side.cell
+
+    def everything() -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        yield from here()
+        for one in files:
+            for hi, lo, cell in one.rows(folder):
+                yield as_units(hi, lo), cell
+
+    return ReadRows(everything, files, here)

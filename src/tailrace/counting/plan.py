@@ -77,9 +77,13 @@ class ReadRows:
     """Rows that were read before: hashed units and cells, part after part.
 
     parts: gives all of them, each time from the first.
+    files: those that lie in files by buckets of their hashes (`counting.memory.spread`).
+    here: gives all others.
     """
 
     parts: Callable[[], Iterable[tuple[np.ndarray, np.ndarray]]]
+    files: tuple[Any, ...] = ()
+    here: Callable[[], Iterable[tuple[np.ndarray, np.ndarray]]] = tuple
 
 
 @dataclass(frozen=True)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from tailrace.counting.arrow import readable
-from tailrace.counting.memory import counted
+from tailrace.counting.memory import counted, divisible, spread
 from tailrace.counting.memory.snapshot import snapshot_counted
 from tailrace.counting.parts import bounded
-from tailrace.counting.plan import Counts, Plan
+from tailrace.counting.plan import Counts, Plan, ReadRows
 from tailrace.privacy.unit import Unit, User, Window
 
 
@@ -56,10 +56,16 @@ def count(
     if not bounded(plan, unit):
         return plan.counts(frame, deletes), None
     assert isinstance(unit, User | Window)
+    forgets = isinstance(unit, Window) and not snapshot and unit.begins(step)
+    old = None if memory.before is None or forgets else memory.folder / memory.before
+    if isinstance(frame, ReadRows) and (frame.files or deletes.files) and divisible(old):
+        spark = spread.session()
+        if spark is not None:
+            memory = replace(memory, before=None if old is None else memory.before)
+            told = {"step": step, "snapshot": snapshot, "memory": memory}
+            return spread.counted(plan, unit, frame, deletes, spark=spark, **told)
     if snapshot:
         return snapshot_counted(plan, unit, frame, folder=memory.folder, key=memory.key), None
-    forgets = isinstance(unit, Window) and unit.begins(step)
-    old = None if memory.before is None or forgets else memory.folder / memory.before
     where = {"old": old, "new": memory.folder / memory.after}
     counts = counted(plan, unit, frame, deletes, **where, key=memory.key, point=memory.point)
     return counts, memory.after

@@ -9,12 +9,13 @@ import json
 import os
 import shutil
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
 
 from tailrace.calendar import Calendar
+from tailrace.counting.memory.spread import PREFIX
 from tailrace.errors import BehindLedger, ConfigError, Error, StateError, Uncapped
 from tailrace.ledger import Ledger, Mark, population_name
 from tailrace.ledger.file import is_ledger
@@ -165,7 +166,7 @@ def build(
     calendar: Calendar | None = None,
     full: Full = "checkpoints",
     copied: Store | None = None,
-    segment: Path | None = None,
+    segments: Sequence[Path] = (),
     files: Path | None = None,
     fork_of: dict[str, Any] | None = None,
 ) -> None:
@@ -225,7 +226,7 @@ def build(
                         change.put("cut", cut)
                     open_step.copy(copied, change, standing.mark.step)
                 state.write_standing(change, standing, None)
-            if segment is not None:
+            for segment in segments:
                 shutil.copytree(
                     segment, partial / "private" / "memory" / segment.name, symlinks=True
                 )
@@ -306,9 +307,11 @@ def fork(path: PathLike, to: PathLike, ledger: PathLike | None) -> None:
             calendar=calendar_of(about),
             full=about["full"],
             copied=store,
-            segment=None
-            if standing.segment is None
-            else store.folder / "memory" / standing.segment,
+            segments=[
+                path
+                for path in sorted((store.folder / "memory").iterdir())
+                if path.name == standing.segment or path.name.startswith(PREFIX)
+            ],
             files=store.folder / "files.json",
             fork_of=about,
         )

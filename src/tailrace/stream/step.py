@@ -88,7 +88,7 @@ def seal(
     snapshot = mechanism.takes is Takes.Snapshots
     plan = mechanism.plan(standing.state.public)
     if added is not None:
-        frame, deletes = together(plan, mechanism.unit, added)
+        frame, deletes = together(plan, mechanism.unit, added, segments)
     elif not isinstance(plan, Plan):
         frame = plan.read(frame)
     elif mechanism.rounds > 1:

@@ -35,7 +35,8 @@ from typing import Any
 from tailrace.calendar import Calendar
 from tailrace.calls import told
 from tailrace.counting.memory import clean, former
-from tailrace.counting.parts import like, read_parts
+from tailrace.counting.memory.spread import PREFIX
+from tailrace.counting.parts import files_of, like, on_executors, read_parts
 from tailrace.counting.plan import opened
 from tailrace.errors import ConfigError, Corrupt, DataError, HorizonReached, StateError
 from tailrace.ledger import Ledger, Mark
@@ -411,15 +412,17 @@ class Stream:
             deletes,
             key=bytes.fromhex(self._units),
             known=former(None if segment is None else self._segments / segment),
+            folder=self._segments,
         )
 
     def _added(self, frame: Any, deletes: Any) -> Callable[[], Iterable[Any]] | None:
         """The parts of the next step with these rows; None where there are no others."""
-        step = self.step + 1
-        if not self._open.begun(step):
+        step, plan = self.step + 1, self._mechanism.plan(self._standing.state.public)
+        there = on_executors(plan, self._mechanism.unit, frame, deletes)
+        if not there and not self._open.begun(step):
             return None
         last = list(self._parts(frame, deletes))
-        none = like(self._mechanism.plan(self._standing.state.public), self._mechanism.unit)
+        none = like(plan, self._mechanism.unit)
         return lambda: itertools.chain(
             self._open.parts(none),
             (part for rows in self._open.early(step) for part in self._parts(*rows)),
@@ -588,8 +591,12 @@ class Stream:
         }
 
     def _clean(self) -> None:
-        """Remove the unit memory of other steps."""
-        clean(self._segments, self._standing.segment)
+        """Remove the unit memory of other steps, and files of rows that were counted."""
+        kept = {self._standing.segment}
+        if any(path.name.startswith(PREFIX) for path in self._segments.iterdir()):
+            plan = self._mechanism.plan(self._standing.state.public)
+            kept |= files_of(self._open.parts(like(plan, self._mechanism.unit)))
+        clean(self._segments, kept)
 
     @property
     def _public(self) -> Path:

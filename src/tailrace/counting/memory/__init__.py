@@ -2,7 +2,14 @@
 
 from tailrace.counting.memory.contributions import bound, counted
 from tailrace.counting.memory.hashing import hash_units
-from tailrace.counting.memory.levels import POINTS, check, clean, discard, former
+from tailrace.counting.memory.levels import (
+    POINTS,
+    check,
+    clean,
+    discard,
+    divisible,
+    former,
+)
 from tailrace.counting.memory.panel import follow
 from tailrace.counting.memory.recall import LastValues, Missing, Weight
 
@@ -16,6 +23,7 @@ __all__ = [
     "clean",
     "counted",
     "discard",
+    "divisible",
     "follow",
     "former",
     "hash_units",

@@ -30,6 +30,7 @@ from typing import Any
 import numpy as np
 
 from tailrace.counting.memory.batch import Batch, Columns, Rows, slice_bits
+from tailrace.counting.memory.buckets import buckets_of, counted_apart
 from tailrace.counting.memory.hashing import words
 from tailrace.counting.memory.levels import Change, Levels, made_with
 from tailrace.counting.memory.panel import follow, one_step
@@ -72,6 +73,14 @@ def counted(
     if plan.memory is not None:
         one_step(plan, frame)
     rows = plan.rows(frame)
+    if (parts := buckets_of(old)) is not None:
+        gone = None if deletes is None else plan.rows(deletes)
+
+        def one(adds: Any, removals: Any, before: Path, after: Path) -> Counts:
+            where = {"old": before, "new": after, "key": key, "point": point}
+            return counted(plan, unit, adds, None if gone is None else removals, **where)
+
+        return counted_apart(one, parts, new, key, rows, gone, point)
     if plan.memory is not None:
         tally = follow(old=old, new=new, recall=plan.memory, key=key, rows=rows, point=point)
         return Counts(tally, np.zeros_like(tally))
@@ -126,7 +135,7 @@ def _slices(
     """
     from tailrace.counting.memory import levels_kernel
 
-    limit, forever = _limit(unit)
+    limit, forever = limit_of(unit)
     apart = forever and isinstance(unit, Window)
     made = made_with(
         f"{'events' if forever else 'records'}={limit}{' apart' if apart else ''}", key
@@ -171,7 +180,7 @@ def _merged(
     return changed, accepted[:inserts], deleted[:removals], replaced
 
 
-def _limit(unit: User | Window) -> tuple[int, bool]:
+def limit_of(unit: User | Window) -> tuple[int, bool]:
     """How many, and whether of all that were ever inserted."""
     if unit.events is not None:
         return min(unit.events, _MOST), True

@@ -342,3 +342,54 @@ def merge(old, counts, adds, deletes, limit, forever, k0, k1, accepted, deleted)
             rows += 1
     new = new_high[:rows], new_low[:rows], new_cell[:rows], new_count[:rows]
     return new, inserts, removals, replaced
+
+
+@njit(cache=True)
+def cut(high, low, cells, limit, k0, k1, kept):
+    """Mark the first `limit` rows of each unit, in its order.
+
+    Rows are sorted by unit and cell. A bound accepts the first rows of a unit, at most `limit`: so
+    those of all parts of a step are among the first ones of each part.
+    """
+    some, many = np.empty(len(cells), np.int64), np.empty(len(cells), np.int64)
+    i = 0
+    while i < len(cells):
+        n, end = 0, i
+        while end < len(cells) and high[end] == high[i] and low[end] == low[i]:
+            if end == i or cells[end] != cells[end - 1]:
+                some[n], many[n] = cells[end], 0
+                n += 1
+            many[n - 1] += 1
+            end += 1
+        if end - i > limit:
+            _accept(some[:n], many[:n], limit, high[i], low[i], k0, k1)
+        n, left = -1, 0
+        for row in range(i, end):
+            if row == i or cells[row] != cells[row - 1]:
+                n += 1
+                left = many[n]
+            kept[row] = left > 0
+            left -= 1
+        i = end
+
+
+@njit(cache=True)
+def cut_alike(high, low, cells, limit, kept):
+    """Mark the first `limit` rows of each unit and cell."""
+    run = 0
+    for row in range(len(cells)):
+        same = row > 0 and high[row] == high[row - 1] and low[row] == low[row - 1]
+        run = run + 1 if same and cells[row] == cells[row - 1] else 1
+        kept[row] = run <= limit
+
+
+@njit(cache=True)
+def cut_ends(high, low, cells, kept):
+    """Mark the lowest and the highest cell of each unit, once each."""
+    start = 0
+    for row in range(len(cells)):
+        if high[row] != high[start] or low[row] != low[start]:
+            start = row
+        after = row + 1
+        last = after == len(cells) or high[row] != high[after] or low[row] != low[after]
+        kept[row] = row == start or (last and cells[row] != cells[start])

@@ -24,7 +24,7 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -32,6 +32,7 @@ from typing import Any
 import numpy as np
 
 from tailrace.counting.memory.batch import FINEST, SMALL, slice_bits
+from tailrace.counting.memory.buckets import BUCKETS, buckets_of
 from tailrace.counting.memory.columns import Former
 from tailrace.counting.memory.hashing import UNITS
 from tailrace.counting.memory.segment import (
@@ -76,6 +77,8 @@ def check(path: Path) -> int:
 
     Every byte must be as written.
     """
+    if (buckets := buckets_of(path)) is not None:
+        return sum(map(check, buckets))
     levels = Levels(path, None)
     try:
         for segment in levels.segments:
@@ -92,17 +95,18 @@ def discard(path: Path) -> None:
     """
     with failing(path):
         if path.is_dir() and not path.is_symlink():
-            (path / _HEADER).unlink(missing_ok=True)
+            for name in (_HEADER, BUCKETS):
+                (path / name).unlink(missing_ok=True)
         remove(path)
 
 
-def clean(folder: Path, kept: str | None) -> None:
-    """Remove every memory but `kept`; no link is followed."""
+def clean(folder: Path, kept: Collection[str | None]) -> None:
+    """Remove all but `kept`; no link is followed."""
     with failing(folder):
         at = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
         try:
             for name in os.listdir(at):
-                if name != kept:
+                if name not in kept:
                     shutil.rmtree(name, ignore_errors=True, dir_fd=at)
         finally:
             os.close(at)
@@ -110,7 +114,7 @@ def clean(folder: Path, kept: str | None) -> None:
 
 def former(path: Path | None) -> Callable[[np.ndarray], np.ndarray] | None:
     """Which units a memory knows by format 1's hashes; None for later ones."""
-    if path is None:
+    if path is None or buckets_of(path) is not None:
         return None
     with _whole(path):
         header = _header(path)
@@ -122,6 +126,35 @@ def former(path: Path | None) -> Callable[[np.ndarray], np.ndarray] | None:
             return levels.known(units)
 
     return known
+
+
+def divisible(path: Path | None) -> bool:
+    """Whether a memory is in buckets, or can be divided into them.
+
+    A panel's is not: its silent people are known by their number alone. Nor one of a former format.
+    """
+    if path is None or buckets_of(path) is not None:
+        return True
+    with _whole(path):
+        header = _header(path)
+        return header["format"] == FORMAT and header["hashing"] > 1 and header["states"] is None
+
+
+def part_of(path: Path, s: int, bits: int, to: Path) -> None:
+    """Write the memory of the units whose hashes begin with `bits` of `s`."""
+    from tailrace.counting.memory import levels_kernel as kernel
+
+    made = {name: _header(path)[name] for name in ("bound", "key")}
+    with failing(to), closing(Levels(path, made)) as levels, closing(Levels(None, None)) as none:
+        rows = EMPTY
+        for segment in levels.segments:
+            rows = kernel.overlay(rows, segment.slice(s, bits))
+        rows = chosen(rows, rows[3] > 0)
+        # So that the new memory stands at the same step.
+        none.step = levels.step - 1
+        with closing(Change(none, to, made, point=lambda _: None)) as change:
+            change.append(rows)
+            change.finish(len(rows[0]))
 
 
 class Levels:
