@@ -26,6 +26,7 @@ from tailrace.errors import SinkError as SinkError
 from tailrace.errors import StateError as StateError
 from tailrace.errors import Uncapped as Uncapped
 from tailrace.ledger import Ledger as Ledger
+from tailrace.mechanisms import panel as panel
 from tailrace.mechanisms import snapshot as snapshots
 from tailrace.mechanisms import trajectories as trajectories
 from tailrace.mechanisms.histogram import HistogramStream as HistogramStream

@@ -108,6 +108,8 @@ def _tell(config: Config, release: Release, *, json: bool) -> None:
         say.as_json({"step": release.step, "period": period, "entry": entry}, indent=None)
     else:
         say.tell(f"Released step {release.step}" + (f" ({period})" if period else "") + ".")
+        for note in release.provenance.get("notes", ()):
+            say.tell(note)
 
 
 def _summary(config: Config, stream: Stream, before: int) -> list[str]:

@@ -10,7 +10,7 @@ from tailrace.mechanisms.base import Estimate
 from tailrace.mechanisms.panel.queries import AtLeast, Pattern
 from tailrace.mechanisms.panel.view import CumulativeView, OpenView, PanelView, WindowView
 from tailrace.report.chart import Line, line_chart
-from tailrace.report.page import Page, bars, figure, page_of, span, steps_of
+from tailrace.report.page import Page, bars, figure, page_of, quote, span, steps_of
 from tailrace.stream.stream import Stream
 
 Value = str | int | bool | None
@@ -47,7 +47,7 @@ def window_page(view: WindowView, stream: Stream, _truth: None = None) -> Page:
         ]
         table = bars(("value", "share of people"), rows, percent=True)
         sections.append((f"At least once in the last {length} steps", table))
-    return _page(sections)
+    return _page(view, sections)
 
 
 @page_of.register(CumulativeView)
@@ -65,15 +65,17 @@ def cumulative_page(view: CumulativeView, stream: Stream, _truth: None = None) -
     rows = [(f"{times} or more", share(times)(view.step)) for times in most[:_ROWS]]
     table = bars((value, "share of people"), rows, percent=True)
     return _page(
+        view,
         [
             _over_time(view, stream, lines, f"Share of people with {value}, by how often so far"),
             (f"How often in the first {view.step} steps", table),
-        ]
+        ],
     )
 
 
-def _page(sections: list[tuple[str, str]]) -> Page:
-    return Page(title="Synthetic people, followed step by step", sections=sections)
+def _page(view: PanelView, sections: list[tuple[str, str]]) -> Page:
+    notes = [("A word of warning", quote(note)) for note in view.notes]
+    return Page(title="Synthetic people, followed step by step", sections=[*notes, *sections])
 
 
 def _line(name: str, share: Callable[[int], Estimate], steps: np.ndarray) -> Line:

@@ -547,7 +547,7 @@ class Stream:
         release = Release(
             step=intent.step,
             guarantee=self.guarantee,
-            provenance=self._provenance(intent),
+            provenance=self._provenance(intent, view),
             view=view,
             rows=sample.table,
             added=sample.table.since(table.born),
@@ -578,7 +578,7 @@ class Stream:
             )
         return self._rows
 
-    def _provenance(self, intent: Intent) -> dict[str, Any]:
+    def _provenance(self, intent: Intent, view: Any) -> dict[str, Any]:
         from tailrace import __version__
 
         return {
@@ -588,6 +588,8 @@ class Stream:
             **({} if self._calendar is None else {"period": self._calendar.label(intent.step)}),
             "time": intent.time,
             "noise": self._noise.kind,
+            # What a reader should know, from released numbers.
+            **({"notes": list(notes)} if (notes := getattr(view, "notes", ())) else {}),
         }
 
     def _clean(self) -> None:

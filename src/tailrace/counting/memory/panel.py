@@ -64,7 +64,8 @@ def one_step(plan: Plan, frame: Any) -> None:
         if name not in used and name.strip().lower() in _TIMES:
             raise DataError(
                 f"The frame has a column '{name}', so it may be a whole panel; a panel takes one "
-                "step at a time. Push the rows of one step, with the columns "
+                f"step at a time. Cut it with tailrace.panel.from_long(frame, id='{plan.key}', "
+                f"step='{name}', value=...), or push the rows of one step, with the columns "
                 f"{', '.join(map(repr, sorted(filter(None, used))))} alone."
             )
 

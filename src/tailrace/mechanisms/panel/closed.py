@@ -10,11 +10,21 @@ from tailrace.models.postprocess import on_simplex, rounded
 def created(
     noisy: np.ndarray, *, people: int | None, padding: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The first histogram of synthetic people, and the first estimates."""
-    known = None if people is None else people + padding * len(noisy)
-    shift = 0.0 if known is None else (known - noisy.sum()) / len(noisy)
-    total = float(noisy.sum() if known is None else known)
-    return rounded(on_simplex(noisy.astype(float), total)), noisy - padding + shift
+    """The first histogram of synthetic people, and the first estimates.
+
+    The estimates are as measured, whatever their public sum is: `known`.
+    """
+    total = float(noisy.sum() if people is None else people + padding * len(noisy))
+    return rounded(on_simplex(noisy.astype(float), total)), (noisy - padding).astype(float)
+
+
+def known(estimates: np.ndarray, people: int | None) -> np.ndarray:
+    """(releases, windows) the estimates, the first moved to a public sum."""
+    if people is None or not len(estimates):
+        return estimates
+    moved = estimates.copy()
+    moved[0] += (people - moved[0].sum()) / moved.shape[1]
+    return moved
 
 
 def together(before: np.ndarray, noisy: np.ndarray, size: int, *, raw_bins: bool) -> np.ndarray:

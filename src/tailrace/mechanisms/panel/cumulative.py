@@ -283,6 +283,7 @@ class PanelCumulative(Panel):
             estimates=public.estimates,
             variances=self.variances[: int(public.step)],
             counted=self.counted,
+            people=self.people,
         )
 
     @functools.cached_property

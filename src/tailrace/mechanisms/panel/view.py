@@ -47,6 +47,11 @@ class PanelView(ABC):
         return attribute.decode(np.arange(attribute.size), None).tolist()
 
     @property
+    def notes(self) -> tuple[str, ...]:
+        """Sentences that a reader of the release should know."""
+        return ()
+
+    @property
     def counts_missing(self) -> bool:
         """Whether the domain has a value that stands for all others."""
         return self.domain.attributes[0].outside == "other"
@@ -147,6 +152,8 @@ class WindowView(PanelView):
 class ClosedView(WindowView):
     """Windows of people who neither come nor go."""
 
+    # The number of people as measured at the first release, whatever is public.
+    measured: float
     # Of a window's count: at the first release, and the part that a later one adds.
     variances: tuple[float, float]
     # People added to each window at the start, in the histograms.
@@ -165,6 +172,12 @@ class ClosedView(WindowView):
             factor=size,
             modulus=modulus,
         )
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        # Streams of before kept the number that is public in place of the measured one.
+        error = (self.histograms.shape[1] * self.variances[0]) ** 0.5
+        return _doubts(self.people, Estimate(self.measured, error), both=True)
 
     def proportion(self, query: Query, *, step: int | None = None) -> Estimate:
         """The same as a share of all people.
@@ -224,6 +237,10 @@ class OpenView(WindowView):
         lately = self.codes[-max(self.window - 1, 1) :]
         return (lately != self.presence.values).any(axis=0)
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return _doubts(self.people, self.present())
+
     def present(self, *, step: int | None = None) -> Estimate:
         """The number of people who report at a step."""
         weights, release = self._placed(self._there(1), step)
@@ -271,6 +288,8 @@ class CumulativeView(PanelView):
     estimates: np.ndarray  # (steps, weights) unbiased, of the true people
     variances: np.ndarray  # (steps, weights)
     counted: int  # the code of the value
+    # The number of people, where that is public.
+    people: int | None
 
     @functools.cached_property
     def codes(self) -> np.ndarray:
@@ -285,6 +304,13 @@ class CumulativeView(PanelView):
     @property
     def values(self) -> list[Any]:
         return [*super().values, None]
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        # Those seen, where they are counted; at least those who had the value once.
+        latest = zip(self.estimates[-1, :2], self.variances[-1, :2], strict=True)
+        seen = [Estimate(float(value), float(var) ** 0.5) for value, var in latest if var]
+        return _doubts(self.people, max(seen, key=lambda one: one.value))
 
     @property
     def _weighed(self) -> np.ndarray:
@@ -337,3 +363,19 @@ class CumulativeView(PanelView):
                 "PanelWindow for patterns and shorter windows."
             )
         return at - 1, query.times
+
+
+def _doubts(people: int | None, measured: Estimate, *, both: bool = False) -> tuple[str, ...]:
+    """Say so where a public number of people is far from the measured one.
+
+    Far is 4 standard errors and 1 %; where people may be absent, only too few is.
+    """
+    if people is None:
+        return ()
+    more = measured.value - people
+    if max(4 * measured.error, 0.01 * people) >= (abs(more) if both else more):
+        return ()
+    return (
+        f"The public number of people, {people:,}, is far from the measured one, {measured}: "
+        "shares are wrong if it is.",
+    )

@@ -322,7 +322,7 @@ class PanelWindow(Panel):
         noisy = asked + self._atoms[1].draw(noise.at("questions"), asked.shape)
         people, estimate = (
             closed.together(part[-1], noisy, self.domain.size, raw_bins=self.raw_bins)
-            for part in (before.histograms, before.estimates)
+            for part in (before.histograms, closed.known(before.estimates, self.people))
         )
         start = spread(number, step, len(noisy))
         return closed.shared(people, start), estimate / self.domain.size
@@ -368,9 +368,15 @@ class PanelWindow(Panel):
             "seed": int(public.seed),
             "window": self.window,
             "histograms": public.histograms,
-            "estimates": public.estimates,
             "people": self.people,
         }
         if self.policy is Missing.Absent:
-            return OpenView(presence=self.presence(len(public.histograms) - 1), **common)
-        return ClosedView(variances=self.variances, padding=self.padding, **common)
+            presence = self.presence(len(public.histograms) - 1)
+            return OpenView(estimates=public.estimates, presence=presence, **common)
+        return ClosedView(
+            estimates=closed.known(public.estimates, self.people),
+            measured=float(public.estimates[0].sum()),
+            variances=self.variances,
+            padding=self.padding,
+            **common,
+        )

@@ -25,6 +25,7 @@ from tailrace import (
 )
 from tailrace.mechanisms.panel.presence import Presence, Spread
 from tailrace.mechanisms.panel.queries import AtLeast, Pattern, Weighted
+from tailrace.report.page import stream_report
 
 PLAIN = {
     "domain": Schema(poor=Integer(0, 1)),
@@ -257,6 +258,51 @@ def test_how_often_one_of_several_values_occurred():
     assert set(release.table["status"]) == {"home", None}, "which other value is not known"
     with pytest.raises(ConfigError, match="keeps how often people had one value"):
         release.view.estimate(AtLeast(times=1, of=2, value="work"))
+
+
+@pytest.mark.parametrize("neighbours", [Null, Replace], ids=repr)
+def test_a_public_number_far_from_the_measured_one_is_said(neighbours, tmp_path):
+    codes = truth(people=2000) % 2
+    said = {}
+    for people in (2000, 2010, 6000, 500):
+        mechanism = made(neighbours=neighbours, people=people, complete=True)
+        path = tmp_path / f"{people}.tail"
+        with Stream.create(path, mechanism, population="p", noise=Noise.insecure(1)) as stream:
+            for step in range(4):
+                release = stream.push(frame(codes, step))
+            page = stream_report(stream, [])
+        with Stream.open(path) as stream:
+            again = stream.release(4)
+        assert list(again.view.notes) == release.provenance.get("notes", [])
+        assert again.provenance == release.provenance
+        said[people] = again.view.notes
+        assert ("A word of warning" in page) == bool(said[people])
+        assert again.view.histograms[0].sum() == people and again.view.estimates[
+            0
+        ].sum() == pytest.approx(people)
+    assert said[2000] == said[2010] == ()
+    assert "6,000, is far from the measured one, 20" in said[6000][0]
+    assert "500, is far" in said[500][0]
+    joined = made(neighbours=neighbours, people=300)
+    view = last_view(joined, counted(codes, 3, 3), Noise.insecure(1))
+    assert "300, is far from the measured one" in view.notes[0]
+    view = last_view(
+        made(neighbours=neighbours, people=9000), counted(codes, 3, 3), Noise.insecure(1)
+    )
+    assert view.notes == (), "the others may be absent"
+
+
+def test_more_people_than_the_public_number_are_said_of_weights_too():
+    parts = {**PLAIN, "horizon": 2, "privacy": ZCDP(rho=5), "neighbours": Null}
+    parts.pop("window")
+    for options, people, said in (
+        ({}, 100, True),
+        ({"complete": True}, 100, True),
+        ({}, 900, False),
+    ):
+        stream = Stream(PanelCumulative(**parts, people=people, **options), noise=Noise.insecure(1))
+        release = stream.push(pl.DataFrame({"id": range(400), "poor": [1] * 400}))
+        assert bool(release.view.notes) is said
 
 
 @pytest.mark.parametrize(
