@@ -34,7 +34,7 @@ from tailrace.mechanisms.panel import queries as queries
 from tailrace.mechanisms.panel.cumulative import PanelCumulative as PanelCumulative
 from tailrace.mechanisms.panel.window import PanelWindow as PanelWindow
 from tailrace.mechanisms.snapshot.histogram import SnapshotHistogram as SnapshotHistogram
-from tailrace.mechanisms.spatial.epochs import AdaTree as AdaTree
+from tailrace.mechanisms.spatial.public import AdaTree as AdaTree
 from tailrace.mechanisms.spatial.stream import SpatialStream as SpatialStream
 from tailrace.mechanisms.tabular.epochs import Selection as Selection
 from tailrace.mechanisms.tabular.stream import TabularStream as TabularStream

@@ -6,7 +6,9 @@ import pytest
 
 from samples import LOSSES, growing, rows
 from tailrace import (
+    ZCDP,
     AddRemove,
+    ApproxDP,
     Box,
     Categorical,
     Event,
@@ -15,6 +17,7 @@ from tailrace import (
     Null,
     PanelCumulative,
     PanelWindow,
+    PureDP,
     Replace,
     Schema,
     SnapshotHistogram,
@@ -57,6 +60,9 @@ STREAM = [
     (rows(3), None),
 ]
 GROWING = growing(STREAM)
+# Enough for an epoch of several rounds, under little noise.
+LOUD = {PureDP: PureDP(epsilon=30), ZCDP: ZCDP(rho=300), ApproxDP: ApproxDP(epsilon=60, delta=1e-6)}
+ROUNDS = [(rows(5, 90), None), (rows(6, 300), rows(5, 9)), *STREAM[2:4]]
 REPORTS = [(adds if adds is None else adds.select("id", "sex"), None) for adds, _ in STREAM]
 
 
@@ -91,6 +97,10 @@ def places():
         for unit in EVENTS:
             common = {"domain": SQUARE, "privacy": privacy, "unit": unit}
             yield SpatialStream(horizon=6, **common), STREAM
+            loud = {"privacy": LOUD[type(privacy)], "domain": SQUARE, "unit": unit}
+            yield SpatialStream(horizon=6, **loud), ROUNDS
+            yield SpatialStream(horizon=6, begin=2, **loud), ROUNDS
+            yield SpatialStream(horizon=6, retention=3, **loud), growing(ROUNDS)
             yield SpatialStream(horizon=8, begin=3, deletes=False, **common), GROWING
             yield SpatialStream(horizon=None, retention=2, **common), GROWING
             yield PrivTreeStream(horizon=6, **common), STREAM

@@ -50,6 +50,7 @@ PURE = PureDP(epsilon=1)
 
 BATCHES = [(rows(0), None), (rows(1), rows(0, 5)), (None, None), (rows(2), None)]
 ADDED = growing(BATCHES)
+LARGE = [(rows(0, 200), None), (rows(1), rows(0, 5)), (None, None)]
 REPORTS = [(adds if adds is None else adds.select("id", "sex"), None) for adds, _ in BATCHES]
 
 
@@ -113,6 +114,8 @@ SOUND = {
     "people": (histogram(unit=User(column="id", events=2)), BATCHES),
     "spatial": (spatial(), BATCHES),
     "retention": (spatial(retention=2), ADDED),
+    # its first epoch holds enough for several rounds
+    "rounds": (spatial(privacy=PureDP(epsilon=8)), LARGE),
     "panel": (panel(), REPORTS),
     "replaced": (panel(Replace), REPORTS),
     "complete": (panel(Replace, complete=True), REPORTS),
@@ -211,6 +214,19 @@ def halved(sound):
         )
 
     return draw
+
+
+def whole_budgets(_):
+    return property(lambda self: (self.atoms,) * 4)
+
+
+def whole_budgets_unsaid(sound):
+    def measured(self, public, private, noise):
+        other = dataclasses.replace(self)
+        other.__dict__["_every_atoms"] = (self.atoms,) * 4
+        return sound(other, public, private, noise)
+
+    return measured
 
 
 def forgotten_level(sound):
@@ -340,6 +356,20 @@ MUTANTS = {
     "halved noise of subtracted atoms": ("subtracting", Atoms, "draw", halved, LOSS),
     "halved noise of a retention": ("retention", Atoms, "draw", halved, LOSS),
     "halved noise of trajectories": ("trajectories", Atoms, "draw", halved, LOSS),
+    "rounds that spend the whole each": (
+        "rounds",
+        SpatialStream,
+        "_every_atoms",
+        whole_budgets,
+        "within the declared loss",
+    ),
+    "rounds that spend the whole unsaid": (
+        "rounds",
+        SpatialStream,
+        "_measured",
+        whole_budgets_unsaid,
+        LOSS,
+    ),
     "a forgotten level": ("tree", LadderCounter, "atoms", forgotten_level, LOSS),
     "a reused path": (
         "histogram",

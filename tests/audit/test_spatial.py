@@ -13,8 +13,9 @@ import polars as pl
 import pytest
 
 from tailrace import Box, Event, Noise, PureDP
-from tailrace.mechanisms.spatial.epochs import AdaTree
+from tailrace.mechanisms.spatial.public import AdaTree
 from tailrace.mechanisms.spatial.stream import SpatialStream
+from tailrace.mechanisms.spatial.tree import counted
 from tailrace.storage.codec import pack
 
 BOX = Box(low=(0, 0), high=(1, 1), columns=("x", "y"), cells=32)
@@ -43,7 +44,10 @@ def frame(points):
 def stepped(mechanism, state, batch, step, shifts):
     """(state, the leaves' exact counts of the open epoch, scales by draw) after a step."""
     counts, scales = mechanism.plan(state.public).counts(*(frame(points) for points in batch)), {}
-    exact = counts.net + (state.private.buffer if len(state.private.buffer) else 0)
+    standing = mechanism._epochs.standing(state.public)
+    leaves = counted(standing.tree.leaf, standing.layout)
+    first, last = standing.layout.first[leaves], standing.layout.last[leaves]
+    exact = mechanism._with_events(state, counts).sums(first, last)
     noise = Shifted(Noise.insecure(3).at(step), shifts, scales)
     return mechanism.measure(state, counts, noise).state, exact, scales
 

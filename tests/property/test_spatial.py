@@ -7,10 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tailrace.domain.geometry import kernel as nodes
-from tailrace.domain.geometry.partition import Layout
 from tailrace.mechanisms.spatial import kernel
 from tailrace.mechanisms.spatial.kernel import placed
-from tailrace.mechanisms.spatial.tree import Standing, Tree
 
 DEEPEST = 6
 
@@ -84,35 +82,3 @@ def test_released_counts_add_up_and_are_not_negative(tree, seed):
     counts = kernel.released(100.0, estimate, variance, inner, ~inner, second, area, 2.0, 4.0)
     assert (counts >= 0).all()
     assert np.allclose(counts[parents], counts[parents + 1] + counts[second[parents]])
-
-
-@given(trees(), st.integers(0, 2**32 - 1))
-def test_one_pass_counts_as_two_do(tree, seed):
-    inner, _ = tree
-    rng, many = np.random.default_rng(seed), len(inner)
-    second, depth, start = nodes.lay_out(inner, DEEPEST)
-    end = start + (1 << (DEEPEST - depth))
-    before = np.append(0.0, np.cumsum(rng.choice([0.0, 1.0, 3.0], 1 << DEEPEST)))
-    area = before[end] - before[start]
-    counts, draws = rng.integers(-40, 40, (2, many)), rng.integers(0, 3, (2, many))
-    # Sums of these are exact, so both decide alike. Leaves at the ends, or a level above them.
-    leaf = ~inner if seed % 2 else (depth == max(depth.max() - 1, 0)) | ~inner
-    weights, standing = (
-        np.array([1.0, 1.25]),
-        Standing(
-            Tree(inner, leaf, np.zeros(many, np.int64), counts, draws),
-            Layout(second, depth, start, end, area),
-        ),
-    )
-    for whole in (True, False):
-        estimate, variance = kernel.inherited(
-            weights @ counts, 2.5 * (weights**2 @ draws), inner, second, area
-        )
-        ends = np.zeros_like(leaf) if whole else leaf
-        expected = kernel.released(90.0, estimate, variance, inner, ends, second, area, 2.0, 4.0)
-        found, spread = kernel.counted(
-            90.0, weights, 2.5, standing.sums, *standing.parents(whole), 2.0, 4.0
-        )
-        seen = np.ones(many, bool) if whole else standing.shown
-        assert np.allclose(found[seen], expected[seen], atol=1e-6)
-        assert np.allclose(spread[seen], variance[seen], atol=1e-6)

@@ -13,7 +13,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from tailrace.mechanisms.spatial.tree import SpatialView
+from tailrace.mechanisms.spatial.view import SpatialView
 from tailrace.papers.privtree.stream import PrivTreeView
 from tailrace.report.chart import Line, line_chart
 from tailrace.report.maps import FULL, WIDTH, Ground, is_flat, maps, on_map, packed

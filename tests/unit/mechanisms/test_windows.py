@@ -85,14 +85,16 @@ def test_two_bounds_would_not_pay_for_a_window(monkeypatch, kind, deletes):
 
     for module in (events, guarantee):
         monkeypatch.setattr(module, "events_of", naive)
+    # Under much noise, the few events of an epoch of places would never be measured.
+    clear = stream(kind, deletes=deletes, privacy=CLEAR)
     with pytest.raises(AssertionError, match="the loss stays within the claim"):
-        check_loss(stream(kind, deletes=deletes), BATCHES if deletes else growing(BATCHES))
+        check_loss(clear, BATCHES if deletes else growing(BATCHES))
 
 
 def test_a_memory_that_forgets_too_often_is_caught(monkeypatch):
     monkeypatch.setattr(Window, "begins", lambda self, step: True)
     with pytest.raises(AssertionError, match="the loss stays within the claim"):
-        check_loss(stream(SpatialStream, steps=4), BATCHES)
+        check_loss(stream(SpatialStream, steps=4, privacy=CLEAR), BATCHES)
 
 
 def test_deletions_have_a_bound_of_their_own(tmp_path):

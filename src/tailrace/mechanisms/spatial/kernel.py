@@ -8,6 +8,9 @@ alone, whether a node has children, says the whole shape: the first child of i i
 import numpy as np
 from numba import njit
 
+# Places looked at together where most hold nothing.
+_BLOCK = 64
+
 
 @njit(cache=True)
 def gathered(values, inner, second):
@@ -64,45 +67,6 @@ def released(total, estimate, variance, inner, leaf, second, area, unsure, far):
 
 
 @njit(cache=True)
-def counted(total, weights, noise, sums, parents, second, halves, unsure, far):
-    """What `inherited` and `released` give together: (counts, variance).
-
-    `sums` has counts of subtrees, then draws in them, (nodes, 2 * parts), so that one pass over the
-    `parents` does, in preorder; `halves` is the first child's part of their area.
-    """
-    many, parts = len(sums), len(weights)
-    counts, variance, estimate = np.empty(many), np.empty(many), np.empty(many)
-    squares = noise * weights**2
-    counts[0], estimate[0], variance[0] = max(total, 0.0), 0.0, 0.0
-    for part in range(parts):
-        estimate[0] += weights[part] * sums[0, part]
-        variance[0] += squares[part] * sums[0, parts + part]
-    for at in range(len(parents)):
-        i, a, b, half = parents[at], parents[at] + 1, second[at], halves[at]
-        # Of all three subtrees, and of what was measured at this node itself.
-        sum_i, sum_a, sum_b, all_i, all_a, all_b = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
-        own, alone = 0.0, 0.0
-        for part in range(parts):
-            weight, square, draws = weights[part], squares[part], parts + part
-            sum_i += weight * sums[i, part]
-            sum_a += weight * sums[a, part]
-            sum_b += weight * sums[b, part]
-            own += weight * (sums[i, part] - sums[a, part] - sums[b, part])
-            all_i += square * sums[i, draws]
-            all_a += square * sums[a, draws]
-            all_b += square * sums[b, draws]
-            alone += square * (sums[i, draws] - sums[a, draws] - sums[b, draws])
-        mass, spread = estimate[i] - sum_i + own, variance[i] - all_i + alone
-        share = _share(sum_a, sum_b, all_a + all_b, half)
-        first, other = share * mass + sum_a, (1 - share) * mass + sum_b
-        noise_a, noise_b = share**2 * spread + all_a, (1 - share) ** 2 * spread + all_b
-        estimate[a], estimate[b], variance[a], variance[b] = first, other, noise_a, noise_b
-        counts[a] = _first(counts[i], first, other, noise_a, noise_b, half, unsure, far)
-        counts[b] = counts[i] - counts[a]
-    return counts, variance
-
-
-@njit(cache=True)
 def _share(below, beside, drawn, half):
     """The first child's share of what was measured above it."""
     prior = np.sqrt(2 * drawn)
@@ -139,11 +103,12 @@ def _half(area, other):
 
 
 @njit(cache=True)
-def grown(counts, inner, second, needed, epoch, limit, least, keep, deepest, before):
+def grown(counts, inner, second, needed, epoch, limits, least, keep, deepest, finest, before):
     """The next epoch's tree: (inner, leaf, needed, source, folded).
 
-    A node is divided where its count passes `limit`, or above depth `least`. `source` is the node
-    it was, or -1; a subtree that was not needed for `keep` epochs is `folded` into its root.
+    A node is divided where its count passes the first of `limits`, or the second if it was divided
+    before, or above depth `least`, and never at depth `finest`. `source` is the node it was, or -1;
+    a subtree that was not needed for `keep` epochs is `folded` into its root.
     """
     capacity = 2 * len(inner) + 64
     divided, leaf, folded = (
@@ -171,7 +136,8 @@ def grown(counts, inner, second, needed, epoch, limit, least, keep, deepest, bef
         half = np.int64(1) << (deepest - d) >> 1
         room = before[first + max(2 * half, 1)] - before[first]
         known = i >= 0 and inner[i]
-        divide = open_here and d < deepest and room > 0 and (mass > limit or d < least)
+        enough = mass > limits[1 if known else 0] or d < least
+        divide = open_here and d < finest and room > 0 and enough
         last[size] = epoch if divide else (needed[i] if known else 0)
         stays = divide or (known and epoch - last[size] < keep)
         source[size], leaf[size], divided[size] = i, open_here and not divide, stays
@@ -294,3 +260,23 @@ def _place(cumulative, first, last, chance):
         else:
             last = middle
     return first
+
+
+@njit(cache=True)
+def touched(adds, deletes):
+    """The places where either is not 0, sorted."""
+    found, many = np.empty(256, np.int64), 0
+    for start in range(0, len(adds), _BLOCK):
+        stop = min(start + _BLOCK, len(adds))
+        something = np.int64(0)
+        for i in range(start, stop):
+            something |= adds[i] | deletes[i]
+        if something == 0:
+            continue
+        for i in range(start, stop):
+            if adds[i] | deletes[i]:
+                if many == len(found):
+                    found = np.concatenate((found, np.empty_like(found)))
+                found[many] = i
+                many += 1
+    return found[:many].copy()

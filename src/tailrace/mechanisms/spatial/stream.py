@@ -1,37 +1,44 @@
 """A spatial stream: points counted in an adapting tree.
 
 A clock counts insertions and deletions under a small share of the budget. It ends an epoch when
-enough has happened; the epoch's exact net counts, one for each leaf, then get noise once, under the
-rest of the budget. Everything else is made of released numbers: the next epoch's leaves, the counts
-shown, the synthetic points.
+enough has happened; the epoch's exact net counts, one for each leaf, then get noise, under the rest
+of the budget: once, or, where the epoch holds far more than its leaves were made for, in a few
+rounds from coarse to fine that share it. Everything else is made of released numbers: the leaves of
+the next round and of the next epoch, the counts shown, the synthetic points.
 
 Privacy: the declared loss of the declared unit over the horizon, neighbours add/remove.
-1. Fix all releases. Then every epoch's leaves are fixed, chosen from releases before it begins, and
-   so is its end: by the clock, or by public schedule (first release, longest epoch, horizon,
-   retention). A buffer is private until it is measured, and no release looks at it.
-2. One event changes one row of the clock, at one step, by one: `clock.loss`.
-3. It falls into one epoch and, as leaves are disjoint, into at most one leaf's net count, measured
-   once: `atoms.loss`, the full loss of one draw.
-4. Given the same releases the two use independent noise, drawn in turn, so the losses add
-   (concurrent composition of pure and Renyi losses: Vadhan and Wang 2021, Lyu 2022). Leaves may
+1. One event changes one row of the clock, at one step, by one, and the net count of one place, in
+   the one epoch that its step falls into. Net counts are private until they are measured: neither
+   they nor how many places they touch decide anything.
+2. Fix all releases. Then the end of every epoch is fixed: by the clock, or by public schedule
+   (first release, longest epoch, horizon, retention). So is its number of rounds and their shares
+   of the budget, which the clock and the counts of earlier epochs decide, and so are the leaves of
+   each round, chosen from releases before it. Every leaf of a round gets a draw, empty or not.
+3. The event loses `clock.loss` by the clock. The leaves of a round are disjoint, so it moves at
+   most one of a round's counts, by one: in an epoch of one round it loses `atoms.loss`; in one of
+   several the sum of their losses. The rounds have exact fractions of the same budget that add up
+   to one, so that sum is `atoms.loss` again (epsilon and rho add up, and are linear in the share).
+   Counts of other epochs and other leaves do not hold the event.
+4. Given the same releases all draws are independent and drawn in turn, so the losses add
+   (adaptive composition; concurrent with the clock's: Vadhan and Wang 2021, Lyu 2022). Leaves may
    depend on past releases: for pure losses by F1 of the selective-counting proof, for Gaussian ones
    by F2, since every count depends only on what came before its draw.
-5. A user of m insertions and d deletions moves the leaves' counts by a - b with nonnegative a, b of
-   1-norms m and d, wherever they fall: `loss(m, d)` of both. (A `Window`'s: `unit.events_of`.)
+5. A user of m insertions and d deletions moves a round's counts by a - b with nonnegative a, b,
+   whose 1-norms add up to at most m and d over the epochs, wherever they fall: `loss(m, d)` of the
+   clock and of each round, at its share. (A `Window`'s: `unit.events_of`.)
 6. With `retention` only insertions are counted, each once, and older ones are dropped by the
    calendar: a record's whole life is one event; a user's, m. (Expired counts still help to place
    the rest: they were released before.)
-Accuracy: a leaf holds one draw for each epoch since it was divided off, and its share of older
-ones; with a churn of one half the number of epochs grows with the logarithm of the number of
-points, and then by two for each time all points are replaced. The error falls as data grow: leaves
-are divided at a fixed number of deviations of their noise. `view` has the errors.
+Accuracy: the share of a node's points in its first half is filtered over the epochs: where nothing
+moves, noise averages out, and what moves is followed. The error falls as data grow: leaves are
+divided at a fixed number of deviations of their noise. `view` has the errors.
 Source: PrivStream's stream on a tree (its Algorithms 1 and 5) without its tree: a structure from
-released counts needs no PrivTree and no budget. Consistent nonnegative trees as in Hay et al. 2010
-and Zhang et al. 2016.
-Departs: epochs end by a noisy clock and use the full budget each; a new node inherits from counts
-above it in proportion to the counts in it; the last epoch's change is taken to go on until the next
-one ends; exact integer noise; points are placed so that every box of the partition holds its count
-to within one, and stay where they are.
+released counts needs no PrivTree and no budget. Consistent trees as in Hay et al. 2010, nonnegative
+ones as in Zhang et al. 2016; shares by Kalman's filter (1960), with the unrest of each depth by
+empirical Bayes.
+Departs: epochs end by a noisy clock and use the full budget each; the last epoch's change is taken
+to go on until the next one ends; exact integer noise; points are placed so that every box of the
+partition holds its count to within one, and stay where they are.
 """
 
 from __future__ import annotations
@@ -49,12 +56,15 @@ from tailrace.counters.choice import allot
 from tailrace.counting.plan import Counts, Plan
 from tailrace.domain import Box
 from tailrace.domain.geometry import Region, Roads
-from tailrace.domain.geometry.partition import area_before, partition_of
+from tailrace.domain.geometry.partition import area_before, lay_out, partition_of
 from tailrace.errors import ConfigError
 from tailrace.mechanisms.base import Sample, State, Step, Table
 from tailrace.mechanisms.shared.events import OfEvents, chosen
-from tailrace.mechanisms.spatial.epochs import AdaTree, Epochs, SpatialPublic
-from tailrace.mechanisms.spatial.tree import Places, SpatialView, Tree, groups_of
+from tailrace.mechanisms.spatial.epochs import Epochs
+from tailrace.mechanisms.spatial.pending import SpatialPrivate, groups_of, records, spread
+from tailrace.mechanisms.spatial.public import AdaTree, SpatialPublic
+from tailrace.mechanisms.spatial.tree import Found, Places, Tree, counted, seed
+from tailrace.mechanisms.spatial.view import SpatialView
 from tailrace.noise import Draws
 from tailrace.noise.atoms import Atoms
 from tailrace.privacy.budget import Drawn, part, per_event, quieter, restate
@@ -64,15 +74,12 @@ from tailrace.privacy.unit import Unit
 # Of the clock's share, where a retention ends the epochs and the clock only counts points.
 # Chosen by trial while building; no committed result.
 _BY_CALENDAR = Fraction(1, 5)
+# Shares of the leaves' budget, where an epoch is measured in rounds.
+# From ../shared/accuracy2.md, part 1, section 2: two rounds are worse, four no better.
+_ROUNDS = (Fraction(1, 5), Fraction(3, 10), Fraction(1, 2))
 
-
-@dataclass(frozen=True)
-class SpatialPrivate:
-    """Private state: exact counts awaiting measurement, and the clock's sums."""
-
-    buffer: np.ndarray  # (leaves,) net counts of the open epoch; none before its first step
-    waiting: np.ndarray  # (rows,) adds and deletes before the first release
-    clock: Any
+# A variance that is not zero: the smallest that the estimates meet.
+_TINY = 1e-6
 
 
 @told
@@ -150,21 +157,30 @@ class SpatialStream(OfEvents):
         return Atoms(per_event(self._budgets[1], self._events), weight=1)
 
     @functools.cached_property
+    def _every_atoms(self) -> tuple[Atoms, ...]:
+        """The noise of an epoch's only round, and of each where it has several."""
+        whole = per_event(self._budgets[1], self._events)
+        return self.atoms, *(Atoms(part(whole, share), weight=1) for share in _ROUNDS)
+
+    @functools.cached_property
     def _epochs(self) -> Epochs:
         return Epochs(
             domain=self.domain,
             structure=self.structure,
             counter=self.clock,
             rows=self._rows,
-            noise=self.atoms.variance(),
+            noise=tuple(max(atoms.variance(), _TINY) for atoms in self._every_atoms),
             horizon=self.horizon,
             begin=self.begin,
             retention=self.retention,
         )
 
     def _loss(self, inserted: int, deleted: int) -> Loss:
-        loss = self.clock.loss(inserted, deleted) & self.atoms.loss(inserted, deleted)
-        return restate(loss, self.privacy)
+        # An epoch is measured in one way or the other, and both cost the same.
+        once, *rounds = (atoms.loss(inserted, deleted) for atoms in self._every_atoms)
+        together = functools.reduce(lambda one, other: one & other, rounds)
+        leaves = max(once, together, key=lambda loss: loss.as_zcdp().rho)
+        return restate(self.clock.loss(inserted, deleted) & leaves, self.privacy)
 
     def init(self) -> State[SpatialPublic, SpatialPrivate]:
         zero, none, rows = (np.zeros(shape, np.int64) for shape in ((), 0, self._rows))
@@ -183,45 +199,71 @@ class SpatialStream(OfEvents):
         )
         return State(public, SpatialPrivate(none, rows, self.clock.init(self._rows)))
 
-    def plan(self, public: SpatialPublic) -> Plan:
-        groups = groups_of(self._epochs.tree(public), self.domain)
-        return Plan(codes=self.domain, key=self._key, groups=groups)
+    @functools.cached_property
+    def _plan(self) -> Plan:
+        return Plan(codes=self.domain, key=self._key, groups=groups_of(self.domain))
+
+    def plan(self, public: SpatialPublic) -> Plan:  # noqa: ARG002
+        return self._plan
 
     def measure(
         self, state: State[SpatialPublic, SpatialPrivate], counts: Counts, noise: Draws
     ) -> Step[SpatialPublic, SpatialPrivate]:
-        private = state.private
+        epochs = self._epochs
         public = replace(state.public, step=np.asarray(state.public.step + 1))
-        happened = np.array([counts.adds.sum(), counts.deletes.sum()])[: self._rows]
-        happened = happened + private.waiting
-        buffer = counts.net + private.buffer if len(private.buffer) else counts.net
-        if public.step < self._epochs.origin:
-            return Step(State(public, replace(private, buffer=buffer, waiting=happened)))
-        ticking, estimates = self.clock.step(private.clock, happened, noise.at("clock"))
-        clock = estimates.astype(float)
-        private = SpatialPrivate(buffer, np.zeros_like(private.waiting), ticking)
-        recent = public.recent
+        private = self._with_events(state, counts)
+        if public.step < epochs.origin:
+            return Step(State(public, private))
+        ticking, estimates = self.clock.step(private.clock, private.waiting, noise.at("clock"))
+        private = replace(private, waiting=np.zeros_like(private.waiting), clock=ticking)
+        recent, clock = public.recent, estimates.astype(float)
         if self.retention is not None:
             recent = np.concatenate([recent, clock])[-self.retention - 1 :]
         public = replace(public, clock=clock, recent=recent)
-        if self._epochs.ends(public):
-            noisy = buffer + self.atoms.draw(noise.at("leaves"), len(buffer))
-            public, private = self._epochs.close(public, noisy), replace(private, buffer=buffer[:0])
-        return Step(State(public, private))
+        if not epochs.ends(public):
+            return Step(State(epochs.heard(public), private))
+        found = self._measured(public, private, noise.at("leaves"))
+        return Step(State(epochs.close(public, found), private.cleared()))
+
+    def _with_events(
+        self, state: State[SpatialPublic, SpatialPrivate], counts: Counts
+    ) -> SpatialPrivate:
+        """The private state with a step's events."""
+        private, happened = state.private, (counts.adds.sum(), counts.deletes.sum())
+        private = replace(private, waiting=private.waiting + happened[: self._rows])
+        if len(private.buffer):
+            private = replace(private, buffer=private.buffer[:0]).plus(
+                *self._older(state.public, private.buffer)
+            )
+        if len(counts.adds) == self._plan.size:
+            return private.plus(*records(counts, self.domain))
+        # A step that an older version was cut off in, counted in leaves.
+        return private.plus(*self._older(state.public, counts.net))
+
+    def _older(self, public: SpatialPublic, nets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Records of an older version's counts of leaves."""
+        tree = public.tree if len(public.tree.inner) else seed(self._epochs.seed_depth)
+        layout = lay_out(tree.inner, self.domain)
+        leaves = counted(tree.leaf, layout)
+        return spread(nets, layout.first[leaves], layout.last[leaves], self.domain)
+
+    def _measured(self, public: SpatialPublic, private: SpatialPrivate, noise: Draws) -> Found:
+        """Exact counts of leaves meet noise, in one round or coarse to fine in several."""
+        epochs = self._epochs
+        found = Found.nothing(epochs.standing(public))
+        for turn in epochs.rounds(public):
+            if turn > 1:
+                found = epochs.finer(public, found, turn)
+            layout = found.standing.layout
+            exact = private.sums(layout.first[found.leaves], layout.last[found.leaves])
+            drawn = self._every_atoms[turn].draw(noise.at(turn) if turn else noise, len(exact))
+            found = found.plus(exact + drawn, epochs.noise[turn])
+        return found
 
     def view(self, public: SpatialPublic) -> SpatialView | None:
         if not public.epoch or public.step < self.begin:
             return None
-        standing = self._epochs.standing(public.tree)
-        counts, variance = self._epochs.counts(public, standing)
-        return SpatialView.of(
-            self.domain,
-            standing,
-            counts,
-            variance,
-            total_variance=self._epochs.total_variance(public),
-            pending=max(self._epochs.pending(public), 0.0),
-        )
+        return self._epochs.view(public)
 
     def sample(self, view: SpatialView | None, previous: Table, rng: np.random.Generator) -> Sample:
         partition, none = partition_of(self.domain), np.zeros(0, np.int64)

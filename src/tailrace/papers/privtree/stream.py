@@ -331,7 +331,7 @@ def weights_of(domain: Places) -> np.ndarray:
 
 def _joined(held: PrivTreePrivate, counts: Counts) -> PrivTreePrivate:
     """Add a step's counts to those held back."""
-    from tailrace.papers.privtree import kernel
+    from tailrace.mechanisms.spatial import kernel
 
     touched = kernel.touched(counts.adds, counts.deletes)
     adds, deletes = counts.adds[touched], counts.deletes[touched]

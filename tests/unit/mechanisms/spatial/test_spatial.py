@@ -1,6 +1,8 @@
 """The adaptive spatial stream: its promises, its tree, its points and its answers."""
 
 import dataclasses
+import tarfile
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -8,13 +10,14 @@ import pytest
 import shapely
 
 from samples import LOSSES, UNITS, UNITS_AND_LOSSES, changing, growing, states
-from tailrace import ZCDP, ApproxDP, Box, Event, Noise, PureDP, User, Window
+from tailrace import ZCDP, ApproxDP, Box, Event, Noise, PureDP, Stream, User, Window
 from tailrace.checks import check_mechanism
 from tailrace.checks.spy import Spy
 from tailrace.domain.geometry import Region
 from tailrace.errors import ConfigError
-from tailrace.mechanisms.spatial.epochs import AdaTree
+from tailrace.mechanisms.spatial.public import AdaTree
 from tailrace.mechanisms.spatial.stream import SpatialStream
+from tailrace.mechanisms.spatial.tree import Found
 from tailrace.storage.codec import pack
 from tailrace.stream.state import no_rows
 
@@ -194,7 +197,7 @@ def test_the_state_does_not_grow_with_the_past():
 def test_all_is_measured_at_the_horizon():
     last = states(stream(horizon=6), BATCHES)[-1]
     assert int(last.public.closed) == 6
-    assert not len(last.private.buffer)
+    assert not len(last.private.places)
 
 
 @pytest.mark.parametrize("retention", [None, 3])
@@ -241,7 +244,8 @@ def test_cells_that_miss_the_geometry_are_public_zeros():
     triangle = Region(shapely.Polygon([(0, 0), (1, 0), (0, 1)]), columns=("x", "y"), cells=16)
     mechanism = stream(domain=triangle)
     plan = mechanism.plan(mechanism.init().public)
-    assert plan.size < 64  # of the 64 nodes at depth 6, some miss the triangle
+    assert (plan.groups < 0).sum() == 120  # cells above the diagonal
+    assert len(Found.nothing(mechanism._epochs.standing(mechanism.init().public)).leaves) < 64
     check_mechanism(mechanism, BATCHES)
     view = mechanism.view(states(mechanism, BATCHES)[-1].public)
     table = mechanism.sample(view, no_rows(mechanism), np.random.default_rng(0)).table
@@ -267,3 +271,34 @@ def test_the_view_adds_up_and_has_errors():
 def test_constants_that_make_no_sense_are_refused(changes):
     with pytest.raises(ConfigError):
         AdaTree(**changes)
+
+
+# streams of before shares, rounds and places
+
+
+KEPT = Path(__file__).parents[3] / "security" / "kept_places.tar.gz"
+
+
+@pytest.mark.parametrize(("name", "steps"), [("places", 8), ("kept", 8), ("waiting", 8)])
+def test_a_stream_of_the_last_version_goes_on(tmp_path, name, steps):
+    """Each was cut off in its sixth step: see make_kept_places.py."""
+    with tarfile.open(KEPT) as archive:
+        archive.extractall(tmp_path, filter="tar")
+    path = tmp_path / f"{name}.tail"
+    with Stream.open(path) as stream:
+        assert stream.step == 6
+        while stream.step < steps:
+            stream.push(batch(stream.step, 600))
+        view, table = stream.release(steps).view, stream.release(steps).table
+    present = 600 * (4 if name == "kept" else steps)
+    assert view.counts[0] == pytest.approx(present, rel=0.1)
+    # Six steps of a beta(2, 8) and two of a square: what the former counts said is kept.
+    left = 1 - 0.8**9 - 9 * 0.2 * 0.8**8
+    if name != "kept":
+        expected = 3600 * left + 1200 * 0.2**0.5
+        assert view.count(low=(0, 0), high=(0.2, 1)).value == pytest.approx(expected, rel=0.2)
+    assert len(table) == round(view.counts[0])
+    with Stream.open(path) as stream:
+        for step in range(1, steps + 1):
+            before = stream.release(step).view
+            assert (before is None) == (name == "waiting" and step < 8)

@@ -1,0 +1,104 @@
+"""What a spatial stream shows: its tree down to the leaves."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tailrace.domain.geometry.partition import lay_out, partition_of
+from tailrace.domain.geometry.shares import shares
+from tailrace.errors import ConfigError
+from tailrace.mechanisms.base import Estimate
+from tailrace.mechanisms.spatial.tree import Places, Standing
+
+_CUT = 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class Leaves:
+    """The leaves of a view, in the partition's order."""
+
+    depth: np.ndarray  # (leaves,)
+    index: np.ndarray  # (leaves,) among the nodes of that depth
+    low: np.ndarray  # (leaves, dimensions)
+    high: np.ndarray  # (leaves, dimensions)
+    count: np.ndarray  # (leaves,)
+    error: np.ndarray  # (leaves,) standard errors
+
+
+@dataclass(frozen=True, eq=False)
+class SpatialView:
+    """The released tree down to its leaves."""
+
+    domain: Places
+    inner: np.ndarray  # (nodes,) in preorder
+    second: np.ndarray  # (nodes,)
+    counts: np.ndarray  # (nodes,) nonnegative, children add up to their parent
+    doubt: np.ndarray  # (nodes,) variance of the first child's count, given its parent's
+    total_variance: float  # of the number of points
+    uneven: float  # mean square of (a - b) / (a + b) over the halves a, b of a leaf
+
+    @classmethod
+    def of(
+        cls,
+        domain: Places,
+        standing: Standing,
+        counts: np.ndarray,
+        doubt: np.ndarray,
+        *,
+        total_variance: float,
+        uneven: float,
+    ) -> SpatialView:
+        """Without the nodes below the leaves."""
+        inner, second, places = standing.inner, standing.second, standing.places
+        for array in (counts := counts[places], doubt := doubt[places]):
+            array.setflags(write=False)
+        return cls(domain, inner, second, counts, doubt, total_variance, uneven)
+
+    @functools.cached_property
+    def leaves(self) -> Leaves:
+        """Where the leaves lie and what they hold."""
+        from tailrace.mechanisms.spatial.filtering import passed_on
+
+        layout, partition = lay_out(self.inner, self.domain), partition_of(self.domain)
+        depth, count = layout.depth[self._ends], self.counts[self._ends]
+        index = layout.first[self._ends] >> (partition.depth - depth)
+        tree = (self.counts, self.doubt, self.inner, self.second)
+        error = np.sqrt(passed_on(self.total_variance, *tree)[self._ends])
+        return Leaves(depth, index, *partition.box(depth, index), count, error)
+
+    @functools.cached_property
+    def _ends(self) -> np.ndarray:
+        """The leaves that have an area."""
+        return np.flatnonzero(~self.inner & (lay_out(self.inner, self.domain).area > 0))
+
+    def count(self, *, low: Sequence[float], high: Sequence[float]) -> Estimate:
+        """Count the points between two corners.
+
+        The error adds up the variances of the splits above the leaves, as far as the rectangle
+        takes the two halves differently; the total's own; and how unevenly points may lie in the
+        leaves that are cut.
+        """
+        from tailrace.mechanisms.spatial.filtering import covered
+
+        leaves, corners = self.leaves, (self._corner("low", low), self._corner("high", high))
+        part = shares(self.domain, leaves.low, leaves.high, *corners)
+        value, covers = float(part @ leaves.count), np.zeros(len(self.inner))
+        covers[self._ends] = part
+        variance = covered(covers, self.counts, self.doubt, self.inner, self.second)
+        variance += float(covers[0]) ** 2 * self.total_variance
+        cut = part * (1 - part) @ (leaves.count + self.uneven * leaves.count**2)
+        return Estimate(value, math.sqrt(max(variance + _CUT * float(cut), 0.0)))
+
+    def _corner(self, name: str, corner: Sequence[float]) -> np.ndarray:
+        values = np.asarray(corner, float)
+        if values.shape != (len(self.domain.columns),) or np.isnan(values).any():
+            raise ConfigError(
+                f"{name} must hold a number for each of the columns "
+                f"{', '.join(self.domain.columns)}."
+            )
+        return values
