@@ -14,11 +14,14 @@ from pathlib import Path
 
 import tailrace
 from tailrace import (
+    ask,
     audit,
     checks,
     counters,
+    metrics,
     models,
     papers,
+    queries,
     sinks,
     snapshots,
     sources,
@@ -91,6 +94,9 @@ def reference() -> str:
     lines += section("tailrace.audit", "audit.", audit.__all__, audit)
     lines += section("tailrace.sources", "sources.", sources.__all__, sources)
     lines += section("tailrace.sinks", "sinks.", sinks.__all__, sinks)
+    lines += section("tailrace.ask", "ask.", ask.__all__, ask)
+    lines += section("tailrace.metrics", "metrics.", metrics.__all__, metrics)
+    lines += section("tailrace.queries", "queries.", queries.__all__, queries)
     lines += ["The commands have [a page of their own](command-line.md).", ""]
     return "\n".join(lines).rstrip() + "\n"
 

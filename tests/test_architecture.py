@@ -32,6 +32,7 @@ ORDER = (
     "audit",
     "report",
     "config",
+    "ask",
     "cli",
 )
 FAMILIES = ("histogram", "spatial", "tabular", "panel", "snapshot", "trajectories")

@@ -40,6 +40,7 @@ from tailrace import (
     Trajectories,
     Uncapped,
     User,
+    open_releases,
 )
 from tailrace.cli import app
 from tailrace.counting.journeys.masses import WHOLE
@@ -47,6 +48,7 @@ from tailrace.ledger import Cap, Mark
 from tailrace.ledger.file import digest, transaction
 from tailrace.storage import durable
 from tailrace.stream.migrate import migrate
+from tailrace.stream.verify import verify_public
 
 
 def walks(unit=Event(), epsilon=1):
@@ -481,3 +483,25 @@ def test_streams_of_the_last_version_open_and_go_on(tmp_path):
             assert [stream.release(number).table.rows() for number in range(1, step + 1)] == before
     entries = Ledger(tmp_path / "tailrace.ledger").entries()
     assert [entry.mark.step for entry in entries] == [3, 3, 3]
+
+
+def test_streams_that_published_no_states_go_on_and_publish_them(tmp_path):
+    """Format 3 at e6b96df, made by make_kept.py: views of later steps can be asked in public."""
+    with tarfile.open(Path(__file__).with_name("kept3.tar.gz")) as archive:
+        archive.extractall(tmp_path, filter="tar")
+    day = pl.DataFrame({"id": [1, 2, 3, 4], "sex": ["f", "m", "f", "f"]})
+    for name in ("ward.tail", "cut.tail", "fork.tail"):
+        with Stream.open(tmp_path / name) as stream:
+            assert stream.step == 2
+            views = [stream.release(step).view.count() for step in (1, 2)]
+            for _ in range(3):
+                views.append(stream.push(day).view.count())
+        with Stream.open(tmp_path / name) as stream:
+            assert [stream.release(step).view.count() for step in range(1, 6)] == views
+        releases = open_releases(tmp_path / name)
+        assert [releases.count(step) for step in (3, 4, 5)] == views[2:]
+        first = (1,) if name == "cut.tail" else (1, 2)
+        for step in first:
+            with pytest.raises(StateError, match="by an earlier version, without its measurements"):
+                releases.count(step)
+        assert verify_public(tmp_path / name / "releases").steps == 5

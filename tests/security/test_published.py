@@ -23,7 +23,9 @@ EMPTY = hashlib.blake2b(digest_size=32).hexdigest()
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
     folder = tmp_path_factory.mktemp("made") / "w"
-    with Stream.create(folder, ward(), population="w", full="latest") as stream:
+    with Stream.create(
+        folder, ward(), population="w", full="latest", noise=Noise.insecure(1)
+    ) as stream:
         for _ in range(3):
             stream.push(DAY)
     return folder / "releases"

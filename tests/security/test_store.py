@@ -191,7 +191,7 @@ def test_a_stream_that_stands_nowhere_is_one_sentence(path, change):
     "name",
     [
         "private/000000/whole",
-        "step/000001/public/whole",
+        "step/000001/state/000001_whole.bin",
         "step/000001/added/000001.parquet",
         "intent/counts",
     ],

@@ -11,6 +11,7 @@ import importlib
 import inspect
 import itertools
 import random
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import date
@@ -75,7 +76,15 @@ POINTS = np.array([[0.1, 0.2], [0.3, 0.4]])
 CORNERS = {"low": (0.0, 0.0), "high": (1.0, 1.0)}
 TABLE = tr.Stream(tr.HistogramStream(**HISTOGRAM), noise=tr.Noise.insecure(1)).push(ROWS)
 
+PUBLIC = tempfile.TemporaryDirectory(prefix="tailrace-")
+with tr.Stream.create(
+    f"{PUBLIC.name}/w", tr.HistogramStream(**HISTOGRAM), population="w"
+) as stream:
+    stream.push(ROWS)
+
 RIGHT: dict[str, Any] = {
+    "Releases": None,  # made by open_releases
+    "open_releases": {"where": f"{PUBLIC.name}/w"},
     "ZCDP": {"rho": 0.5},
     "PureDP": {"epsilon": 0.5},
     "ApproxDP": {"epsilon": 0.5, "delta": 1e-6},

@@ -14,7 +14,8 @@ from tailrace.cli.say import MISSING
 from tailrace.config import Config, load
 from tailrace.config.opening import reader, used
 from tailrace.errors import ConfigError, DataError
-from tailrace.sources import Examination, FolderSource, examine, presence
+from tailrace.sources import Examination, FolderSource, examine
+from tailrace.sources.examine import presence
 from tailrace.sources.files import read, told
 from tailrace.sources.used import Seen
 

@@ -153,6 +153,30 @@ def verify(
     verify_path(path, json=json)
 
 
+@app.command(
+    epilog='Example: tailrace query public/ "count where age between 60 and 79 and sex = f"'
+)
+def query(
+    where: Annotated[
+        str,
+        Argument(help="A public folder, its address, or a stream.toml.", metavar="RELEASES"),
+    ],
+    question: Annotated[
+        str, Argument(help="count, or share, where COLUMN = VALUE and ...", metavar="QUESTION")
+    ],
+    step: Annotated[
+        int | None, Option(help="Which release; the last one where left out.", min=1)
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Ask published releases how many records match, with a standard error. Nothing private is
+    read.
+    """
+    from tailrace.cli.query import answer
+
+    answer(where, question, step, json=json)
+
+
 @app.command(epilog="Example: tailrace migrate stream.toml")
 def migrate(stream: Stream) -> None:
     """Bring a stream that an earlier version keeps over to today's format. Promise and ledger

@@ -1,7 +1,7 @@
 """Where rows come from: one-method adapters that give a step its batch."""
 
 from tailrace.sources.base import Batch, Feed, Portion, Source
-from tailrace.sources.examine import Examination, Presence, examine, presence
+from tailrace.sources.examine import Examination, examine
 from tailrace.sources.folder import (
     FolderSource,
     NamedFiles,
@@ -30,7 +30,6 @@ __all__ = [
     "NamedFiles",
     "OrderedFiles",
     "Portion",
-    "Presence",
     "Reader",
     "Settings",
     "Shelf",
@@ -43,7 +42,6 @@ __all__ = [
     "Used",
     "examine",
     "named_shelf",
-    "presence",
 ]
 
 # The kinds of `[source]`; those of other distributions come through `tailrace.registry`.

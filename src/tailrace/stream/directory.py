@@ -216,6 +216,7 @@ def build(
                         promise(mechanism, noise, charged=True),
                         to_plain(mechanism.domain),
                         about["calendar"],
+                        plain,
                     )
                     for name, data in said.items():
                         change.keep(f"said/{name}", data)
@@ -225,7 +226,7 @@ def build(
                     if (cut := copied.find("cut")) is not None:
                         change.put("cut", cut)
                     open_step.copy(copied, change, standing.mark.step)
-                state.write_standing(change, standing, None)
+                state.begin_standing(change, standing)
             for segment in segments:
                 shutil.copytree(
                     segment, partial / "private" / "memory" / segment.name, symlinks=True

@@ -3,6 +3,7 @@
     added/000007.parquet      row, born, columns...
     removed/000007.parquet    row, died
     table/000064.parquet      row, columns...: a checkpoint, now and then
+    state/000007_whole.bin    what a view is made of; or _since, its changes since the step before
     log/000007.json           the files of the step with digests, and the digest of the entry before
 
 The table of a step is the last checkpoint, and what was added since, without what was removed
@@ -73,6 +74,11 @@ def files_of(step: int) -> tuple[str, str, str]:
     return added, removed, table
 
 
+def states_of(step: int) -> tuple[str, str]:
+    """The names of a step's public state: whole, or what changed since."""
+    return f"state/{step:06d}_whole.bin", f"state/{step:06d}_since.bin"
+
+
 def named(columns: Iterable[str]) -> tuple[str, str, str]:
     """The names of row, born and died, beside those columns.
 
@@ -102,10 +108,13 @@ class Changes:
     full: Full
     provenance: dict[str, Any]
 
-    def write(self, change: Changing, log: Log, said: Mapping[str, bytes]) -> Log:
+    def write(
+        self, change: Changing, log: Log, said: Mapping[str, bytes], state: Mapping[str, bytes]
+    ) -> Log:
         """Keep the files of the next step; return where the log then stands.
 
-        `said` are files that hold for all steps: the first entry lists them.
+        `said` are files that hold for all steps: the first entry lists them. `state` is the file of
+        the public state.
         """
         step, table = log.step + 1, self.sample.table
         new, gone = table.since(self.before.born), self.sample.removed
@@ -122,6 +131,7 @@ class Changes:
         if self.full == "every" or cost > _LONG * expected:
             files[names[2]] = whole(table, self.types)
             base, cost = step, max(len(files[names[2]]), _FILE)
+        files |= state
         entry = {
             "step": step,
             "provenance": self.provenance,

@@ -67,27 +67,31 @@ def _brought_over(old: Former, releases: Path, change: Changing) -> int:
         promise(mechanism, Noise.kept(old.secret, about["noise"]), charged=True),
         to_plain(mechanism.domain),
         None if calendar is None else to_plain(calendar),
+        about["mechanism"],
     )
     # As they were published.
     said = {name: _published(releases / name, data) for name, data in said.items()}
     for name, data in said.items():
         change.keep(f"said/{name}", data)
     like, table = mechanism.init(), state.no_rows(mechanism)
-    standing = state.write_standing(change, state.beginning(mechanism), None)
+    standing = state.begin_standing(change, state.beginning(mechanism))
     for step in range(1, stands["step"] + 1):
         sample = _sample(old, step, mechanism, table)
         provenance = old.json(f"release/{step:06d}")
         changes = log.Changes(table, sample, mechanism.rows.types, "checkpoints", provenance)
         public = unpack(old.bytes(f"release/{step:06d}/public"), like=like.public)
-        now = state.Standing(
-            State(public, like.private),
-            Mark(step, stands["tag"]),
-            stands["segment"],
-            changes.write(change, standing.log, said if step == 1 else {}),
-            standing.public,
-            standing.private,
+        now = replace(
+            standing,
+            state=State(public, like.private),
+            mark=Mark(step, stands["tag"]),
+            segment=stands["segment"],
         )
-        standing, table = state.write_standing(change, now, standing.state), sample.table
+        before = standing.state.public if step > 1 else None
+        name, data, chain = state.public_file(now, before)
+        written = changes.write(change, now.log, said if step == 1 else {}, {name: data})
+        now = replace(now, log=written, public=chain)
+        standing = state.write_standing(change, now, standing.state.private)
+        table = sample.table
     private = unpack(old.bytes("standing/private"), like=like.private)
     state.write_standing(
         change, replace(standing, state=State(standing.state.public, private)), None

@@ -1,7 +1,8 @@
 """The public directory of a stream, readable without Tailrace.
 
-    releases/README.md  guarantee.json  codebook.json  calendar.json
+    releases/README.md  guarantee.json  codebook.json  mechanism.json  calendar.json
     releases/added/000007.parquet  removed/000007.parquet  table/000064.parquet
+    releases/state/000007_since.bin
     releases/log/000007.json
 
 Files are second names of those that the stream keeps; each appears whole. A step is published when
@@ -24,10 +25,10 @@ from tailrace.privacy.guarantee import Guarantee
 from tailrace.storage.durable import link, place, point, sync, write_file
 from tailrace.storage.guarding import open_plain
 from tailrace.storage.store import Store, understood, unfit
-from tailrace.stream.log import entry_of, files_of, kept, named
+from tailrace.stream.log import entry_of, files_of, kept, named, states_of
 from tailrace.stream.release import seconds
 
-_SAID = {f"said/{name}.json" for name in ("guarantee", "codebook", "calendar")}
+_SAID = {f"said/{name}.json" for name in ("guarantee", "codebook", "calendar", "mechanism")}
 # The whole table now, where a stream publishes it.
 LATEST = "latest.parquet"
 # Bytes read at a time: a megabyte is small beside any release.
@@ -38,9 +39,12 @@ _README = """# Synthetic data, released step by step
 
 - `guarantee.json`: the promise, in numbers and in words.
 - `codebook.json`: the columns and the values they can take.
+- `mechanism.json`: what made it, with all settings.
 - `calendar.json`, where there is one: the period that each step stands for.
 - `added/`, `removed/`: the rows that each step added, and the numbers of those that it removed.
 - `table/`: the whole table, at some steps.
+- `state/`: the noisy measurements of each step. Tailrace answers questions from them, with \
+standard errors: `tr.open_releases("releases").count()`, or `tailrace query releases "count"`.
 - `log/`: for each step its files with their digests (`b2sum -l 256`), and the digest of the entry \
 before it.
 
@@ -62,12 +66,21 @@ These are not records of people. They were made from noisy counts, and may be sh
 
 
 def said(
-    guarantee: Guarantee, codebook: Mapping[str, Any], calendar: Mapping[str, Any] | None
+    guarantee: Guarantee,
+    codebook: Mapping[str, Any],
+    calendar: Mapping[str, Any] | None,
+    mechanism: Mapping[str, Any],
 ) -> dict[str, bytes]:
     """The files that hold for all steps and are in the log."""
     promise = {"sentence": str(guarantee), **guarantee.to_dict()}
-    files = {"guarantee.json": _json(promise), "codebook.json": _json(codebook)}
-    return files if calendar is None else {**files, "calendar.json": _json(calendar)}
+    files = {"guarantee.json": as_json(promise), "codebook.json": as_json(codebook)}
+    files["mechanism.json"] = as_json(without_domain(mechanism))
+    return files if calendar is None else {**files, "calendar.json": as_json(calendar)}
+
+
+def without_domain(mechanism: Mapping[str, Any]) -> dict[str, Any]:
+    """A mechanism in plain values but for its domain, which is the codebook."""
+    return {name: value for name, value in mechanism.items() if name != "domain"}
 
 
 def announce(store: Store, folder: Path, guarantee: Guarantee, columns: Any) -> None:
@@ -88,7 +101,7 @@ def announce(store: Store, folder: Path, guarantee: Guarantee, columns: Any) -> 
 
 def make_folders(folder: Path) -> None:
     """Make the folders of a public directory, where they are not there."""
-    for part in ("", "added", "removed", "table", "log"):
+    for part in ("", "added", "removed", "table", "state", "log"):
         with contextlib.suppress(FileExistsError):
             (folder / part).mkdir()
         if not stat.S_ISDIR(os.lstat(folder / part).st_mode):
@@ -112,7 +125,7 @@ def deliver(store: Store, folder: Path, step: int, latest: bytes | None = None) 
     """
     with understood():
         time = seconds(entry_of(store, step)["provenance"])
-    parts = (files_of(step), (f"log/{step:06d}.json",))
+    parts = ((*files_of(step), *states_of(step)), (f"log/{step:06d}.json",))
     try:
         for part in parts:
             there = [name for name in part if store.has(kept(step, name))]
@@ -165,5 +178,6 @@ def pieces(folder: Path, name: str):
         yield from iter(lambda: file.read(_PIECE), b"")
 
 
-def _json(value: Any) -> bytes:
+def as_json(value: Any) -> bytes:
+    """JSON for readers, and for machines."""
     return (json.dumps(value, indent=2) + "\n").encode()

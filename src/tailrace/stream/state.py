@@ -107,15 +107,29 @@ def no_rows(mechanism: Mechanism) -> Table:
     return Table.of(none, codes.decode(none, np.random.default_rng(0)))
 
 
-def write_standing(change: Changing, standing: Standing, before: State | None) -> Standing:
-    """Keep where a stream stands; of its states, what changed since `before`."""
-    step, old = standing.mark.step, before or State(None, None)
-    public = _write_state(
-        change, f"step/{step:06d}/public", standing.state.public, old.public, standing.public
-    )
-    private = _write_state(
-        change, f"private/{step:06d}", standing.state.private, old.private, standing.private
-    )
+def public_file(standing: Standing, before: Any) -> tuple[str, bytes, Chain]:
+    """The file of a public state, whole or as changes since `before`, and its chain."""
+    end, data, chain = _packed(standing.state.public, before, standing.public)
+    return log.states_of(standing.mark.step)[end == "since"], data, chain
+
+
+def begin_standing(change: Changing, standing: Standing) -> Standing:
+    """Keep where a stream stands, with its states whole."""
+    name, data, chain = public_file(standing, None)
+    change.keep(log.kept(standing.mark.step, name), data)
+    return write_standing(change, replace(standing, public=chain), None)
+
+
+def write_standing(change: Changing, standing: Standing, before: Any) -> Standing:
+    """Keep where a stream stands; of its private state, what changed since `before`.
+
+    The file of the public state is kept already.
+    """
+    step, public = standing.mark.step, standing.public
+    end, data, private = _packed(standing.state.private, before, standing.private)
+    if end == "whole":
+        change.erase("private")
+    change.put(f"private/{step:06d}/{end}", data)
     stands = {
         "step": step,
         "tag": standing.mark.tag,
@@ -128,16 +142,14 @@ def write_standing(change: Changing, standing: Standing, before: State | None) -
     return replace(standing, public=public, private=private)
 
 
-def _write_state(change: Changing, name: str, state: Any, before: Any, chain: Chain) -> Chain:
-    """Keep a state, whole or as changes, whichever reads and writes less."""
+def _packed(state: Any, before: Any, chain: Chain) -> tuple[str, bytes, Chain]:
+    """A state, whole or as changes, whichever reads and writes less; and its chain."""
     if before is not None and chain.many < _CHANGES and chain.since <= _LONG * chain.size:
         changes = pack(state, since=before)
         if len(changes) <= max(chain.size, 1):
-            change.put(f"{name}/since", changes)
-            return Chain(chain.size, chain.since + len(changes), chain.many + 1)
-    if name.startswith("private"):
-        change.erase("private")
-    return Chain(change.put(f"{name}/whole", pack(state)))
+            return "since", changes, Chain(chain.size, chain.since + len(changes), chain.many + 1)
+    data = pack(state)
+    return "whole", data, Chain(len(data))
 
 
 @understood()
@@ -160,12 +172,29 @@ def read_standing(store: Store, mechanism: Mechanism) -> Standing:
 
 def read_public(store: Store, step: int, like: Any) -> Any:
     """The public state of a step: the last whole one, then changes."""
+
+    def find(k: int, end: int) -> bytes | None:
+        # An earlier version kept states and did not publish them.
+        former = f"step/{k:06d}/public/{('whole', 'since')[end]}"
+        return store.find(log.kept(k, log.states_of(k)[end])) or store.find(former)
+
+    return chained(find, step, like)
+
+
+def chained(find: Callable[[int, int], bytes | None], step: int, like: Any) -> Any:
+    """A public state from its files: the last whole one, then changes.
+
+    `find` gives a step's file, whole (0) or since (1), where there is one.
+    """
     # Not further back, whatever a crafted store says.
     near = range(step, max(step - _CHANGES, 0) - 1, -1)
-    first = next(k for k in near if store.has(f"step/{k:06d}/public/whole"))
-    state = unpack(store.bytes(f"step/{first:06d}/public/whole"), like=like)
+    first, data = next((k, data) for k in near if (data := find(k, 0)) is not None)
+    state = unpack(data, like=like)
     for k in range(first + 1, step + 1):
-        state = unpack(store.bytes(f"step/{k:06d}/public/since"), like=like, since=state)
+        changes = find(k, 1)
+        if changes is None:
+            raise unfit()
+        state = unpack(changes, like=like, since=state)
     return state
 
 

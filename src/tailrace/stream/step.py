@@ -32,7 +32,13 @@ from tailrace.storage.durable import point
 from tailrace.storage.store import Store, understood
 from tailrace.stream import log
 from tailrace.stream.open import below
-from tailrace.stream.state import Standing, seal_rows, unseal_rows, write_standing
+from tailrace.stream.state import (
+    Standing,
+    public_file,
+    seal_rows,
+    unseal_rows,
+    write_standing,
+)
 
 _BATCH = ("intent/adds", "intent/deletes")
 
@@ -184,10 +190,14 @@ def draw(
 
 def commit(store: Store, standing: Standing, before: State, changes: log.Changes) -> Standing:
     """Store a step at once, and erase its intent; return where the stream stands."""
-    first = standing.mark.step == 1
-    said = {name[5:]: store.bytes(name) for name in store.names("said")} if first else {}
+    step = standing.mark.step
+    said = {name[5:]: store.bytes(name) for name in store.names("said")} if step == 1 else {}
+    # Readers have the state of the step before, unless an earlier version made it.
+    follows = any(store.has(log.kept(step - 1, name)) for name in log.states_of(step - 1))
+    name, data, chain = public_file(standing, before.public if step > 1 and follows else None)
     with store.transaction("commit", erases=True) as change:
-        written = changes.write(change, standing.log, said)
-        standing = write_standing(change, replace(standing, log=written), before)
+        written = changes.write(change, standing.log, said, {name: data})
+        standing = replace(standing, log=written, public=chain)
+        standing = write_standing(change, standing, before.private)
         change.erase("intent")
     return standing

@@ -65,7 +65,14 @@ from tailrace.stream.directory import (
 )
 from tailrace.stream.log import Full
 from tailrace.stream.open import OpenStep
-from tailrace.stream.published import LATEST, announce, deliver, last_published
+from tailrace.stream.published import (
+    LATEST,
+    announce,
+    as_json,
+    deliver,
+    last_published,
+    without_domain,
+)
 from tailrace.stream.release import Kind, Release, kind_of
 from tailrace.stream.state import seal_rows
 from tailrace.stream.step import (
@@ -239,6 +246,11 @@ class Stream:
     def _deliver_missing(self) -> None:
         """Publish the last steps, where the public directory lacks them."""
         assert self._store is not None
+        if not self._store.has("said/mechanism.json"):
+            # An earlier version did not publish it.
+            plain = self._store.json("about")["mechanism"]
+            with self._store.transaction("said") as change:
+                change.keep("said/mechanism.json", as_json(without_domain(plain)))
         announce(self._store, self._public, self.guarantee, self._mechanism.rows.columns)
         last = last_published(self._public, self.step)
         if self._full == "latest" and self.step and not os.path.lexists(self._public / LATEST):

@@ -122,7 +122,9 @@ def _entry(folder: Path, step: int) -> tuple[Any, bytes]:
             and entry["rows"] >= 0
             and all(part in files for part in files_of(step)[:2])
             # A name never leads out of the folder.
-            and all(re.fullmatch(r"(\w+/)?\w+\.(json|parquet)", part, re.ASCII) for part in files)
+            and all(
+                re.fullmatch(r"(\w+/)?\w+\.(json|parquet|bin)", part, re.ASCII) for part in files
+            )
             and (entry["from"] is None or entry["from"] in range(1, step + 1))
             and not isinstance(entry["from"], float)
         )

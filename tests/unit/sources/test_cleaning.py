@@ -11,7 +11,8 @@ from tailrace.calendar import Calendar
 from tailrace.config import load
 from tailrace.config.opening import reader as reader_of
 from tailrace.domain.times import instants
-from tailrace.sources import FolderSource, Reader, TopicSource, examine, presence
+from tailrace.sources import FolderSource, Reader, TopicSource, examine
+from tailrace.sources.examine import presence
 
 CITY = Schema(city=Categorical(["New York", "Boston"]), age=Integer(0, 99))
 
