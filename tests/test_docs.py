@@ -7,6 +7,9 @@ import dataclasses
 import importlib.util
 import inspect
 import re
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -281,6 +284,28 @@ def test_the_configuration_in_the_documents_can_be_used(tmp_path):
     (tmp_path / "stream.toml").write_text(text)
     config = load(tmp_path / "stream.toml")
     assert config.mechanism.horizon == 365 and config.calendar.grace == "6 hours"
+
+
+def test_the_units_of_systemd_are_sound(tmp_path):
+    """As systemd itself reads them; programs and users of the page are not here."""
+    program = shutil.which("systemd-analyze")
+    if program is None:
+        pytest.skip("systemd is not installed")
+    pages = (ROOT / "docs" / "how-to" / f"{name}.md" for name in ("run-every-day", "run-for-years"))
+    units = [
+        block
+        for page in pages
+        for block in re.findall(r"^```ini\n(.*?)^```", page.read_text(), re.M | re.S)
+    ]
+    for unit in units:
+        text = re.sub(r"(ExecStart=)\S+", rf"\1{sys.executable}", unit)
+        text = re.sub(r"User=\w+\n|/srv/ward", lambda it: "/tmp" if "/" in it[0] else "", text)
+        (tmp_path / unit.split()[1]).write_text(text)
+    assert len(units) == 5
+    done = subprocess.run(
+        [program, "verify", *sorted(tmp_path.glob("ward*"))], capture_output=True, text=True
+    )
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 ALGORITHMS = [

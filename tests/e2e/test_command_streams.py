@@ -361,7 +361,7 @@ def test_export_writes_a_table_once(tailrace, released):
     for arguments, code, said in (
         (("--to", "first.csv"), 3, "first.csv is there already: choose another name with --to."),
         (("--to", "a.csv", "--step", "6"), 5, "There is no release of step 6: the last one is 5."),
-        (("--to", "a.xlsx"), 3, "a.xlsx must end in .csv or .parquet."),
+        (("--to", "a.xlsx"), 3, "a.xlsx must end in .csv, .parquet, .geojson or .geoparquet."),
     ):
         assert (
             tailrace("export", "stream.toml", *arguments, cwd=released, code=code).stderr

@@ -205,16 +205,49 @@ def warm(
 @app.command(epilog="Example: tailrace export stream.toml --to public.csv --step 7")
 def export(
     stream: Stream,
-    to: Annotated[Path, Option(help="A .csv or .parquet file that is not there yet.")],
+    to: Annotated[
+        Path, Option(help="A new file: .csv, .parquet, or of points .geojson or .geoparquet.")
+    ],
     step: Annotated[
         int | None, Option(help="Which release; the last one where left out.", min=1)
     ] = None,
     formulas: Formulas = False,
+    measurements: Annotated[
+        bool,
+        Option("--measurements", help="The noisy measurements instead: what, cells, value, error."),
+    ] = False,
 ) -> None:
-    """Write the synthetic table of one step into a file."""
+    """Write the synthetic table of one step, or its noisy measurements, into a file."""
     from tailrace.cli.export import export_table
 
-    export_table(stream, to, step, formulas=formulas)
+    export_table(stream, to, step, formulas=formulas, measurements=measurements)
+
+
+@app.command(epilog="Example: tailrace backup stream.toml --to /backup/ward-2026-01-05.tar")
+def backup(
+    stream: Stream,
+    to: Annotated[Path, Option(help="The file to write, which is private.")],
+) -> None:
+    """PRIVATE: write a stream into one file, and its ledger beside it."""
+    from tailrace.cli.backup import write_backup
+
+    write_backup(stream, to)
+
+
+@app.command(epilog="Example: tailrace restore /backup/ward-2026-01-05.tar stream.toml")
+def restore(
+    file: Annotated[Path, Argument(help="A file of tailrace backup.", metavar="BACKUP")],
+    stream: Annotated[
+        Path, Argument(help="A stream.toml, or the folder to make.", metavar="STREAM")
+    ],
+    ledger: Annotated[
+        Path | None, Option(help="The newest ledger; beside the stream where left out.")
+    ] = None,
+) -> None:
+    """Put a stream back, if the ledger says that it has not gone on since."""
+    from tailrace.cli.backup import put_back
+
+    put_back(file, stream, ledger)
 
 
 Like = Annotated[
