@@ -33,6 +33,7 @@ import polars as pl
 
 from tailrace.counting.plan import opened
 from tailrace.domain import Schema
+from tailrace.domain.cells import nameless
 from tailrace.mechanisms.base import Mechanism, Takes
 from tailrace.privacy.loss import Loss
 from tailrace.privacy.unit import Event, Replace, User, Window
@@ -172,8 +173,8 @@ def _units(mechanism: Mechanism, batches: Batches) -> Iterator[Neighbours]:
         for name, who in (("most", most), ("fewest", least))
     ]
     yield Neighbours(batches, others)
-    busy = whole.filter(pl.col(plan.key) == most)
-    still = busy.with_columns(busy[:1][[0] * len(busy)].select(mechanism.domain.columns))
+    busy = whole.filter(whole[plan.key] == most)
+    still = busy.with_columns(busy[:1][[0] * len(busy)][list(mechanism.domain.columns)])
     alone = [("the only unit", busy), ("a unit that stands still", still)]
     for quiet in (False, True):
         yield Neighbours(
@@ -183,7 +184,7 @@ def _units(mechanism: Mechanism, batches: Batches) -> Iterator[Neighbours]:
 
 def _others(frame: pl.DataFrame | None, column: str, who: Any) -> pl.DataFrame | None:
     """The rows of all other units."""
-    return None if frame is None else frame.filter(~(pl.col(column) == who).fill_null(False))
+    return None if frame is None else frame.filter(nameless(frame[column]).ne_missing(who))
 
 
 class _People:
@@ -193,7 +194,7 @@ class _People:
         unit: Any = mechanism.unit
         self.mechanism, self.unit, self.batches = mechanism, unit, batches
         columns = [frame[unit.column] for batch in batches for frame in batch if frame is not None]
-        ids = Counter(who for column in columns for who in column.drop_nulls().to_list())
+        ids = Counter(who for column in columns for who in column.to_list() if who is not None)
         self.who = ids.most_common(1)[0][0]
         self.pool = pool.with_columns(
             pl.lit(self.who, dtype=pool.schema[unit.column]).alias(unit.column)

@@ -72,10 +72,10 @@ def _truth(config: Config | None, stream: Stream) -> Lives | Tracks:
 def _points(frame: pl.DataFrame | None, domain: Codes) -> np.ndarray:
     if frame is None:
         return np.zeros((0, len(domain.columns)))
-    return _inside(frame, domain).select(domain.columns).to_numpy()
+    return _inside(frame, domain)[list(domain.columns)].to_numpy()
 
 
 def _inside(frame: pl.DataFrame, domain: Codes) -> pl.DataFrame:
     """The rows that the domain counts."""
-    columns = nw.from_native(frame.select(domain.columns), eager_only=True)
+    columns = nw.from_native(frame[list(domain.columns)], eager_only=True)
     return frame.filter(domain.cells(columns) >= 0)

@@ -22,7 +22,7 @@ from tailrace.counting import arrow, executors
 from tailrace.counting.batches import batches
 from tailrace.counting.marginals import Marginals
 from tailrace.domain import Codes, Frame, Schema
-from tailrace.domain.cells import holds_objects
+from tailrace.domain.cells import holds_objects, named
 from tailrace.domain.columns import MOST_CELLS, kinds, unreadable
 from tailrace.errors import ConfigError, DataError
 
@@ -272,7 +272,7 @@ def unit_of(rows: Frame, column: str) -> nw.Expr:
         )
     if kind in unreadable(rows):
         raise DataError(f"Column '{column}' must hold ids as text or as whole numbers.")
-    dtype, unit = rows.collect_schema()[column], nw.col(column).alias("unit")
+    dtype, unit = rows.collect_schema()[column], named(rows, column).alias("unit")
     whole = dtype.is_integer() and not isinstance(dtype, nw.Int128 | nw.UInt128)
     lasting = rows.implementation.is_pandas_like() or rows.implementation.is_pyarrow()
     as_it_is = kind in ("object", "null", "bytes") or whole or isinstance(dtype, nw.Categorical)

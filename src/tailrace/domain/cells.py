@@ -36,6 +36,8 @@ BLANKS = " \t\n\v\f\r\x85\u00a0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(
 )
 # The text of a Python object that is no text, number, time or boolean.
 UNREADABLE = "\x00"
+# A name that Polars takes for a pattern.
+_PATTERN = re.compile(r"\^.*\$", re.DOTALL)
 # Halves of letters beyond 16 bits: Python can hold one alone, no text can.
 _HALVES = re.compile("[\ud800-\udfff]")
 _DECIMAL = r"^[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?$"
@@ -50,6 +52,21 @@ YES_NO = {
 }
 
 
+def named(frame: nw.DataFrame[Any] | nw.LazyFrame[Any], column: str) -> nw.Expr:
+    """The column of exactly this name, on any engine.
+
+    Polars takes `^...$` for a regular expression of names, and `*` for all of them.
+    """
+    if frame.implementation.is_polars() and (column == "*" or _PATTERN.fullmatch(column)):
+        column = f"^{re.escape(column)}$"
+    return nw.col(column)
+
+
+def nameless(values: pl.Series) -> pl.Series:
+    """The same cells: Polars finds a series by its name, too."""
+    return values.alias("")
+
+
 def number(values: pl.Series, *, words: Mapping[str, float] = TRUE_FALSE) -> pl.Series:
     """The doubles that cells spell; null where none.
 
@@ -61,6 +78,7 @@ def number(values: pl.Series, *, words: Mapping[str, float] = TRUE_FALSE) -> pl.
     """
     import polars as pl
 
+    values = nameless(values)
     if values.dtype.is_numeric() or values.dtype == pl.Boolean:
         return values.cast(pl.Float64)
     bare = text(values).str.strip_chars()
@@ -87,14 +105,15 @@ def text(values: pl.Series) -> pl.Series:
     """Cells of any type but nested ones as text."""
     import polars as pl
 
+    values = nameless(values)
     if values.dtype == pl.Binary:
-        return pl.Series(values.name, [written(cell) for cell in values], pl.String)
+        return pl.Series([written(cell) for cell in values], dtype=pl.String)
     if values.dtype == pl.Duration:
         return values.dt.to_string()
     return values.cast(pl.String)
 
 
-def texts(cells: Iterable[Any], name: str = "") -> pl.Series:
+def texts(cells: Iterable[Any]) -> pl.Series:
     """Python objects as text, each by itself.
 
     >>> texts([41, None, 4.5, [1]]).to_list()
@@ -102,18 +121,18 @@ def texts(cells: Iterable[Any], name: str = "") -> pl.Series:
     """
     import polars as pl
 
-    return pl.Series(name, [written(cell) for cell in cells], pl.String)
+    return pl.Series([written(cell) for cell in cells], dtype=pl.String)
 
 
 def column(values: nw.Series[Any]) -> pl.Series:
-    """A column in memory; Python objects become text."""
+    """A column in memory, without its name; Python objects become text."""
     if isinstance(values.dtype, nw.Object) or holds_objects(values):
-        return texts(values.to_numpy().tolist(), values.name)
+        return texts(values.to_numpy().tolist())
     try:
-        return values.to_polars()
+        return nameless(values.to_polars())
     except ImportError:
         # pandas without PyArrow.
-        return texts(values.to_list(), values.name)
+        return texts(values.to_list())
 
 
 def holds_objects(values: nw.Series[Any]) -> bool:

@@ -238,7 +238,7 @@ def _in_arrow(frame: Frame, column: str) -> bool:
 
 def _code(frame: Frame, column: str, kind: str, axis: Axis) -> nw.Expr:
     """The code of one column as an expression."""
-    texts, text = _of_text(axis), nw.col(column).cast(nw.String)
+    texts, text = _of_text(axis), reading.named(frame, column).cast(nw.String)
     if kind in ("integer", "float") or (kind == "boolean" and texts is None):
         number = _double(frame, column, kind)
         return axis.code(number) if texts is None else texts.code_number(number)
@@ -249,7 +249,7 @@ def _code(frame: Frame, column: str, kind: str, axis: Axis) -> nw.Expr:
 
 def _double(frame: Frame, column: str, kind: str) -> nw.Expr:
     """A column of numbers or booleans as doubles."""
-    x = nw.col(column)
+    x = reading.named(frame, column)
     if kind == "boolean":
         return x.cast(nw.Int64).cast(nw.Float64)
     dtype = frame.collect_schema()[column]

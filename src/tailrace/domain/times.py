@@ -85,6 +85,7 @@ def instants(values: pl.Series, *, timezone: str, format: Format = None) -> np.n
     zone(timezone)
     forms = [format] if format is None or isinstance(format, str) else list(format)
     patterns = [ISO if form is None or is_iso(form) else _pattern(form) for form in forms]
+    name, values = values.name, cells.nameless(values)
     dtype = values.dtype
     if dtype == pl.Null:
         return np.full(len(values), NOT_A_TIME)
@@ -99,7 +100,7 @@ def instants(values: pl.Series, *, timezone: str, format: Format = None) -> np.n
         moments = _from_counts(values, dtype.time_unit)
         return moments if dtype.time_zone else to_instants(moments, timezone=timezone)
     raise DataError(
-        f"Column '{values.name}' holds {type(dtype).__name__}, and times are text, dates or "
+        f"Column '{name}' holds {type(dtype).__name__}, and times are text, dates or "
         "date-times: write them as ISO 8601 text, for example 2026-01-05T06:00:00Z."
     )
 

@@ -67,8 +67,8 @@ def journeys_page(domain: Codes, synthetic: Tracks, truth: Tracks | None = None)
 
 def tracks_in(frame: pl.DataFrame, mechanism: Any) -> Tracks:
     """Read journeys from a Polars frame, without incomplete rows."""
-    names = (mechanism.trajectory, mechanism.order, *mechanism.domain.columns)
-    trajectory, order, x, y = (frame.select(names).drop_nulls()[name].to_numpy() for name in names)
+    names = [mechanism.trajectory, mechanism.order, *mechanism.domain.columns]
+    trajectory, order, x, y = (one.to_numpy() for one in frame[names].drop_nulls().get_columns())
     _, codes = np.unique(trajectory, return_inverse=True)
     return Tracks.of_rows(codes, order, x, y)
 

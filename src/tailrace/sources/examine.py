@@ -15,6 +15,7 @@ import numpy as np
 from tailrace.calendar import Calendar
 from tailrace.calls import told
 from tailrace.domain import Box, Categorical, Schema
+from tailrace.domain.cells import nameless
 from tailrace.errors import DataError
 from tailrace.sources.reading import Reader, Rows
 
@@ -77,7 +78,7 @@ def examine(reader: Reader, calendar: Calendar | None, frame: pl.DataFrame) -> E
         rows=len(frame),
         columns=tuple(_column(reader, frame, read.frame, name) for name in reader.domain.columns),
         outside=int(((cells < 0) & ~absent).sum()),
-        garbled=_garbled(frame.select(reader.columns)),
+        garbled=_garbled(frame[reader.columns]),
         untimed=0 if own is None else int((own < 0).sum()),
         early=0 if own is None else int((own == 0).sum()),
         unknown_op=int((~read.readable).sum()),
@@ -182,7 +183,7 @@ def _codes(reader: Reader, read: pl.DataFrame, name: str) -> np.ndarray | None:
     something together.
     """
     domain = reader.domain
-    place, cells = domain.columns.index(name), nw.from_native(read.select(name), eager_only=True)
+    place, cells = domain.columns.index(name), nw.from_native(read[[name]], eager_only=True)
     if isinstance(domain, Box):
         low, high = ([bounds[place]] for bounds in (domain.low, domain.high))
         return Box(low=low, high=high, columns=[name], cells=domain.side).cells(cells)
@@ -203,6 +204,7 @@ def _garbled(frame: pl.DataFrame) -> int:
 
 
 def _absent(values: pl.Series) -> np.ndarray:
+    values = nameless(values)
     absent = values.is_null()
     return (
         absent | values.is_nan().fill_null(value=False) if values.dtype.is_float() else absent

@@ -135,8 +135,10 @@ def _parquet(path: Path, data: bytes, columns: Sequence[str]) -> pl.DataFrame:
     import polars as pl
 
     try:
-        _all_there(path, columns, list(pl.read_parquet_schema(io.BytesIO(data))))
-        return pl.read_parquet(io.BytesIO(data), columns=list(columns)).select(columns)
+        names = list(pl.read_parquet_schema(io.BytesIO(data)))
+        _all_there(path, columns, names)
+        places = [names.index(column) for column in columns]
+        return pl.read_parquet(io.BytesIO(data), columns=places)[list(columns)]
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError):
         raise DataError(
             f"{path.name} cannot be read as Parquet: it is damaged, or still being written. Mend "

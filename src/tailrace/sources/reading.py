@@ -90,13 +90,17 @@ class Reader:
 
         if self.id is None:
             return np.ones(len(rows), bool)
-        names = [*dict.fromkeys(name for name in (self.id, self.key, self.trajectory) if name)]
-        held = rows.with_columns(one.alias(f"within {n}") for n, one in enumerate(within))
-        by = [*names, *held.columns[rows.width :]]
-        others = [name for name in rows.columns if name not in names]
+        ids = {self.id, self.key, self.trajectory}
+        # Under names of our own, which are no patterns.
+        held = [*rows.get_columns(), *within]
+        frame = pl.DataFrame({f"column {n}": one for n, one in enumerate(held)})
+        named = list(zip(frame.columns, [*rows.columns, *[self.id] * len(within)], strict=True))
+        by = [own for own, name in named if name in ids]
+        others = [own for own, name in named if name not in ids]
         agree = pl.struct(others).n_unique().over(by) == 1 if others else pl.lit(value=True)
-        first = pl.struct(by).is_first_distinct()
-        return held.select(pl.col(self.id).is_null() | (agree & first)).to_series().to_numpy()
+        first = agree & pl.struct(by).is_first_distinct()
+        unnamed = pl.col(f"column {rows.columns.index(self.id)}").is_null()
+        return frame.select(unnamed | first).to_series().to_numpy()
 
     def read(self, frame: pl.DataFrame) -> Rows:
         """The rows of a frame whose columns hold text, or values already."""
@@ -105,9 +109,12 @@ class Reader:
         for column in self.columns:
             if column not in frame.columns:
                 raise DataError(f"There is no column '{column}', which the configuration names.")
-        self.domain.check(nw.from_native(frame.select(self.domain.columns), eager_only=True))
+        self.domain.check(nw.from_native(frame[list(self.domain.columns)], eager_only=True))
         read = pl.DataFrame(
-            [_typed(self._spelt(frame[name]), dtype) for name, dtype in self.domain.types.items()]
+            {
+                name: _typed(self._spelt(frame[name]), dtype)
+                for name, dtype in self.domain.types.items()
+            }
         )
         ids = {
             name: _ids(frame[name])
@@ -119,7 +126,7 @@ class Reader:
         )  # an id that is a column of the domain too is read from its text again
         if self.order is not None:
             places = orders(frame[self.order], timezone=self.timezone, format=self.format)
-            read = read.with_columns(pl.Series(self.order, places).fill_nan(None))
+            read = read.with_columns(**{self.order: pl.Series(places).fill_nan(None)})
         deletes = np.zeros(len(frame), bool)
         readable = ~deletes
         if self.op is not None:
@@ -184,7 +191,7 @@ def _text(values: pl.Series) -> pl.Series:
     import polars as pl
 
     if values.dtype in (pl.Categorical, pl.Enum, pl.Null):
-        return values.cast(pl.String)
+        return cells.text(values)
     if values.dtype != pl.String:
         raise DataError(f"Column '{values.name}' must hold text: insert or delete.")
-    return values
+    return cells.nameless(values)

@@ -198,7 +198,8 @@ class SqlTable:
         )
         if self.reader.format is not None:  # which is for texts
             for name in times:
-                frame = frame.with_columns(_typed(frame[name], self.reader.timezone))
+                typed = _typed(frame[name], self.reader.timezone)
+                frame = frame.with_columns(**{name: typed})
         read = self.reader.read(frame)
         opened = 0 if read.arrived is None else self.calendar.open_at(read.arrived)
         return read, steps_of(read, self.calendar, self.late, opened)
@@ -214,4 +215,4 @@ def _typed(texts: pl.Series, timezone: str) -> pl.Series:
 
     from tailrace.domain.times import instants
 
-    return pl.Series(texts.name, instants(texts, timezone=timezone)).dt.replace_time_zone("UTC")
+    return pl.Series(instants(texts, timezone=timezone)).dt.replace_time_zone("UTC")

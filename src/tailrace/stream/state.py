@@ -238,9 +238,9 @@ def seal_rows(plan: Plan | OncePlan, frame: Any) -> bytes | None:
     if rows is None:
         return None
     names = [*plan.codes.columns, *([] if plan.key is None else [plan.key])]
-    wanted = rows.select(*dict.fromkeys(names))
+    wanted = rows.select(*(cells.named(rows, name) for name in dict.fromkeys(names)))
     here = wanted.collect() if isinstance(wanted, nw.LazyFrame) else wanted
-    frame = pl.DataFrame([cells.column(here.get_column(name)) for name in here.columns])
+    frame = pl.DataFrame({name: cells.column(here.get_column(name)) for name in here.columns})
     buffer = io.BytesIO()
     frame.write_parquet(buffer, compression="lz4", statistics=False)
     return buffer.getvalue()

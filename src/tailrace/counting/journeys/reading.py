@@ -18,7 +18,7 @@ import numpy as np
 from tailrace.counting.memory.hashing import hash_units
 from tailrace.counting.plan import frames, ids_of, unit_of, with_cells
 from tailrace.domain import Codes, Frame
-from tailrace.domain.cells import column
+from tailrace.domain.cells import column, named
 from tailrace.domain.columns import kinds, unreadable
 from tailrace.domain.times import orders
 from tailrace.errors import DataError
@@ -111,7 +111,7 @@ class Reading:
         self.domain.check(rows)
         _check_order(rows, self.order)
         wanted = [unit_of(rows, self.trajectory).alias("trajectory")]
-        wanted += [nw.col(self.order).alias("order")]
+        wanted += [named(rows, self.order).alias("order")]
         wanted += [] if self.user is None else [unit_of(rows, self.user).alias("user")]
         for found, cells in with_cells(rows, self.domain, wanted):
             order = orders(column(found.get_column("order")), timezone="UTC")

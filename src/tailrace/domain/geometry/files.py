@@ -47,7 +47,7 @@ def edges(path: Path, nodes: Path, columns: Sequence[str]) -> Geometry:
     ids = {node: row for row, node in enumerate(places.to_series(0).to_list())}
     rows = [[ids.get(node, -1) for node in ends.to_series(end).to_list()] for end in range(2)]
     try:
-        points = places.select(columns).to_numpy().astype(float)
+        points = places[list(columns)].to_numpy().astype(float)
     except (TypeError, ValueError):
         raise StateError(f"The coordinates in {nodes.name} must be numbers.") from None
     start, end = np.array(rows, np.int64)
