@@ -33,6 +33,7 @@ from tailrace.mechanisms import snapshot as snapshots
 from tailrace.mechanisms import trajectories as trajectories
 from tailrace.mechanisms.histogram import HistogramStream as HistogramStream
 from tailrace.mechanisms.panel import queries as queries
+from tailrace.mechanisms.panel.columns import PanelColumns as PanelColumns
 from tailrace.mechanisms.panel.cumulative import PanelCumulative as PanelCumulative
 from tailrace.mechanisms.panel.window import PanelWindow as PanelWindow
 from tailrace.mechanisms.snapshot.histogram import SnapshotHistogram as SnapshotHistogram

@@ -15,6 +15,7 @@ from tailrace import (
     HistogramStream,
     Integer,
     Null,
+    PanelColumns,
     PanelCumulative,
     PanelWindow,
     PureDP,
@@ -63,6 +64,7 @@ GROWING = growing(STREAM)
 # Enough for an epoch of several rounds, under little noise.
 LOUD = {PureDP: PureDP(epsilon=30), ZCDP: ZCDP(rho=300), ApproxDP: ApproxDP(epsilon=60, delta=1e-6)}
 ROUNDS = [(rows(5, 90), None), (rows(6, 300), rows(5, 9)), *STREAM[2:4]]
+COLUMNS = [(adds if adds is None else adds.select("id", "sex", "ward"), None) for adds, _ in STREAM]
 REPORTS = [(adds if adds is None else adds.select("id", "sex"), None) for adds, _ in STREAM]
 
 
@@ -147,11 +149,14 @@ def panels():
             }
             for complete in (False, True):
                 common |= {"domain": domain, "people": people, "complete": complete}
-                for window in (1, 2, 3):
+                for window in (1, 2, 3) if outside == "drop" else (2,):
                     yield PanelWindow(window=window, **common), REPORTS
-                for counter in (None, counters.BinaryTree()):
+                for counter in (None, counters.BinaryTree()) if complete else (None,):
                     yield PanelCumulative(counter=counter, value="f", **common), REPORTS
             yield PanelWindow(window=2, **{**common, "horizon": None, "complete": False}), REPORTS
+        columns = Schema(sex=Categorical(["f", "m"]), ward=Integer(0, 2))
+        parts = {"unit": User(column="id"), "horizon": 7, "neighbours": neighbours_}
+        yield PanelColumns(domain=columns, window=2, privacy=ZERO, **parts), COLUMNS
 
 
 def snapshots():

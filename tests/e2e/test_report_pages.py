@@ -34,6 +34,12 @@ STREAMS = {
     "TabularStream": (f"{EVENT}\nhorizon = 6", {"schema": TABLE}, "table", "strongest pairs"),
     "TabularSteps": (f"{EVENT}\nhorizon = 6", {"schema": TABLE}, "table", "strongest pairs"),
     "PanelWindow": (f"{PANEL}\nwindow = 3", {"schema": POOR}, "panel", "in the last 3 steps"),
+    "PanelColumns": (
+        f"{PANEL}\nwindow = 2",
+        {"schema": f'{POOR}\nill = {{ kind = "Integer", low = 0, high = 1 }}'},
+        "columns",
+        "Together at step 6",
+    ),
     "PanelCumulative": (PANEL, {"schema": POOR}, "panel", "How often in the first 6 steps"),
     "SpatialStream": (f"{EVENT}\nhorizon = 6", {"box": BOX}, "points", "map-synthetic"),
     "PrivTreeStream": (f"{EVENT}\nhorizon = 6", {"box": BOX}, "points", "map-synthetic"),
@@ -50,13 +56,19 @@ def rows(kind, steps=6, people=300):
         for trip, (x, y) in enumerate(rng.random((60, 2))):
             yield from (f"{trip},{minute},{(x + minute / 20) % 1},{y}" for minute in range(6))
         return
-    yield {"table": "day,id,kind,size,paid", "panel": "day,id,poor", "points": "day,x,y"}[kind]
+    yield {
+        "table": "day,id,kind,size,paid",
+        "panel": "day,id,poor",
+        "columns": "day,id,poor,ill",
+        "points": "day,x,y",
+    }[kind]
     for day in range(1, steps + 1):
         for who in range(people):
             size = int(rng.integers(0, 20))
             values = {
                 "table": f"{who},{kinds[size >= 8]},{size},{size / 40 + rng.random() / 2}",
                 "panel": f"{who},{int((who + day) % 4 == 0)}",
+                "columns": f"{who},{int((who + day) % 4 == 0)},{size % 2}",
                 "points": "{:.3f},{:.3f}".format(*rng.beta(2, 5, 2)),
             }
             yield f"2026-01-0{day},{values[kind]}"

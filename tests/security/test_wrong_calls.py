@@ -120,6 +120,12 @@ RIGHT: dict[str, Any] = {
     "budget_absorption": SNAPSHOT,
     "PanelWindow": {**PANEL, "window": 2},
     "PanelCumulative": PANEL,
+    "PanelColumns": {
+        **PANEL,
+        "domain": tr.Schema(a=tr.Integer(0, 1), b=tr.Integer(0, 1)),
+        "window": 2,
+    },
+    "Between": {"first": 1, "last": 2},
     "panel_window": {**PANEL, "window": 2},
     "panel_cumulative": PANEL,
     "Trajectories": JOURNEY,

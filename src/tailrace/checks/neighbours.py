@@ -213,7 +213,7 @@ class _People:
     def _pausing(self) -> Iterator[Batches]:
         """A person of a panel who is absent at times."""
         steps = range(len(self.batches) if self.mechanism.takes is Takes.Panel else 0)
-        for every, at in ((2, 1), (2, 0), (3, 2), (3, 0)) if steps else ():
+        for every, at in ((2, 1), (3, 0)) if steps else ():
             life = self._life([0] * len(steps))
             yield [(None, None) if t % every == at else life[t] for t in steps]
 

@@ -7,8 +7,10 @@ from collections.abc import Callable
 import numpy as np
 
 from tailrace.mechanisms.base import Estimate
+from tailrace.mechanisms.panel.columns_view import ColumnsView
+from tailrace.mechanisms.panel.cumulative_view import CumulativeView
 from tailrace.mechanisms.panel.queries import AtLeast, Pattern
-from tailrace.mechanisms.panel.view import CumulativeView, OpenView, PanelView, WindowView
+from tailrace.mechanisms.panel.view import OpenView, PanelView, WindowView
 from tailrace.report.chart import Line, line_chart
 from tailrace.report.page import Page, bars, figure, page_of, quote, span, steps_of
 from tailrace.stream.stream import Stream
@@ -48,6 +50,23 @@ def window_page(view: WindowView, stream: Stream, _truth: None = None) -> Page:
         table = bars(("value", "share of people"), rows, percent=True)
         sections.append((f"At least once in the last {length} steps", table))
     return _page(view, sections)
+
+
+@page_of.register(ColumnsView)
+def columns_page(view: ColumnsView, stream: Stream, _truth: None = None) -> Page:
+    """Show each column, and combinations of values lately."""
+    sections = [
+        (f"{name}: {title}", body)
+        for name in view.domain.columns
+        for title, body in window_page(view[name], stream).sections
+    ]
+    rows = sorted(view.combinations().rows(), key=lambda row: -row[-2])[:_ROWS]
+    shown = [
+        (", ".join("missing" if one is None else str(one) for one in row), Estimate(many, error))
+        for *row, many, error in rows
+    ]
+    table = bars((", ".join(view.domain.columns), "people"), shown)
+    return _page(view, [*sections, (f"Together at step {view.step}", table)])
 
 
 @page_of.register(CumulativeView)

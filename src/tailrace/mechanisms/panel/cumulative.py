@@ -55,9 +55,9 @@ from tailrace.counting.plan import Counts, Plan
 from tailrace.domain import Schema
 from tailrace.errors import ConfigError
 from tailrace.mechanisms.base import State, Step
+from tailrace.mechanisms.panel.cumulative_view import CumulativeView
 from tailrace.mechanisms.panel.people import MOST_PEOPLE, Panel, seed
 from tailrace.mechanisms.panel.queries import code_of
-from tailrace.mechanisms.panel.view import CumulativeView
 from tailrace.noise import Draws
 from tailrace.noise.atoms import Atoms
 from tailrace.privacy.guarantee import Guarantee
@@ -283,6 +283,7 @@ class PanelCumulative(Panel):
             estimates=public.estimates,
             variances=self.variances[: int(public.step)],
             counted=self.counted,
+            counters=self.counting[self.joining :],
             people=self.people,
         )
 

@@ -82,6 +82,8 @@ class Panel:
     takes = Takes.Panel
     deletes = False
     rounds = 1
+    # How many attributes there may be.
+    columns: tuple[int, ...] = (1,)
 
     @property
     def rows(self) -> People:
@@ -116,14 +118,16 @@ class Panel:
         """Refuse settings that no panel can be made of."""
         name = type(self).__name__
         domain, unit, privacy = self.domain, self.unit, self.privacy
-        if not isinstance(domain, Schema) or len(domain.attributes) != 1:
+        if not isinstance(domain, Schema) or len(domain.attributes) not in self.columns:
+            many = "one attribute" if self.columns == (1,) else "two or three attributes"
+            example = "poor=Integer(0, 1)" + ("" if self.columns == (1,) else ", ill=Integer(0, 1)")
             raise ConfigError(
-                f"domain of {name} must be a Schema of one attribute: what each person reports, "
-                f"e.g. Schema(poor=Integer(0, 1))."
+                f"domain of {name} must be a Schema of {many}: what each person reports, "
+                f"e.g. Schema({example})."
             )
         if (
-            not isinstance(domain.attributes[0], Categorical | Integer)
-            or not 2 <= domain.size <= MOST_VALUES
+            not all(isinstance(one, Categorical | Integer) for one in domain.attributes)
+            or not 2 <= min(domain.shape) <= max(domain.shape) <= MOST_VALUES
         ):
             raise ConfigError(
                 f"The attribute of a panel is a Categorical or an Integer of 2 to {MOST_VALUES} "

@@ -7,6 +7,7 @@ linear in the counts of windows: each window of `length` values has a weight, mo
 from __future__ import annotations
 
 import abc
+import functools
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -19,7 +20,7 @@ from tailrace.domain.attributes import listed
 from tailrace.errors import ConfigError
 from tailrace.privacy.loss import whole
 
-__all__ = ["AtLeast", "Pattern", "Query", "Spell", "Weighted"]
+__all__ = ["AtLeast", "Between", "Pattern", "Query", "Spell", "Weighted"]
 
 
 class Query(Protocol):
@@ -133,6 +134,42 @@ class Pattern:
             return all(want in (None, code) for want, code in zip(wanted, codes, strict=True))
 
         return _where(len(values), self.length, holds)
+
+
+@told
+@dataclass(frozen=True, kw_only=True)
+class Between:
+    """How often a value occurs from one step to another.
+
+    The answer is a number of times: all people's together, or, as a proportion, the mean of a
+    person. "At least b times" between two steps is another question: `AtLeast` at the second step,
+    where windows are long enough.
+
+    Parameters
+    first: the first step.
+    last: the last step.
+    value: the value; None means the second one of two.
+
+    >>> Between(first=2, last=3).weights([0, 1]).tolist()
+    [[0.0, 1.0], [1.0, 2.0]]
+    """
+
+    first: int
+    last: int
+    value: object = None
+
+    def __post_init__(self) -> None:
+        if whole("last", self.last) < whole("first", self.first):
+            raise ConfigError("last must not be before first: both are steps, and both count.")
+
+    @property
+    def length(self) -> int:
+        return self.last - self.first + 1
+
+    def weights(self, values: Sequence[object]) -> np.ndarray:
+        one = np.zeros(len(values))
+        one[code_of(values, self.value)] = 1.0
+        return functools.reduce(np.add.outer, [one] * self.length)
 
 
 @told

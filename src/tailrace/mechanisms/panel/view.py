@@ -19,7 +19,7 @@ from tailrace.errors import ConfigError
 from tailrace.mechanisms.base import Estimate
 from tailrace.mechanisms.panel.people import Births, chosen
 from tailrace.mechanisms.panel.presence import Presence
-from tailrace.mechanisms.panel.queries import AtLeast, Query, Weighted, code_of
+from tailrace.mechanisms.panel.queries import Between, Query, Weighted
 from tailrace.privacy.loss import whole
 
 if TYPE_CHECKING:
@@ -73,6 +73,15 @@ class PanelView(ABC):
         """(people,) who is in the table now, absent or not."""
         return np.ones(self.codes.shape[1], np.bool_)
 
+    @staticmethod
+    def _end(query: Query, step: int | None) -> int | None:
+        """The last step of a query, where it says so itself."""
+        if not isinstance(query, Between):
+            return step
+        if step not in (None, query.last):
+            raise ConfigError("Between says itself at which steps: leave step= out.")
+        return query.last
+
     def _at(self, step: int | None, first: int) -> int:
         """The step that is asked for, by default the latest."""
         wanted = self.step if step is None else whole("step", step)
@@ -124,7 +133,7 @@ class WindowView(PanelView):
                 f"about such windows: what the synthetic people do over a longer time is made up. "
                 f"Use window={query.length}."
             )
-        return self._placed(query.weights(self.values), step)
+        return self._placed(query.weights(self.values), self._end(query, step))
 
     def _placed(self, weights: np.ndarray, step: int | None) -> tuple[np.ndarray, int]:
         """Weights of the steps up to `step` as weights of whole windows."""
@@ -177,7 +186,7 @@ class ClosedView(WindowView):
     def notes(self) -> tuple[str, ...]:
         # Streams of before kept the number that is public in place of the measured one.
         error = (self.histograms.shape[1] * self.variances[0]) ** 0.5
-        return _doubts(self.people, Estimate(self.measured, error), both=True)
+        return doubts(self.people, Estimate(self.measured, error), both=True)
 
     def proportion(self, query: Query, *, step: int | None = None) -> Estimate:
         """The same as a share of all people.
@@ -239,7 +248,7 @@ class OpenView(WindowView):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        return _doubts(self.people, self.present())
+        return doubts(self.people, self.present())
 
     def present(self, *, step: int | None = None) -> Estimate:
         """The number of people who report at a step."""
@@ -252,7 +261,7 @@ class OpenView(WindowView):
         Counted are the people who report at every step of the query.
         """
         weights, release = self._weights(query, step)
-        there, _ = self._placed(self._there(query.length), step)
+        there, _ = self._placed(self._there(query.length), self._end(query, step))
         return self._share(weights * there, there, release)
 
     def _there(self, length: int) -> np.ndarray:
@@ -277,95 +286,7 @@ class OpenView(WindowView):
         return self.presence.variance(weights, release)
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class CumulativeView(PanelView):
-    """Answers to "at least b of the first t steps".
-
-    They are about one value of the domain.
-    """
-
-    totals: np.ndarray  # (steps, weights) synthetic people with at least 0, 1, ... ones
-    estimates: np.ndarray  # (steps, weights) unbiased, of the true people
-    variances: np.ndarray  # (steps, weights)
-    counted: int  # the code of the value
-    # The number of people, where that is public.
-    people: int | None
-
-    @functools.cached_property
-    def codes(self) -> np.ndarray:
-        """(steps, people): the value, another one, or absent yet.
-
-        Which other one is not known where the domain has several: it is then shown as absent.
-        """
-        size, known = self.domain.size, [one for one in super().values if one is not None]
-        other = 1 - self.counted if len(known) == 2 else size
-        return np.array([other, self.counted, size], np.uint8)[self._weighed]
-
-    @property
-    def values(self) -> list[Any]:
-        return [*super().values, None]
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        # Those seen, where they are counted; at least those who had the value once.
-        latest = zip(self.estimates[-1, :2], self.variances[-1, :2], strict=True)
-        seen = [Estimate(float(value), float(var) ** 0.5) for value, var in latest if var]
-        return _doubts(self.people, max(seen, key=lambda one: one.value))
-
-    @property
-    def _weighed(self) -> np.ndarray:
-        """(steps, people): 1 for the value, 0 for another, 2 before a person joins."""
-        before = np.zeros_like(self.totals[0])
-        before[0] = self.totals[0, 0]
-        counts = []
-        for now in self.totals:
-            # Who joins has the value never before.
-            before = np.append(now[0], before[1:])
-            # Of the people with exactly 0, 1, ... ones before.
-            ones = now[1:] - before[1:]
-            counts.append(np.stack([before[:-1] - before[1:] - ones, ones], axis=1))
-            before = now
-        joined = np.diff(self.totals[:, 0], prepend=self.totals[0, 0])
-        births = Births(joined.tolist(), group=0)
-        modulus = self.totals.shape[1]
-        return chosen(counts, seed=self.seed, values=3, factor=1, modulus=modulus, births=births)
-
-    def estimate(self, query: Query, *, step: int | None = None) -> Estimate:
-        """The people that `AtLeast(times=b, of=t)` holds for at step t."""
-        at, times = self._place(query, step)
-        return Estimate(float(self.estimates[at, times]), float(np.sqrt(self.variances[at, times])))
-
-    def proportion(self, query: Query, *, step: int | None = None) -> Estimate:
-        """The same as a share of the people seen so far.
-
-        Where their number is not public, it is a share of its estimate.
-        """
-        at, times = self._place(query, step)
-        total = float(self.estimates[at, 0])
-        if total <= 0:
-            return Estimate(0.0, float("inf"))
-        share = float(self.estimates[at, times]) / total
-        variance = self.variances[at, times] + (
-            share**2 * self.variances[at, 0] if times else -self.variances[at, 0]
-        )
-        return Estimate(share, float(np.sqrt(variance)) / total)
-
-    def _place(self, query: Query, step: int | None) -> tuple[int, int]:
-        at = self._at(step, 1)
-        if (
-            not isinstance(query, AtLeast)
-            or query.of != at
-            or (query.value is not None and code_of(super().values, query.value) != self.counted)
-        ):
-            raise ConfigError(
-                "This panel keeps how often people had one value of the domain since the first "
-                f"step, and nothing else: ask AtLeast(times=b, of={at}) of step {at}, or use "
-                "PanelWindow for patterns and shorter windows."
-            )
-        return at - 1, query.times
-
-
-def _doubts(people: int | None, measured: Estimate, *, both: bool = False) -> tuple[str, ...]:
+def doubts(people: int | None, measured: Estimate, *, both: bool = False) -> tuple[str, ...]:
     """Say so where a public number of people is far from the measured one.
 
     Far is 4 standard errors and 1 %; where people may be absent, only too few is.
