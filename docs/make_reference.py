@@ -25,6 +25,7 @@ from tailrace import (
     sinks,
     snapshots,
     sources,
+    spark,
     trajectories,
 )
 from tailrace.config import parts
@@ -97,6 +98,7 @@ def reference() -> str:
     lines += section("tailrace.ask", "ask.", ask.__all__, ask)
     lines += section("tailrace.metrics", "metrics.", metrics.__all__, metrics)
     lines += section("tailrace.queries", "queries.", queries.__all__, queries)
+    lines += section("tailrace.spark", "spark.", spark.__all__, spark)
     lines += ["The commands have [a page of their own](command-line.md).", ""]
     return "\n".join(lines).rstrip() + "\n"
 

@@ -27,6 +27,7 @@ ORDER = (
     "sources",
     "sinks",
     "pipeline",
+    "spark",
     "metrics",
     "checks",
     "audit",

@@ -4,6 +4,7 @@ from tailrace import models as models
 from tailrace import papers as papers
 from tailrace import sinks as sinks
 from tailrace import sources as sources
+from tailrace import spark as spark
 from tailrace.ask import Releases as Releases
 from tailrace.ask import open_releases as open_releases
 from tailrace.calendar import Calendar as Calendar

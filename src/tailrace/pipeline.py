@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from typing import Any
@@ -106,10 +107,14 @@ class _Sinks:
 
 def _read_on(stream: Stream, source: Feed, step: int) -> None:
     """Add what came, each portion with its note."""
-    for portion in source.more(step, stream.note):
-        batches = {at: (batch.adds, batch.deletes) for at, batch in portion.batches.items()}
-        adds, deletes = batches.pop(step, (None, None))
-        stream.add(adds, deletes, later=batches, note=portion.note)
+    # Closed at once where adding fails: a feed may hold connections.
+    with contextlib.ExitStack() as stack:
+        portions = source.more(step, stream.note)
+        stack.callback(getattr(portions, "close", tuple))
+        for portion in portions:
+            batches = {at: (batch.adds, batch.deletes) for at, batch in portion.batches.items()}
+            adds, deletes = batches.pop(step, (None, None))
+            stream.add(adds, deletes, later=batches, note=portion.note)
 
 
 @told

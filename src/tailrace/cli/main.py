@@ -6,6 +6,7 @@ turns what goes wrong into a sentence.
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -80,14 +81,27 @@ def check(
 Watch = Annotated[bool, Option("--watch", help="Go on: release every step when its time has come.")]
 Every = Annotated[float, Option(help="With --watch: seconds between two looks.", min=0.1)]
 
+Master = Annotated[
+    str | None, Option("--spark-master", help="For a source of Spark: where it runs.")
+]
+
 
 @app.command(epilog="Example: tailrace run stream.toml --watch")
-def run(config: Config, watch: Watch = False, every: Every = 10.0, json: Json = False) -> None:
+def run(
+    config: Config,
+    watch: Watch = False,
+    every: Every = 10.0,
+    spark_master: Master = None,
+    json: Json = False,
+) -> None:
     """Release every step that is ready by the calendar; go on where the last run stopped, however
     it stopped.
     """
     from tailrace.cli.run import release_steps
 
+    if spark_master is not None:
+        # Where Spark itself looks for it.
+        os.environ["PYSPARK_SUBMIT_ARGS"] = f"--master {spark_master} pyspark-shell"
     release_steps(config, watch=watch, every=every, json=json)
 
 

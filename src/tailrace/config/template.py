@@ -85,6 +85,11 @@ _EDGES = """\
 path  # the folder, relative to this file
 url  # the database; keep passwords out of it
 table  # its table
+loads  # what Spark reads: parquet, kafka, delta
+checkpoint  # a folder of Spark's, in full or as a url: it must last as long as the stream
+columns = "id string, day timestamp"  # names and types, where Spark's reader must be told
+options = "reader.properties"  # a file of further options of Spark's reader, such as passwords
+replaces = "6f1d..."  # the id of a query whose checkpoint was lost, once no row can come twice
 servers  # brokers of Kafka, with commas between
 topic  # the topic
 client = "kafka.properties"  # a file of further settings of the client, such as passwords

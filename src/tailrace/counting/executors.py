@@ -83,13 +83,16 @@ def added_up(parts: Any, size: int) -> dict[str, np.ndarray]:
     return sums
 
 
-def chosen(rows: nw.LazyFrame[Any], columns: Iterable[str]) -> Any:
-    """Some columns of a frame, in types that Arrow and Spark write alike."""
+def chosen(rows: nw.LazyFrame[Any], columns: Iterable[str], *, time: str | None = None) -> Any:
+    """Some columns of a frame, in types that Arrow and Spark write alike.
+
+    `time` stays as it is: a time as text would have lost its zone.
+    """
     names = list(dict.fromkeys(columns))
     found, types = kinds(rows, names), rows.collect_schema()
 
     def read(name: str) -> nw.Expr:
-        if found[name] in ("time", "null"):
+        if found[name] in ("time", "null") and name != time:
             return nw.col(name).cast(nw.String)
         return nw.col(name).cast(nw.Float64) if types[name].is_decimal() else nw.col(name)
 
@@ -111,7 +114,8 @@ def check_size(session: Any, size: int) -> None:
 
 def mapped(frame: Any, task: Callable[..., Any], columns: Mapping[str, str]) -> Any:
     """A frame whose parts go through a task in Arrow."""
-    schema = ", ".join(f"{name} {kind}" for name, kind in columns.items())
+    quoted = {name.replace("`", "``"): kind for name, kind in columns.items()}
+    schema = ", ".join(f"`{name}` {kind}" for name, kind in quoted.items())
     with _python(frame.sparkSession):
         return frame.mapInArrow(functools.partial(_checked, _version(), task), schema)
 

@@ -14,6 +14,7 @@ from tailrace.sources.frames import Frames
 from tailrace.sources.lines import Lines, LinesSource
 from tailrace.sources.reading import Reader
 from tailrace.sources.settings import Given, Settings
+from tailrace.sources.spark import SparkFeed, SparkSource
 from tailrace.sources.sql import SqlSource, SqlTable
 from tailrace.sources.topic import Topic, TopicSource
 from tailrace.sources.used import Used
@@ -34,6 +35,8 @@ __all__ = [
     "Settings",
     "Shelf",
     "Source",
+    "SparkFeed",
+    "SparkSource",
     "SqlSource",
     "SqlTable",
     "TimedFiles",
@@ -48,6 +51,7 @@ __all__ = [
 KINDS = {
     "Folder": FolderSource,
     "Lines": LinesSource,
+    "Spark": SparkSource,
     "SqlTable": SqlSource,
     "Topic": TopicSource,
 }

@@ -238,7 +238,7 @@ class Topic:
         settings = {
             # Asked for by the client; without commits no group is ever joined.
             "group.id": "tailrace",
-            **_properties(self.client),
+            **properties("client", self.client),
             "bootstrap.servers": self.servers,
             "enable.auto.commit": False,
             "enable.auto.offset.store": False,
@@ -277,15 +277,15 @@ def _appended(messages: list[Any]) -> np.ndarray:
     return np.array(times, "M8[ms]").astype("M8[us]")
 
 
-def _properties(path: Path | None) -> dict[str, str]:
-    """The settings in a file of the client; no error shows any of them."""
+def properties(key: str, path: Path | None) -> dict[str, str]:
+    """The settings in the file of a key of `[source]`; no error shows any of them."""
     if path is None:
         return {}
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, ValueError):
         raise ConfigError(
-            f"{path.name}, which client names in [source], cannot be read: see that it is there, "
+            f"{path.name}, which {key} names in [source], cannot be read: see that it is there, "
             "in UTF-8, and may be read."
         ) from None
     found = {}

@@ -130,6 +130,7 @@ def test_everything_that_a_template_offers_can_be_used(tmp_path, answers):
         {"kind": "Lines", "time": "day"},
         {"kind": "SqlTable", "url": "sqlite:///a.db", "table": "t", "time": "day"},
         {"kind": "Topic", "servers": "one:9092", "topic": "cases", "time": "day"},
+        {"kind": "Spark", "loads": "delta", "checkpoint": "/notes", "time": "day"},
     ],
 )
 @pytest.mark.parametrize(
@@ -151,7 +152,7 @@ def test_every_kind_of_source_and_sink_can_be_written(tmp_path, source, sink):
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        ({"source": {"path": "x"}}, "kind must be one of Folder, Lines, SqlTable, Topic."),
+        ({"source": {"path": "x"}}, "kind must be one of Folder, Lines, Spark, SqlTable, Topic."),
         ({"source": {"kind": "Lines", "path": "x"}}, "Lines has no key 'path'; remove it."),
         (
             {"sinks": ({"kind": "Folder", "path": "x"},)},
