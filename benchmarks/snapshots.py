@@ -1,7 +1,7 @@
 """Histograms of changing data: `Tracking` beside DSAT, fixed sampling, the baseline, BD and BA.
 
 Mean absolute error of 1,000 random range counts over all steps, means over noise seeds with
-standard errors; and speed.
+standard errors; and speed. `snapshots_hindsight.py` measures the default, `Adaptive`.
 """
 
 import functools

@@ -32,6 +32,7 @@ from tailrace import (
 )
 from tailrace.checks.mechanism import metered
 from tailrace.checks.neighbours import neighbours
+from tailrace.mechanisms.snapshot.adaptive import Adaptive
 from tailrace.mechanisms.snapshot.levels import Quadtree
 from tailrace.mechanisms.snapshot.tracking import Tracking
 from tailrace.mechanisms.tabular.epochs import Selection
@@ -161,6 +162,8 @@ def panels():
 
 def snapshots():
     policies = (
+        Adaptive(),
+        Adaptive(season=3),
         Tracking(releases=3),
         EveryStep(),
         FixedSampling(releases=3),

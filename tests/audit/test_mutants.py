@@ -34,13 +34,13 @@ from tailrace.counters.ladder import LadderCounter
 from tailrace.errors import NoiseReused
 from tailrace.mechanisms.base import State
 from tailrace.mechanisms.panel.schedule import Schedule
+from tailrace.mechanisms.snapshot.comparing import Comparing
 from tailrace.mechanisms.tabular.budget import Choice, Purse
 from tailrace.mechanisms.trajectories.counts import Count
 from tailrace.noise.atoms import Atoms
 from tailrace.papers import PrivTreeStream
 from tailrace.papers.privtree.splits import SplitCoin
 from tailrace.papers.snapshot_policies import DSAT
-from tailrace.papers.snapshot_policies.sampling import Comparing
 from tailrace.papers.snapshot_policies.static import LaplaceBins
 
 WARD = Schema(sex=Categorical(["f", "m"]), age=Integer(0, 3))

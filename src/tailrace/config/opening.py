@@ -39,7 +39,8 @@ def open_stream(config: Config, held: dict[Any, Any] | None = None) -> Stream:
         ("mechanism", stream.mechanism, _as_kept(config, stream.mechanism)),
         ("calendar", stream.calendar, config.calendar),
     ):
-        if kept != asked:
+        # A default that changed since the stream was made is no other wish.
+        if asked not in (kept, getattr(kept, "renewed", kept)):
             stream.close()
             raise Mismatch(
                 f"{config.file.name} asks for another {part} than the one that {config.path.name} "

@@ -14,7 +14,8 @@ from tailrace.mechanisms.base import Sample, Table
 from tailrace.mechanisms.shared.events import chosen
 from tailrace.models.postprocess import on_simplex, rounded
 
-# Bins at most. By reasoning: state takes some numbers for each, 120 MB at a snapshot.
+# Bins at most. By reasoning: state takes some numbers for each, at a snapshot 120 MB under a
+# schedule and 500 MB under `Adaptive`.
 LARGEST = 10_000_000
 
 

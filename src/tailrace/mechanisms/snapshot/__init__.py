@@ -1,6 +1,7 @@
 """Histograms of a data set that changes, step by step."""
 
+from tailrace.mechanisms.snapshot.adaptive import Adaptive
 from tailrace.mechanisms.snapshot.levels import Quadtree
 from tailrace.mechanisms.snapshot.tracking import Tracking
 
-__all__ = ["Quadtree", "Tracking"]
+__all__ = ["Adaptive", "Quadtree", "Tracking"]

@@ -1,6 +1,6 @@
 """Snapshots: histograms of a data set that changes.
 
-Some snapshots are measured; the others show the last measurement.
+Some snapshots are measured; the others show what was measured before.
 
 Privacy: the declared loss of one person over the whole series (`User`), or within any w consecutive
 steps of it (`Window`), neighbours add/remove.
@@ -10,17 +10,20 @@ steps of it (`Window`), neighbours add/remove.
 3. Decisions have the loss that their policy proves (`policy.py`, `papers/snapshot_policies/`).
    Distances are integers, relative to a public number of people: a given one, or the sum of the
    first release. A release has whole units, each with the loss that its noise proves
-   (`levels.py`), and no `steps` consecutive steps hold more than `Split.units`.
+   (`levels.py`), and no `steps` consecutive steps hold more than `Split.units`. `Adaptive` pays for
+   its decisions in these units too.
 4. The total is the sum (of epsilons, or of rhos). Showing the last release and combining releases
    are post-processing.
 
-Accuracy: the noise of the latest release (`SnapshotView`), and the changes since.
+Accuracy: the noise of releases (`SnapshotView`), and the changes since.
 Source: Li, Xiong, Jiang, Liu 2015 (DSFT, DSAT), Kellaris et al. 2014.
 Departs: see the policies, and docs/explanation/corrections.md.
 """
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -34,8 +37,10 @@ from tailrace.errors import ConfigError
 from tailrace.mechanisms.base import Estimate, Sample, State, Step, Table, Takes
 from tailrace.mechanisms.shared.bins import check_bins, frozen, resampled, weights
 from tailrace.mechanisms.snapshot import levels
+from tailrace.mechanisms.snapshot.adaptive import Adaptive
 from tailrace.mechanisms.snapshot.levels import Quadtree, Static
 from tailrace.mechanisms.snapshot.policy import (
+    Combined,
     Hidden,
     Pace,
     Policy,
@@ -45,12 +50,14 @@ from tailrace.mechanisms.snapshot.policy import (
     advanced,
     quiet,
 )
-from tailrace.mechanisms.snapshot.tracking import Tracking, fold
+from tailrace.mechanisms.snapshot.tracking import Tracking
 from tailrace.noise import Draws
 from tailrace.privacy.budget import Drawn, part, restate
 from tailrace.privacy.guarantee import Guarantee
 from tailrace.privacy.loss import ApproxDP, Loss, check_privacy, whole
 from tailrace.privacy.unit import AddRemove, User, Window
+
+_USUAL = Adaptive()
 
 
 @dataclass(frozen=True)
@@ -76,8 +83,9 @@ class SnapshotPrivate:
 class SnapshotView:
     """The histogram of a step, with standard errors.
 
-    The error is that of the noise in the release, or in all that are combined. It leaves out the
-    changes since the step `measured`, and the bias within leaves that hold several bins.
+    The error is that of the noise in the release, or in all that are combined. Under `Adaptive` it
+    holds what may have changed since the step `measured`; otherwise it leaves that out. The bias
+    within leaves that hold several bins is never in it.
     """
 
     domain: Schema
@@ -117,7 +125,7 @@ class SnapshotHistogram:
     privacy: the loss of one unit.
     unit: User(column=..., records=m) or Window(steps=w, column=..., records=m).
     horizon: the number of steps; None: without end, where the policy can.
-    policy: when a snapshot is measured; None: `Tracking()`.
+    policy: when a snapshot is measured; None: `Tracking()`, the default of earlier versions.
     histogram: how it is measured; None: `Quadtree()`.
     population: a public guess of the number of people.
     changes: whether a batch holds the rows inserted and deleted since the last step; otherwise it
@@ -135,7 +143,7 @@ class SnapshotHistogram:
     privacy: Loss
     unit: User | Window
     horizon: int | None
-    policy: Policy | None = None
+    policy: Policy | None = _USUAL
     histogram: Static | None = None
     population: int | None = None
     changes: bool = False
@@ -187,7 +195,13 @@ class SnapshotHistogram:
 
     @property
     def _policy(self) -> Policy:
+        # Streams of earlier versions were kept with None.
         return Tracking() if self.policy is None else self.policy
+
+    @property
+    def renewed(self) -> SnapshotHistogram:
+        """The same under the default policy of today."""
+        return replace(self, policy=_USUAL) if self.policy is None else self
 
     @property
     def _static(self) -> Static:
@@ -211,7 +225,12 @@ class SnapshotHistogram:
         if not isinstance(self.privacy, ApproxDP):
             return self._series(self.privacy)
         both = [self._series(self.privacy.pure_within()), self._series(self.privacy.zcdp_within())]
-        return min(both, key=lambda series: self._bin_variance(self._policy.split(series).unit))
+
+        def usual(series: Series) -> float:
+            split = self._policy.split(series)
+            return self._bin_variance(part(split.unit, split.usual))
+
+        return min(both, key=usual)
 
     def _series(self, privacy: Drawn) -> Series:
         window = isinstance(self.unit, Window) and (
@@ -221,7 +240,7 @@ class SnapshotHistogram:
             steps=self.unit.steps if window and isinstance(self.unit, Window) else self.horizon,
             sliding=window,
             records=self._records,
-            bins=self.domain.size,
+            shape=self.domain.shape,
             privacy=privacy,
         )
 
@@ -240,7 +259,9 @@ class SnapshotHistogram:
     def init(self) -> State[SnapshotPublic, SnapshotPrivate]:
         bins = self.domain.size
         pace = self._policy.begin(self.series)
-        spread = np.zeros(bins if self._policy.tracks else 0, np.float32)
+        spread = np.zeros(
+            bins if self._policy.tracks and not self._policy.foresees else 0, np.float32
+        )
         public = SnapshotPublic(pace, np.zeros((), np.int64), np.zeros(bins), spread)
         return State(
             public, SnapshotPrivate(quiet(), np.zeros(bins if self.changes else 0, np.int64))
@@ -260,6 +281,8 @@ class SnapshotHistogram:
                 np.sqrt(self._bin_variance(part(self._policy.split(series).unit, units)) / 2)
             ),
             population=int(public.population),
+            apart=functools.partial(_apart, self._tree, current),
+            variances=self._noise,
         )
         pace = advanced(series, public.pace)
         decision = self._policy.decide(series, pace, private.hidden, snapshot, noise.at("decision"))
@@ -279,9 +302,12 @@ class SnapshotHistogram:
             self._static, self._tree, current, loss, self._records, noise.at("release")
         )
         if self._policy.tracks:
-            before = None if first else public.estimates
-            found, spread = fold(self._tree, before, found, self._variances(loss))
-            public = replace(public, variances=spread.astype(np.float32))
+            known = Combined(public.pace, public.estimates, public.variances)
+            made = self._policy.combined(self.series, known, found, self._noise)
+            found, public = (
+                made.estimates,
+                replace(public, pace=made.pace, variances=made.variances),
+            )
         people = public.population
         if first:
             people = np.asarray(self.population or max(1, round(float(found.sum()))), np.int64)
@@ -291,14 +317,17 @@ class SnapshotHistogram:
         pace = public.pace
         if not int(pace.last):
             return None
-        variances = public.variances
+        estimates, variances = public.estimates, public.variances
+        if self._policy.foresees:
+            known = Combined(public.pace, public.estimates, public.variances)
+            estimates, variances = self._policy.shown(self.series, known, self._noise)
         if not self._policy.tracks:
-            by_depth = self._variances(part(self._split.unit, int(pace.paid)))
+            by_depth = self._noise(int(pace.paid))
             variances = (
                 by_depth[:1] if len(set(by_depth)) == 1 else np.repeat(by_depth, self._details)
             )
         return SnapshotView(
-            self.domain, int(pace.step), int(pace.last), frozen(public.estimates), frozen(variances)
+            self.domain, int(pace.step), int(pace.last), frozen(estimates), frozen(variances)
         )
 
     def sample(
@@ -307,12 +336,17 @@ class SnapshotHistogram:
         estimates = np.zeros(self.domain.size) if view is None else view.estimates
         if (
             view is not None
+            and not self._policy.foresees
             and view.measured < view.step
             and len(previous) == max(0, round(estimates.sum()))
         ):
             # Nothing was released, so the rows stand too.
             return Sample(previous, np.zeros(0, np.int64))
         return resampled(self.domain, estimates, previous, rng)
+
+    def _noise(self, units: int) -> np.ndarray:
+        """The variances of a release with some units, by depth."""
+        return self._variances(part(self._split.unit, units))
 
     def _variances(self, loss: Drawn) -> np.ndarray:
         return levels.variances(self._static, self._tree, loss, self._records)
@@ -327,6 +361,16 @@ class SnapshotHistogram:
     @property
     def _details(self) -> list[int]:
         return [1, *(len(self._tree.whose(depth)) for depth in range(self._tree.depth))]
+
+
+def _apart(
+    tree: Halving, current: np.ndarray, shown: Sequence[tuple[int, np.ndarray]]
+) -> np.ndarray:
+    """(depths,) 1-norms of the sums of nodes, in integers."""
+    counts = tree.sums(current[tree.order])
+    return np.array(
+        [np.abs(counts[depth] - np.rint(sums).astype(np.int64)).sum() for depth, sums in shown]
+    )
 
 
 def _distance(current: np.ndarray, estimates: np.ndarray) -> int:

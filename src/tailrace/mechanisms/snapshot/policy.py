@@ -7,16 +7,21 @@ order to decide is a query: its loss is `Split.decisions`, its noise is drawn in
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
 
+from tailrace.domain.halving import Halving, halving
 from tailrace.errors import ConfigError
 from tailrace.noise import Draws
 from tailrace.privacy.budget import Drawn
 from tailrace.privacy.loss import whole
+
+# The noise of a release with some units: variances of the whole, and of details by depth.
+Variances = Callable[[int], np.ndarray]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,8 +34,17 @@ class Series:
     sliding: bool
     # The most records of one person in one snapshot.
     records: int
-    bins: int
+    # The sides of the table.
+    shape: tuple[int, ...]
     privacy: Drawn
+
+    @property
+    def bins(self) -> int:
+        return math.prod(self.shape)
+
+    @property
+    def tree(self) -> Halving:
+        return halving(self.shape)
 
 
 @dataclass(frozen=True)
@@ -43,6 +57,8 @@ class Split:
     units: int
     # The loss of all decisions in as many steps; None where nothing is looked at.
     decisions: Drawn | None = None
+    # The units of a usual release, by which pure noise and zCDP are compared.
+    usual: int = 1
 
 
 @dataclass(frozen=True)
@@ -78,6 +94,11 @@ class Snapshot:
     error: Callable[[int], float]
     # Public: the number of people that distances are relative to.
     population: int
+    # Private, likewise: the 1-norms between the snapshot's sums of nodes and given ones, rounded to
+    # integers, of some depths. One person moves each by at most `records`.
+    apart: Callable[[Sequence[tuple[int, np.ndarray]]], np.ndarray]
+    # Public: the noise of a release.
+    variances: Variances
 
 
 @dataclass(frozen=True)
@@ -90,6 +111,15 @@ class Decision:
     units: int
     pace: Pace
     hidden: Hidden
+
+
+@dataclass(frozen=True)
+class Combined:
+    """What is known after a release, and the state of the policy."""
+
+    pace: Pace
+    estimates: np.ndarray  # (bins,)
+    variances: np.ndarray  # (bins,) of details, or (0,)
 
 
 def decided(units: int, pace: Pace, hidden: Hidden) -> Decision:
@@ -117,6 +147,11 @@ class Policy(Protocol):
         """Whether releases are combined; otherwise each replaces the last."""
         return False
 
+    @property
+    def foresees(self) -> bool:
+        """Whether what is shown moves between releases: see `shown`."""
+        return False
+
     def split(self, series: Series) -> Split:
         """Divide the budget; refuse a series that cannot be served."""
         ...
@@ -134,6 +169,20 @@ class Policy(Protocol):
     ) -> Decision:
         """Decide about the step at which `pace` stands (see `advanced`)."""
         ...
+
+    def combined(
+        self, series: Series, known: Combined, found: np.ndarray, variances: Variances
+    ) -> Combined:
+        """Combine a release, `found`, with what was known, where `tracks`."""
+        del series, variances
+        return Combined(known.pace, found, known.variances)
+
+    def shown(
+        self, series: Series, known: Combined, variances: Variances
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """(bins,) estimates and variances at this step, where `foresees`."""
+        del series, variances
+        return known.estimates, known.variances
 
 
 class Scheduled(Policy, Protocol):

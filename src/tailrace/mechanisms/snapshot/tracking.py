@@ -37,9 +37,11 @@ import numpy as np
 from tailrace.calls import told
 from tailrace.domain.halving import Halving
 from tailrace.mechanisms.snapshot.policy import (
+    Combined,
     Scheduled,
     Series,
     Split,
+    Variances,
     bounded,
     checked_releases,
     cutoff,
@@ -89,6 +91,13 @@ class Tracking(Scheduled):
         if not due(series, step, self._releases(series), "Tracking"):
             return 0
         return self._opening(series) if step == 1 and not series.sliding else 1
+
+    def combined(
+        self, series: Series, known: Combined, found: np.ndarray, variances: Variances
+    ) -> Combined:
+        before = None if int(known.pace.last) == 1 else known.estimates
+        estimates, spread = fold(series.tree, before, found, variances(int(known.pace.paid)))
+        return Combined(known.pace, estimates, spread.astype(np.float32))
 
     def _releases(self, series: Series) -> int:
         usual = cutoff(series, self.releases, "Tracking")

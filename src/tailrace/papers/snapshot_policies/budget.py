@@ -11,7 +11,9 @@ Privacy:
 3. Each draw uses the past only, so the losses add up (adaptive composition).
 
 Accuracy: distribution spends half of the rest on each release, so the first releases of a window
-are good and later ones exponentially worse; absorption makes good releases after long quiet.
+are good and later ones exponentially worse. Absorption makes a good release after steps that
+released nothing. The noise of the release that stands is part of the distance, so with many bins
+hardly a step releases nothing, and little is absorbed.
 Source: BD and BA of Kellaris et al. 2014.
 Departs: the distance is an integer, the first step is always released, columns are not grouped;
 absorption counts the units of a window, so that no release takes more than are left.

@@ -7,29 +7,23 @@ the end.
 Privacy of a schedule: releases of an even part of the budget, at most `releases` in any `steps`
 consecutive steps; nothing is looked at to decide.
 Privacy of comparisons (m = `records`, c = `positives`):
-1. One person moves every distance by at most m. The threshold gets noise nu of scale b_T, each
-   distance noise of scale b_q; a comparison is positive where distance + noise >= threshold + nu,
-   all integers. At most c comparisons are positive before nu is drawn again: an *epoch*.
-2. Fix all answers and releases. Raise nu by m: negative comparisons stay negative whatever the
-   person does. Raise the noise of each positive one by 2 m: it stays positive.
-3. So an epoch's answers are at most e^(m / b_T + 2 c m / b_q) times likelier with the person than
-   without: pure, also for distances that depend on earlier answers and releases.
-4. Finite, pure: one epoch of c = C - 1 positives after the first release, then no comparisons.
+1. An epoch of comparisons, of which at most c are positive, is pure; its proof and its scales stand
+   in `mechanisms/snapshot/comparing.py`.
+2. Finite, pure: one epoch of c = C - 1 positives after the first release, then no comparisons.
    Sliding: c = 1. Comparisons are made only while fewer than C releases lie in the window, so w
    consecutive steps meet at most C epochs that end in them and one that does not: C + 1.
    zCDP: c = 1. A pure epsilon is epsilon^2 / 2 zCDP; epochs and releases follow each other, never
    at the same time, so they compose one after the other.
-5. Releases: the first, then one for each positive comparison, C in all (in any window), counted in
+3. Releases: the first, then one for each positive comparison, C in all (in any window), counted in
    integers; each gets 1 / C of the budget that decisions leave. The last step of a finite series
    spends the rest: that step and that number are public. With C = 1 and no window, nothing is
    compared.
-6. The public part of the threshold may move and be clamped at will, by the public step and number
+4. The public part of the threshold may move and be clamped at will, by the public step and number
    of releases; nu is never clamped and never shown.
 
-Accuracy: an epoch's epsilon is divided between b_T and b_q as 1 : (2 c)^(2/3) (Lyu, Su, Li 2017).
-Releases have the noise of C releases; in between, the last one grows old (a schedule) or its
-distance to the snapshot stays near the threshold. EveryStep's noise grows with the number of steps
-(pure), or with its square root (zCDP).
+Accuracy: releases have the noise of C releases; in between, the last one grows old (a schedule) or
+its distance to the snapshot stays near the threshold. EveryStep's noise grows with the number of
+steps (pure), or with its square root (zCDP).
 Source: Li, Xiong, Jiang, Liu 2015: section 3.4 (schedules), Algorithm 1 and Theorem 4.1 (DSFT),
 Algorithms 2 and 3 (DSAT, with all three terms of its PID controller).
 Departs (docs/explanation/corrections.md): Theorem 4.1's scales, 2 m / epsilon for the threshold and
@@ -52,6 +46,7 @@ import numpy as np
 
 from tailrace.calls import told
 from tailrace.errors import ConfigError
+from tailrace.mechanisms.snapshot.comparing import Comparing
 from tailrace.mechanisms.snapshot.policy import (
     Decision,
     Hidden,
@@ -68,7 +63,7 @@ from tailrace.mechanisms.snapshot.policy import (
     decided,
     due,
 )
-from tailrace.noise import Draws, check_drawable
+from tailrace.noise import Draws
 from tailrace.privacy.budget import Drawn, part
 from tailrace.privacy.loss import ZCDP, Number, PureDP, exact, whole
 
@@ -113,65 +108,6 @@ class FixedSampling(Scheduled):
     def units(self, series: Series, step: int) -> int:
         releases = cutoff(series, self.releases, "FixedSampling")
         return int(due(series, step, releases, "FixedSampling"))
-
-
-@dataclass(frozen=True)
-class Comparing:
-    """The noise of comparisons with a private threshold."""
-
-    loss: Drawn  # of all comparisons
-    records: int
-    positives: int  # in an epoch
-    epochs: int  # in the steps that are protected
-
-    @property
-    def _each(self) -> Fraction:
-        """The pure epsilon of an epoch."""
-        if isinstance(self.loss, PureDP):
-            return self.loss.epsilon / self.epochs
-        return ZCDP(rho=self.loss.rho / self.epochs).pure_within().epsilon
-
-    @property
-    def _shares(self) -> tuple[Fraction, Fraction]:
-        threshold = Fraction(max(1, round(1000 / (1 + (2 * self.positives) ** (2 / 3)))), 1000)
-        return threshold, 1 - threshold
-
-    @property
-    def threshold_scale(self) -> Fraction:
-        return self.records / (self._each * self._shares[0])
-
-    @property
-    def distance_scale(self) -> Fraction:
-        return 2 * self.positives * self.records / (self._each * self._shares[1])
-
-    def check(self) -> None:
-        for scale in (self.threshold_scale, self.distance_scale):
-            check_drawable(scale)
-
-    def proved(self) -> Drawn:
-        """The loss that the two scales prove."""
-        epoch = (
-            self.records / self.threshold_scale
-            + 2 * self.positives * self.records / self.distance_scale
-        )
-        if isinstance(self.loss, PureDP):
-            return PureDP(epsilon=self.epochs * epoch)
-        return ZCDP(rho=self.epochs * epoch**2 / 2)
-
-    def fresh_threshold(self, noise: Draws) -> np.ndarray:
-        return noise.at("threshold").laplace(self.threshold_scale, ())
-
-    def distance_noise(self, noise: Draws) -> np.ndarray:
-        return noise.at("distance").laplace(self.distance_scale, ())
-
-    def positive(
-        self, distance: int, wanted: int, *, drawn: np.ndarray, threshold: np.ndarray
-    ) -> bool:
-        """Whether distance + noise >= wanted + threshold noise.
-
-        The two noises meet the distance together.
-        """
-        return bool(drawn - threshold >= wanted - distance)
 
 
 def comparing(series: Series, releases: int, share: Fraction) -> Comparing:

@@ -25,6 +25,7 @@ from tailrace import (
 from tailrace.checks import check_mechanism
 from tailrace.checks.spy import Spy
 from tailrace.counting.plan import Counts
+from tailrace.mechanisms.snapshot.adaptive import Adaptive
 from tailrace.mechanisms.snapshot.levels import Quadtree
 from tailrace.mechanisms.snapshot.tracking import Tracking
 from tailrace.papers.snapshot_policies import (
@@ -41,7 +42,9 @@ from tailrace.papers.snapshot_policies.static import Hierarchy, LaplaceBins
 WARD = Schema(sex=Categorical(["f", "m"], outside="other"), age=Integer(0, 4))
 PERSON, WINDOW = User(column="id", records=2), Window(steps=4, column="id", records=2)
 POLICIES = (
-    None,
+    Adaptive(),
+    Adaptive(season=3),
+    Tracking(),
     EveryStep(),
     FixedSampling(releases=3),
     DSFT(threshold=0.2, releases=3),
