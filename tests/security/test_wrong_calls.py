@@ -153,6 +153,7 @@ RIGHT: dict[str, Any] = {
     "Rectangles": {"low": BOXES.low, "high": BOXES.high},
     "Tracks": {"offsets": TRACKS.offsets, "x": TRACKS.x, "y": TRACKS.y},
     "answers": {"histogram": ARRAY, "ranges": RANGES, "shape": (4,)},
+    "compare": {"real": ROWS, "synthetic": ROWS},
     "count": {"points": POINTS, "rectangles": BOXES},
     "random_ranges": {"rng": RNG, "shape": (4,), "number": 2},
     "ranges_of_size": {"rng": RNG, "shape": (4,), "number": 2, "share": 0.5},

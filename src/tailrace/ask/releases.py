@@ -8,7 +8,6 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import replace
-from html import escape
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
@@ -25,7 +24,7 @@ from tailrace.privacy.guarantee import Guarantee
 from tailrace.registry import Named
 from tailrace.storage.codec import from_plain
 from tailrace.stream.log import digest_of, files_of, states_of
-from tailrace.stream.release import Changes
+from tailrace.stream.release import Changes, facts
 from tailrace.stream.state import chained
 
 if TYPE_CHECKING:
@@ -70,14 +69,14 @@ class Releases:
     @functools.cached_property
     def guarantee(self) -> Guarantee:
         """What is promised."""
-        plain = dict(self._said("guarantee.json"))
+        plain = dict(self.said("guarantee"))
         plain.pop("sentence", None)
         return self._made(lambda: Guarantee.from_dict(plain))
 
     @functools.cached_property
     def domain(self) -> Any:
         """The columns, and the values that they can take."""
-        return self._made(lambda: from_plain(self._said("codebook.json"), Named()))
+        return self._made(lambda: from_plain(self.said("codebook"), Named()))
 
     @functools.cached_property
     def calendar(self) -> Calendar | None:
@@ -85,13 +84,26 @@ class Releases:
         if self._place.find("calendar.json") is None:
             return None
         kinds = {"Calendar": Calendar}
-        return self._made(lambda: from_plain(self._said("calendar.json"), kinds))
+        return self._made(lambda: from_plain(self.said("calendar"), kinds))
 
     @functools.cached_property
     def mechanism(self) -> Mechanism:
         """What made the releases, with all settings."""
-        plain = {**self._said("mechanism.json"), "domain": self._said("codebook.json")}
+        plain = {**self.said("mechanism"), "domain": self.said("codebook")}
         return self._made(lambda: from_plain(plain, Named()))
+
+    @property
+    def version(self) -> str:
+        """The version of Tailrace that made the last release."""
+        return str(self._entry(self.step).get("provenance", {}).get("tailrace", "unknown"))
+
+    def said(
+        self, name: Literal["guarantee", "codebook", "mechanism", "calendar"]
+    ) -> dict[str, Any]:
+        """What holds for all steps, in plain values; the log has its digest."""
+        file = f"{name}.json"
+        listed = file in self._entry(1)["files"]
+        return self._json(file, self._file(1, file) if listed else None)
 
     def period(self, step: int | None = None) -> str | None:
         """The period of a step, in words; None without a calendar."""
@@ -178,16 +190,13 @@ class Releases:
         )
 
     def _repr_html_(self) -> str:
-        rows = {
-            "steps": str(self.step) + (f" (last: {self.period()})" if self.calendar else ""),
-            "columns": ", ".join(self.domain.columns),
-            "promise": str(self.guarantee),
-        }
-        cells = "".join(
-            f"<tr><th>{escape(name)}</th><td>{escape(text)}</td></tr>"
-            for name, text in rows.items()
+        return facts(
+            {
+                "steps": str(self.step) + (f" (last: {self.period()})" if self.calendar else ""),
+                "columns": ", ".join(self.domain.columns),
+                "promise": str(self.guarantee),
+            }
         )
-        return f"<table>{cells}</table>"
 
     def _measured(self, step: int | None) -> Any:
         view = self.view(step)
@@ -259,11 +268,6 @@ class Releases:
         if self._frames == "pandas":
             return frame.to_pandas()
         return frame.to_arrow() if self._frames == "pyarrow" else frame
-
-    def _said(self, name: str) -> dict[str, Any]:
-        """A file that holds for all steps; the first entry has its digest."""
-        listed = name in self._entry(1)["files"]
-        return self._json(name, self._file(1, name) if listed else None)
 
     def _json(self, name: str, data: bytes | None = None) -> dict[str, Any]:
         data = self._place.find(name) if data is None else data

@@ -362,6 +362,17 @@ def ledger_show(stream: Charged = None, file: Ledger = BESIDE, json: Json = Fals
     show_ledger(stream, file, json=json)
 
 
+@ledger.command("deployment", epilog="Example: tailrace ledger deployment stream.toml --to dp.json")
+def ledger_deployment(
+    stream: Stream,
+    to: Annotated[Path | None, Option(help="A new file; printed where left out.")] = None,
+) -> None:
+    """Make an entry for the public registry of differential-privacy deployments."""
+    from tailrace.cli.deployment import write_deployment
+
+    write_deployment(stream, to)
+
+
 @ledger.command("cap", epilog='Example: tailrace ledger cap "city 2026" --epsilon 2')
 def ledger_cap(
     population: Annotated[str, Argument(help="Whose budget it is.")],

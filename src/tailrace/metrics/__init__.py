@@ -3,6 +3,7 @@
 They are private numbers, for the curator and for benchmarks on public data.
 """
 
+from tailrace.metrics.comparing import compare
 from tailrace.metrics.ranges import (
     RangeError,
     Rectangles,
@@ -36,6 +37,7 @@ __all__ = [
     "TrajectoryError",
     "WorkloadError",
     "answers",
+    "compare",
     "count",
     "random_ranges",
     "random_rectangles",

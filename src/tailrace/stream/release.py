@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from html import escape
 from importlib.util import find_spec
 from typing import Any
 
@@ -132,7 +133,26 @@ class Release:
         )
 
     def __repr__(self) -> str:
-        return f"<release of step {self.step}: {self.guarantee.short}>"
+        rows = f"{len(self.rows):,} rows of {', '.join(self.types)}"
+        return f"<release of step {self.step}: {rows}; {self.guarantee.short}>"
+
+    def _repr_html_(self) -> str:
+        return facts(
+            {
+                "step": str(self.provenance.get("period", self.step)),
+                "rows": f"{len(self.rows):,} of {', '.join(self.types)}",
+                "changes": f"{len(self.added):,} added, {len(self.removed):,} removed",
+                "promise": str(self.guarantee),
+            }
+        )
+
+
+def facts(pairs: Mapping[str, str]) -> str:
+    """Names and values as a small table of HTML, for notebooks."""
+    rows = (
+        f"<tr><th>{escape(name)}</th><td>{escape(text)}</td></tr>" for name, text in pairs.items()
+    )
+    return f"<table>{''.join(rows)}</table>"
 
 
 def seconds(provenance: Mapping[str, Any]) -> float:

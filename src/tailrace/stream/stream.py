@@ -73,7 +73,7 @@ from tailrace.stream.published import (
     last_published,
     without_domain,
 )
-from tailrace.stream.release import Kind, Release, kind_of
+from tailrace.stream.release import Kind, Release, facts, kind_of
 from tailrace.stream.state import seal_rows
 from tailrace.stream.step import (
     Intent,
@@ -202,7 +202,8 @@ class Stream:
         # The id of its entry in the ledger.
         self._entry = ""
         self._units = unit_key(noise)
-        # The rows that were added and are not published yet, and the kind of the last frame.
+        # The rows that were added and are not published yet, and the kind of the last frame, which
+        # all releases have.
         self._open, self._kind = OpenStep(None, bytes.fromhex(self._units)), Kind()
         # When the whole table is published.
         self._full: Full = "checkpoints"
@@ -393,7 +394,7 @@ class Stream:
         self._check_step(wanted, deletes)
         intent = self._seal(frame, deletes, published_time(self._calendar, wanted, asked))
         self._open.close(wanted)
-        self._kind = Kind()
+        self._kind = kind
         return replace(self._finish(intent), kind=kind)
 
     def _check_step(self, wanted: int, deletes: Any) -> None:
@@ -482,8 +483,9 @@ class Stream:
                 f"There is no release of step {step} yet: the last one is {self.step}."
             )
         if self._store is None:
-            return self._kept[step]
-        return state.read_release(self._store, step, self._mechanism, self.guarantee)
+            return replace(self._kept[step], kind=self._kind)
+        found = state.read_release(self._store, step, self._mechanism, self.guarantee)
+        return replace(found, kind=self._kind)
 
     def close(self, erase: bool = False) -> None:
         """Close the stream; `erase` removes all that is private.
@@ -501,6 +503,25 @@ class Stream:
             elif not self._closed:
                 self._temporary.cleanup()
             self._usable, self._closed = False, True
+
+    def __repr__(self) -> str:
+        horizon = self._mechanism.horizon
+        stands = f"step {self.step}" + ("" if horizon is None else f" of {horizon}")
+        kept = "in memory" if self._store is None else self._store.folder.parent.name
+        made = type(self._mechanism).__name__
+        return f"<stream {kept} at {stands}: {made}; {self.guarantee.short}>"
+
+    def _repr_html_(self) -> str:
+        horizon = self._mechanism.horizon
+        return facts(
+            {
+                "stream": "in memory" if self._store is None else self._store.folder.parent.name,
+                "step": str(self.step) + ("" if horizon is None else f" of {horizon}"),
+                "mechanism": type(self._mechanism).__name__,
+                "columns": ", ".join(self._mechanism.rows.columns),
+                "promise": str(self.guarantee),
+            }
+        )
 
     def __reduce__(self) -> Any:
         raise StateError(

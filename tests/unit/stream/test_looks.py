@@ -1,0 +1,33 @@
+"""What a stream and its releases look like: kinds of frames, and short texts."""
+
+import pandas as pd
+import polars as pl
+
+import tailrace as tr
+from samples import ward
+from tailrace import Noise, Stream
+
+ROWS = {"sex": ["f"] * 40, "age": [3] * 40}
+
+
+def test_the_frame_that_was_pushed_comes_out_of_every_release():
+    stream = Stream(ward())
+    stream.push(pd.DataFrame(ROWS))
+    assert isinstance(stream.push(None).table, pd.DataFrame)
+    assert isinstance(stream.release(1).table, pd.DataFrame)
+    stream.push(pl.DataFrame(ROWS))
+    assert isinstance(stream.release(1).table, pl.DataFrame)
+
+
+def test_streams_and_releases_are_short_to_look_at(tmp_path):
+    promise = "epsilon = 1 for one event over 9 steps"
+    noise = Noise.insecure(1)
+    with Stream.create(tmp_path / "w.tail", ward(), population="w", noise=noise) as stream:
+        release = stream.push(pl.DataFrame(ROWS))
+        assert repr(stream) == f"<stream w.tail at step 1 of 9: HistogramStream; {promise}>"
+        assert "<th>promise</th>" in stream._repr_html_()
+    columns = ", ".join(release.table.columns)
+    rows = f"{len(release.table)} rows of {columns}"
+    assert repr(release) == f"<release of step 1: {rows}; {promise}>"
+    assert f"{len(release.table)} of {columns}" in release._repr_html_()
+    assert "in memory" in repr(tr.Stream(ward()))
