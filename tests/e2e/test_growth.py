@@ -22,6 +22,10 @@ path, kind, first, steps = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), int
 pure, rng = tr.PureDP(epsilon=1), np.random.default_rng(0)
 parts = dict(privacy=pure, unit=tr.Event(), horizon=steps + 1)
 pairs = tr.Schema(a=tr.Integer(0, 49), b=tr.Integer(0, 19))
+panel = dict(
+    domain=tr.Schema(a=tr.Integer(0, 1)), unit=tr.User(column="id"), window=2,
+    privacy=tr.ZCDP(rho=1), neighbours=tr.AddRemove, horizon=steps + 1,
+)
 made = {
     "spatial": lambda: tr.SpatialStream(
         domain=tr.Box(low=(0, 0), high=(1, 1), columns=("a", "b"), cells=256), **parts
@@ -31,11 +35,18 @@ made = {
     "snapshot": lambda: tr.SnapshotHistogram(
         domain=pairs, privacy=pure, unit=tr.User(column="id", records=1), horizon=steps + 1
     ),
+    "panel": lambda: tr.PanelWindow(**panel),
+    "panel that carries": lambda: tr.PanelWindow(missing=tr.Missing.Carry, **panel),
 }[kind]()
+poor = rng.integers(0, 2, first)
 
 def rows(many):
     if kind == "spatial":
         return pl.DataFrame({"a": rng.random(many) ** 2, "b": rng.random(many)})
+    if "panel" in kind:
+        # A hundred of them report another value than before.
+        poor[rng.integers(0, first, 100)] ^= 1
+        return pl.DataFrame({"id": np.arange(first), "a": poor})
     table = {"id": np.arange(many), "a": rng.integers(0, 50, many), "b": rng.integers(0, 20, many)}
     return pl.DataFrame(table)
 
@@ -62,6 +73,17 @@ def test_a_step_writes_a_few_times_what_it_changed(tmp_path, kind):
     assert done.returncode == 0, done.stderr[-2000:]
     written, changed = json.loads(done.stdout)
     assert written <= 3 * changed + 50_000, (written, changed)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="bytes written are told by Linux")
+@pytest.mark.parametrize(("kind", "reports"), [("panel that carries", 100), ("panel", 10_000)])
+def test_a_panel_writes_who_reports_news(tmp_path, kind, reports):
+    """A hundred of ten thousand change; where absence is a value, being there is news too."""
+    done = python("-c", SCRIPT, tmp_path / "a.tail", kind, "10000", "25", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr[-2000:]
+    written, changed = json.loads(done.stdout)
+    # Somebody takes 28 bytes in the memory, and some in its index and filter.
+    assert written <= 3 * changed + 50_000 + 40 * reports, (written, changed)
 
 
 def test_a_step_larger_than_a_value_of_sqlite_may_be_is_stored(tmp_path):

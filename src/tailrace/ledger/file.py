@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from tailrace.errors import Corrupt, Mismatch, StateError
-from tailrace.storage.durable import sync
+from tailrace.storage.durable import alone, sync
 from tailrace.storage.guarding import check_ledger
 
 _FORMAT = 1
@@ -69,9 +69,7 @@ def create(path: Path, point: Callable[[str], None]) -> None:
             file.executescript(";\n".join((*_PRAGMAS, *_TABLES.values())))
         sync(new)
         point("ledger.create")
-        with contextlib.suppress(FileExistsError):
-            # A link, unlike a rename, never replaces another's file.
-            os.link(new, path)
+        _put(new, path)
         sync(path.parent)
         point("ledger.create")
     except (OSError, sqlite3.Error):
@@ -79,6 +77,20 @@ def create(path: Path, point: Callable[[str], None]) -> None:
     finally:
         with contextlib.suppress(OSError):
             new.unlink(missing_ok=True)
+
+
+def _put(new: Path, path: Path) -> None:
+    """Give a new ledger its name, unless there is one."""
+    try:
+        # A link, unlike a rename, never replaces another's file.
+        os.link(new, path)
+    except FileExistsError:
+        pass
+    except OSError:
+        # Where links are refused, all rename in turns.
+        with alone(path.parent):
+            if not os.path.lexists(path):
+                os.rename(new, path)
 
 
 def is_ledger(path: Path) -> bool:

@@ -11,10 +11,12 @@ link.
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import os
 import shutil
 import stat
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from tailrace.errors import ConfigError, StateError
@@ -54,6 +56,17 @@ def sync_all(folder: Path) -> None:
         for name in files:
             sync(Path(place_, name))
         sync(Path(place_))
+
+
+@contextlib.contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """Let processes that make the same file or folder take turns."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def remove(path: Path) -> None:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
 import hashlib
 import json
 import os
 import shutil
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
@@ -24,7 +22,7 @@ from tailrace.noise import Noise
 from tailrace.privacy.guarantee import Guarantee
 from tailrace.registry import GROUP, Named
 from tailrace.storage.codec import from_plain, to_plain
-from tailrace.storage.durable import place, point, remove, sync_all, where, write_file
+from tailrace.storage.durable import alone, place, point, remove, sync_all, where, write_file
 from tailrace.storage.store import Store, keyed, understood
 from tailrace.stream import open as open_step
 from tailrace.stream import published, state
@@ -207,7 +205,7 @@ def build(
     partial = folder.with_name(f".{folder.name}.partial")
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
-        with _alone(folder.parent):
+        with alone(folder.parent):
             remove(partial)
             partial.mkdir()
             with Store.create(partial / "private", keyed(noise.secret)) as change:
@@ -267,17 +265,6 @@ def _warn_without_cap(book: Ledger, population: str) -> None:
             Uncapped,
             stacklevel=4,
         )
-
-
-@contextlib.contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """Let processes that make the same stream take turns."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)
 
 
 def fork(path: PathLike, to: PathLike, ledger: PathLike | None) -> None:

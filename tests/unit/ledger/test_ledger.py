@@ -2,6 +2,7 @@ import os
 import random
 import re
 import sqlite3
+from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 
 import pytest
@@ -566,3 +567,22 @@ def test_every_message_is_one_sentence_and_names_no_directory(ledger, tmp_path):
         message = str(refused.value)
         assert message.endswith(".") and ". " not in message
         assert str(tmp_path) not in message and "secret" not in message and entry.id not in message
+
+
+def test_where_links_are_refused_one_ledger_is_made_all_the_same(tmp_path, monkeypatch):
+    """Of many that make it at once, none replaces another's: no charge is lost."""
+
+    def refused(*_, **options):
+        raise PermissionError
+
+    monkeypatch.setattr(os, "link", refused)
+    path, paths = tmp_path / "tailrace.ledger", [f"/data/{n}.tail" for n in range(8)]
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda one: charge(Ledger(path), one), paths))
+    assert sorted(entry.path for entry in Ledger(path).entries()) == paths
+    assert [file.name for file in tmp_path.iterdir()] == [path.name]
+    elsewhere = tmp_path / "linked.ledger"
+    elsewhere.symlink_to(tmp_path / "nowhere" / "else")
+    with pytest.raises(StateError):
+        Ledger(elsewhere)
+    assert elsewhere.is_symlink()
