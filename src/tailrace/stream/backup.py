@@ -40,11 +40,10 @@ def back_up(path: PathLike, to: PathLike, *, ledger: PathLike | None = None) -> 
         step = store.json("standing")["step"]
         with contextlib.suppress(FileNotFoundError):
             partial.unlink()
-        with os.fdopen(os.open(partial, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as file:
-            with tarfile.open(fileobj=file, mode="w") as archive:
-                archive.add(folder, _ROOT, filter=_whole)
-            file.flush()
-            os.fsync(file.fileno())
+        new = os.open(partial, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+        with os.fdopen(new, "wb") as file, tarfile.open(fileobj=file, mode="w") as archive:
+            archive.add(folder, _ROOT, filter=_whole)
+        sync(partial)
         # The ledger last: it is never behind the stream beside it.
         _copied(book.path, copy)
     except (OSError, sqlite3.Error):
