@@ -7,6 +7,7 @@ import dataclasses
 from fractions import Fraction
 
 import numpy as np
+import polars as pl
 import pytest
 
 from samples import growing, rows
@@ -106,6 +107,33 @@ def tabular():
     )
 
 
+def drifting():
+    """A table whose values come in order, so that epochs have stretches."""
+    from tailrace.mechanisms.tabular.epochs import Selection
+
+    wide = Schema(sex=Categorical(["f", "m"]), age=Integer(0, 3), trip=Integer(0, 5))
+    return TabularStream(
+        domain=wide,
+        privacy=PureDP(epsilon=40),
+        unit=Event(),
+        horizon=14,
+        selection=Selection(chosen=1, churn=2),
+        deletes=False,
+    )
+
+
+def in_order(step):
+    """Ever more rows, of later and later ages and trips."""
+    many = 60 * (step + 1)
+    rng = np.random.default_rng(step)
+    age, trip = np.full(many, step // 4), np.full(many, (step // 2) % 6)
+    sex = rng.choice(["f", "m"], many)
+    return pl.DataFrame({"id": np.arange(many), "sex": sex, "age": age, "trip": trip}), None
+
+
+IN_ORDER = [in_order(step) for step in range(14)]
+
+
 SOUND = {
     "histogram": (histogram(), BATCHES),
     "tree": (histogram(counter=counters.BinaryTree()), BATCHES),
@@ -124,6 +152,7 @@ SOUND = {
     "trajectories": (trajectories(), [(rows(3, 60), None)]),
     "privtree": (privtree(), BATCHES),
     "tabular": (tabular(), BATCHES),
+    "drifting": (drifting(), IN_ORDER),
 }
 
 
@@ -285,6 +314,10 @@ def twice_as_precise(sound):
         return self._atoms(2 * parts), purse
 
     return counts
+
+
+def counted_again(sound):
+    return lambda self, buffer: buffer
 
 
 def exact_comparison(sound):
@@ -461,6 +494,13 @@ MUTANTS = {
     "choices by thrice the scores": ("tabular", Choice, "draw", thrice_the_scores, LOSS),
     "rounds at half of their price": ("tabular", Purse, "_less", half_of_the_price, LOSS),
     "counts with twice what they pay for": ("tabular", Purse, "counts", twice_as_precise, LOSS),
+    "columns counted again in the next stretch": (
+        "drifting",
+        TabularStream,
+        "_without_columns",
+        counted_again,
+        LOSS,
+    ),
     "exact comparisons": (
         "snapshots",
         Comparing,

@@ -131,8 +131,10 @@ def _events(mechanism: Mechanism, batches: Batches, pool: pl.DataFrame) -> Itera
     rare = min(inside, key=lambda row: seen[codes[row]])
     less = _without_row(batches, adding[0], 0, rare)
     last = batches[adding[-1]][0]
+    middle = adding[len(adding) // 2]
     others = [
         ("a rare row", less, loss),
+        ("a row of the middle", _without_row(batches, middle, 0, 0), loss),
         ("the last row", _without_row(batches, adding[-1], 0, len(last) - 1), loss),
     ]
     deleting = [t for t, (_, gone) in enumerate(batches) if gone is not None and len(gone)]

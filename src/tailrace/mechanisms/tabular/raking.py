@@ -79,6 +79,17 @@ class Raking:
         """(workloads,) the sum of each workload's cells."""
         return np.add.reduceat(flat, self.marginals.offsets[:-1])
 
+    def variety(self, columns: np.ndarray) -> np.ndarray:
+        """(columns,) the probability that two records differ, by (split,) counts."""
+        alike = np.bincount(self.owner[: self.split], self._shares(columns) ** 2)
+        return np.maximum(1 - alike, 0.0)
+
+    def least(self, of_columns: np.ndarray) -> np.ndarray:
+        """(workloads of several columns,) the least of each one's columns."""
+        place = {clique[0]: j for j, clique in enumerate(self.marginals.cliques[: self.singles])}
+        cliques = self.marginals.cliques[self.singles :]
+        return np.array([min(of_columns[place[one]] for one in clique) for clique in cliques])
+
     def raked(self, counts: np.ndarray, columns: np.ndarray, total: float) -> np.ndarray:
         """Nonnegative counts of all workloads that agree with the columns'.
 

@@ -3,24 +3,28 @@
 A clock counts insertions and deletions under a small share of the budget and ends epochs. An epoch
 measures every column by itself, and then workloads (marginals of several columns) in rounds. A
 round chooses the workload whose measurement would repair most: the distance of its exact net counts
-from the model's, less what noise of its price would bring. Every count gets noise once. The rest is
-post-processing: prices of rounds, imputed counts of the others, the model, the synthetic rows.
+from the model's, less what noise of its price would bring. Where columns drift, an epoch is divided
+into stretches: columns are measured in each, workloads when the epoch ends. Every count gets noise
+once. The rest is post-processing: prices of rounds, imputed counts, the model, the synthetic rows.
 
 Privacy: the declared loss of the declared unit over the horizon, neighbours add/remove.
 
 1. What one event can change. One row of the clock, at one step, by one: `clock.loss`. It falls into
-   one epoch; no other epoch contains it. There it moves one cell of every column, each measured
-   once: the losses of `budget.singles`. It moves one cell of every workload by one: so each score
-   of that epoch's choices by at most one, and one cell of each measured workload, in each of its
-   measurements. A choice and a measurement cost the parts of the purse they take (`Purse`).
-2. Fix all releases. The ends of epochs are then fixed (clock and public schedule), and so are the
-   rounds: units, candidates, choices, prices, and when they end. The model, and every other number
-   that meets exact counts in a score, is a function of releases and is rounded to integers first.
-   Its total is a noisy one. A buffer is private until its epoch ends.
-3. Sum. Columns lose their share. Rounds lose at most the purse on every path, because none takes
-   more than is left; choices and noise are drawn in turn, each from earlier releases and exact
-   integers, so that their losses add up. So does the clock's, drawn in between: concurrent
-   composition holds for pure and for Renyi losses (Vadhan and Wang 2021, Lyu 2022).
+   one epoch, and there into one stretch; no other contains it. In the stretch it moves one cell of
+   every column, each measured once: the losses of `budget.singles`. In the epoch it moves one cell
+   of every workload by one: so each score of that epoch's choices by at most one, and one cell of
+   each measured workload, in each of its measurements. A choice and a measurement cost the parts of
+   the purse they take (`Purse`).
+2. Fix all releases. The ends of stretches and epochs are then fixed (clock, drift of released
+   shares, and public schedule), and so are the rounds: units, candidates, choices, prices, and when
+   they end. The model, and every other number that meets exact counts in a score, is a function of
+   releases and is rounded to integers first. Its total is a noisy one. Counts of columns are
+   private until their stretch ends, and then begin again; counts of workloads until the epoch ends.
+3. Sum. Columns lose their share, the same in every stretch. Rounds lose at most the purse on every
+   path, because none takes more than is left; choices and noise are drawn in turn, each from
+   earlier releases and exact integers, so that their losses add up. So does the clock's, drawn in
+   between: concurrent composition holds for pure and for Renyi losses (Vadhan and Wang 2021, Lyu
+   2022).
 4. Adaptivity. Epochs and rounds depend on earlier releases. Pure losses allow it (F1 of the
    selective-counting proof). Gaussian noise and choices allow it because on every path the squared
    shifts sum to at most the amount paid for (F2; privacy filters, Feldman and Zrnic 2021).
@@ -55,7 +59,7 @@ from tailrace.counting.plan import Counts
 from tailrace.domain import Schema
 from tailrace.errors import ConfigError
 from tailrace.mechanisms.base import Estimate, Sample, State, Step, Table
-from tailrace.mechanisms.shared.events import Clock, net
+from tailrace.mechanisms.shared.events import Clock
 from tailrace.mechanisms.tabular.budget import Budget, Purse
 from tailrace.mechanisms.tabular.epochs import (
     SMALLEST,
@@ -172,7 +176,8 @@ class TabularStream(Tabular):
     @functools.cached_property
     def _epochs(self) -> TabularEpochs:
         clock = Clock(self.clock, 2 if self.deletes else 1, self.horizon, 1, self.selection.churn)
-        return TabularEpochs(self.marginals, self.fit, clock)
+        noise = np.array([atoms.variance() for atoms in self.budget.singles])
+        return TabularEpochs(self.marginals, self.fit, clock, noise)
 
     def _loss(self, inserted: int, deleted: int) -> Loss:
         return self.budget.loss(self.clock, inserted, deleted)
@@ -198,7 +203,18 @@ class TabularStream(Tabular):
         if self._epochs.ends(public):
             public = self._measured(self._columns(public, buffer, noise), buffer, noise)
             buffer = np.zeros_like(buffer)
+        elif self._epochs.stretches(public):
+            public = self._epochs.stretched(self._columns(public, buffer, noise))
+            buffer = self._without_columns(buffer)
+        else:
+            public = self._epochs.hear(public)
         return Step(State(public, TabularPrivate(buffer, ticking)))
+
+    def _without_columns(self, buffer: np.ndarray) -> np.ndarray:
+        """The buffer after a stretch: its events were counted in their columns."""
+        kept = buffer.copy()
+        kept[: self._epochs.raking.split] = 0
+        return kept
 
     def _columns(self, public: TabularPublic, buffer: np.ndarray, noise: Draws) -> Draft:
         """Measure every column."""
@@ -267,7 +283,7 @@ class TabularStream(Tabular):
             return None
         model = self._epochs.model(public, max(self._epochs.total(public), 0.0))
         total = Estimate(model.total, math.sqrt(self._epochs.total_variance(public)))
-        records, events = net(public.clock - public.at_close), self._epochs.pending(public)
+        records, events = self._epochs.since(public)
         variance, moved = unseen(public.track, self.marginals, records, events)
         return TabularView(
             self.domain, model, self.marginals, variance, float(public.misfit), total, moved

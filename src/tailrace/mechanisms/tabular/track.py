@@ -2,13 +2,14 @@
 
 Post-processing of released numbers, at no privacy cost.
 
-1. State of a cell: its share of an epoch's records, and its count so far.
-2. Prediction: an epoch of n records adds n times the share; the share drifts from epoch to epoch.
-   Counts of several columns are raked to the counts of each column.
-3. Update: a noisy count of an epoch corrects both. With little drift it also corrects the imputed
-   counts of earlier epochs; with much drift noisy counts are simply added up.
+1. State of a cell: its share of an epoch's records, its count so far, its gain in the open epoch.
+2. Prediction: a stretch of n records adds n times the share; the share drifts from stretch to
+   stretch. Counts of several columns are raked to those of each column (`raking.py`).
+3. Update: a noisy count corrects all three, of columns at every stretch, of several columns when
+   the epoch ends. With little drift it also corrects the imputed counts of earlier epochs; with
+   much drift noisy counts are simply added up.
 4. Drift is estimated from the workload's own corrections and from those of its columns.
-5. All cells of a workload share one error covariance: three numbers.
+5. All cells of a workload share one error covariance: three numbers, and three of the gain.
 """
 
 from __future__ import annotations
@@ -27,8 +28,13 @@ _GROWING = 1.5
 # Part of the columns' drift left in workloads raked to them; chosen by trial while building, no
 # committed result.
 _KNOWN = 0.2
+# A workload is taken up where its distance from the model's is this part of the records (1-norm);
+# chosen by reasoning: a variation of .02, of the size of errors.
+_SHOWN = 0.04
 # Variance of a squared Laplace variable, in squared variances (2 for a Gaussian one).
 _SPREAD = 5.0
+# Deviations beyond which corrections show drift.
+_CLEAR = 2.0
 
 
 @dataclass(frozen=True)
@@ -77,11 +83,17 @@ def untracked(marginals: Marginals) -> Track:
 
 
 def advanced(
-    track: Track, raking: Raking, stretch: Epoch, columns: Mapping[int, Noisy], model: np.ndarray
+    track: Track,
+    raking: Raking,
+    stretch: Epoch,
+    columns: Mapping[int, Noisy],
+    model: np.ndarray,
+    misfit: float = 0.0,
 ) -> Track:
     """Advance the filter by a stretch whose columns were measured.
 
-    `model` holds the model's shares of all workloads: the prior of those never measured.
+    `model` holds the model's shares of all workloads, the prior of those never measured, and
+    `misfit` its squared error for one of these, summed over cells.
     """
     marginals, split = raking.marginals, raking.split
     share, count = track.share.copy(), track.count.copy()
@@ -93,6 +105,8 @@ def advanced(
     share[never] = model[never]
     if not begun:
         count[never] = stretch.before * model[never]
+        unsure = (draws == 0) * misfit / marginals.sizes
+        error += np.outer(unsure, [1.0, stretch.before, stretch.before**2])
     earlier = count.copy()
     moves = _moving(track, marginals)
     n, events = stretch.records, max(stretch.events, abs(stretch.records), 1.0)
@@ -125,20 +139,32 @@ def advanced(
     several = slice(raking.singles, None)
     own, both, held = error[several].T
     spread, with_share, with_count = opened[several].T
-    own = own + moves[several]
-    chance = events / marginals.sizes[several] + moves[several] * (events**2 - n**2)
-    more = n**2 * own + chance
+    own, loose = own + moves[several], _loose(raking, grown, count[:split])
+    part = n * loose
+    chance = events / marginals.sizes[several] + moves[several] * (events**2 - n**2) * loose**2
+    more = part**2 * own + chance
     opened[several] = np.stack(
         [
-            spread + 2 * n * with_share + more,
-            with_share + n * own,
-            with_count + n * both + n * with_share + more,
+            spread + 2 * part * with_share + more,
+            with_share + part * own,
+            with_count + part * both + part * with_share + more,
         ],
         axis=1,
     )
-    error[several] = np.stack([own, both + n * own, held + 2 * n * both + more], axis=1)
+    error[several] = np.stack([own, both + part * own, held + 2 * part * both + more], axis=1)
     gain = gain + np.concatenate([grown, added[split:]])
     return Track(share, count, error, drift, draws, gain, opened)
+
+
+def _loose(raking: Raking, grown: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    """(workloads of several columns,) the part of a share's error that raking leaves.
+
+    Columns that hardly vary in a stretch determine its counts. The variety of a column is the
+    probability that two records differ; its loss, against the whole table, is what is gained.
+    """
+    few, all_records = raking.variety(grown), raking.variety(columns)
+    left = np.minimum(np.divide(few, all_records, out=np.ones_like(few), where=all_records > 0), 1)
+    return raking.least(left)
 
 
 def _added(
@@ -195,11 +221,31 @@ def corrected(
     return replace(track, share=share, count=count, error=error, drift=drift, draws=draws)
 
 
+def traced(track: Track, raking: Raking, model: np.ndarray, total: float) -> Track:
+    """Take up workloads that columns have shown, stretch by stretch, to be unlike the model.
+
+    They were never measured. But where columns drift, sums of stretches are far from independent,
+    even if every stretch is not.
+    """
+    said = raking.raked(total * model, track.count[: raking.split], total)
+    apart = raking.sums(np.abs(track.count - said))
+    noise = raking.marginals.sizes * np.sqrt(2 / math.pi * np.maximum(track.error[:, 2], 0.0))
+    shown = (track.draws == 0) & (apart > np.maximum(_SHOWN * total, noise))
+    return replace(track, draws=track.draws + shown)
+
+
 def settled(track: Track, raking: Raking) -> Track:
     """The track at an epoch's close, without what only the open epoch needs."""
-    known = track.draws[raking.owner] > 0
-    share, count = np.where(known, track.share, 0.0), np.where(known, track.count, 0.0)
-    return replace(track, share=share, count=count, gain=np.zeros(0), open=np.zeros((0, 3)))
+    known = track.draws > 0
+    here = known[raking.owner]
+    return replace(
+        track,
+        share=np.where(here, track.share, 0.0),
+        count=np.where(here, track.count, 0.0),
+        error=np.where(known[:, None], track.error, 0.0),
+        gain=np.zeros(0),
+        open=np.zeros((0, 3)),
+    )
 
 
 def unseen(
@@ -221,6 +267,19 @@ def unseen(
     return np.where(track.draws > 0, held + moved, np.inf), marginals.sizes * moved + max(
         events, 0.0
     )
+
+
+def drifting(track: Track, raking: Raking, noise: np.ndarray) -> float:
+    """By how much a column's shares drift from stretch to stretch.
+
+    In the 1-norm, the mean over columns. `noise` is the variance of each column's counts: what
+    noise and sampling could have made of the corrections does not count as drift.
+    """
+    beyond, squares = track.drift[: raking.singles].T
+    squares, cells = np.maximum(squares, 1.0), raking.marginals.sizes[: raking.singles]
+    chance = np.sqrt(_SPREAD / cells) * (noise + np.sqrt(squares) / cells)
+    variance = np.maximum(beyond - _CLEAR * chance, 0.0) / squares
+    return float((cells * np.sqrt(2 / math.pi * variance)).mean())
 
 
 def _moving(track: Track, marginals: Marginals) -> np.ndarray:

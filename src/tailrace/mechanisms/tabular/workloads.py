@@ -19,7 +19,7 @@ from tailrace.mechanisms.base import Sample, Table
 from tailrace.mechanisms.shared.bins import check_schema
 from tailrace.mechanisms.shared.events import OfEvents, changed
 from tailrace.models.tables import Fit, HasMarginals, JunctionTree, Model
-from tailrace.models.tables.rows import Rows, resampled
+from tailrace.models.tables.rows import Rows, agrees, resampled
 from tailrace.privacy.loss import whole
 
 Workload = int | tuple[tuple[str, ...], ...]
@@ -115,12 +115,21 @@ def flat(marginals: Marginals, model: HasMarginals, total: float | None = None) 
 def followed(
     codes: Digits, model: Model | None, previous: Table, rng: np.random.Generator
 ) -> Sample:
-    """Synthetic rows of a model, few changed; no model: none."""
+    """Synthetic rows of a model, few changed; no model: none.
+
+    Rows that agree with the model stay: only their number changes.
+    """
     births = previous.births
     if model is None:
         return changed(codes, previous, np.zeros(len(previous), np.bool_), births.cells[:0], rng)
     rows = Rows(births.cells.T, previous.died, previous.now, previous.tally)
-    gone, new = resampled(model, rows, round(model.total), rng)
+    many = round(model.total) - len(previous)
+    if len(previous) and agrees(model, rows):
+        _, new = resampled(model, Rows.of(births.cells[:0]), max(many, 0), rng)
+        living = np.flatnonzero(previous.died > previous.now)
+        gone = np.sort(rng.permutation(living)[: max(-many, 0)])
+    else:
+        gone, new = resampled(model, rows, round(model.total), rng)
     return previous.after(births.numbers[gone], new, codes.decode(new, rng))
 
 

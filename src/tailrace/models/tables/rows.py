@@ -20,6 +20,10 @@ import numpy as np
 from tailrace.errors import ConfigError, DataError
 from tailrace.models.tables.base import Clique, Model, Shape
 
+# Rows stay as they are while every count is within this of its expectation, and this many times
+# its root. By reasoning: rounding leaves one; a quarter of a deviation is below any noise.
+_ROUNDING, _LOOSE = 3.0, 0.25
+
 
 @dataclass(frozen=True)
 class Coded:
@@ -64,6 +68,22 @@ class Rows:
             0,
             lambda codes, size: np.bincount(codes(rows), minlength=size),
         )
+
+
+def agrees(model: Model, previous: Rows) -> bool:
+    """Whether rows have a model's conditional distributions, within rounding.
+
+    Each count of a value in its group is within three of what is expected, or a little more where
+    that is large.
+    """
+    for conditional in model.conditionals():
+        clique = (*conditional.given, conditional.attribute)
+        codes = Coded(clique, tuple(model.shape[one] for one in clique))
+        have = previous.tally(codes, codes.size).reshape(conditional.table.shape)
+        expected = have.sum(axis=1, keepdims=True) * conditional.table
+        if (np.abs(have - expected) > _ROUNDING + _LOOSE * np.sqrt(expected)).any():
+            return False
+    return True
 
 
 def resampled(

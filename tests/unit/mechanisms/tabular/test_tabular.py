@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 import polars as pl
@@ -397,3 +398,57 @@ def test_what_goes_in_comes_out_in_the_same_types(tmp_path):
         again = run.release(4)
         assert again.table.equals(last.table) and again.changes.added.equals(last.changes.added)
         assert np.array_equal(again.view.marginal("size").values, sums)
+
+
+def in_order(steps, many=400):
+    """Rows whose kind changes with time, and whose size hangs on it."""
+    for step in range(steps):
+        rng = np.random.default_rng(step)
+        kind = np.array(["a", "b", "c"])[3 * step // steps]
+        share = 0.2 if kind == "a" else 0.7
+        frame = batch(step, many).with_columns(
+            kind=pl.lit(kind), size=pl.Series(rng.binomial(5, share, many))
+        )
+        yield frame, None
+
+
+def test_columns_that_drift_are_measured_in_stretches():
+    """What comes in order is known soon, and pairs with it though they are never measured."""
+    mechanism = stream(privacy=PureDP(epsilon=20), horizon=30, deletes=False)
+    batches = list(in_order(30))
+    found = states(mechanism, batches)
+    ends = [len(state.public.opening) > 0 for state in found[1:]]
+    assert sum(ends) > 8, "most steps lie in an epoch with an earlier stretch"
+    for step in (14, 28):
+        view, true = mechanism.view(found[step].public), truth(mechanism, batches[:step])
+        pair = mechanism.marginals.index((0, 3))
+        shown, exact = view.marginal("kind", "size").values, mechanism.marginals.part(true, pair)
+        assert np.abs(shown - exact).sum() < 0.12 * exact.sum()
+    last = found[-1]
+    assert not len(last.public.opening) and not len(last.public.track.gain)
+
+
+def test_columns_that_stay_are_measured_once_an_epoch():
+    mechanism = stream(privacy=PureDP(epsilon=4), horizon=30, deletes=False)
+    found = states(mechanism, [(batch(step, 400), None) for step in range(30)])
+    assert not any(len(state.public.opening) for state in found)
+
+
+def test_where_nothing_happens_hardly_a_row_changes():
+    """In nine of ten empty steps none does, and no epoch closes without events."""
+    mechanism = stream(privacy=PureDP(epsilon=2), horizon=60)
+    batches = [(batch(step, 500), None) for step in range(16)]
+    noise, changed, closes = Noise.insecure(5), [], 0
+    found = states(mechanism, [*batches, *[(None, None)] * 44], noise)
+    table = mechanism.sample(
+        mechanism.view(found[20].public), no_rows(mechanism), noise.at("first").generator()
+    ).table
+    for before, state in pairwise(found[20:]):
+        rng = noise.at("sample", int(state.public.step)).generator()
+        sample = mechanism.sample(mechanism.view(state.public), table, rng)
+        born = len(sample.table) - len(table) + len(sample.removed)
+        changed.append((len(sample.removed) + born) / len(table))
+        closes += int(state.public.epoch) > int(before.public.epoch)
+        table = sample.table
+    assert np.mean(np.array(changed) == 0) >= 0.9 and np.mean(changed) <= 1e-3
+    assert closes <= 1, "the last events of before"

@@ -219,8 +219,18 @@ def test_a_pair_that_is_not_measured_shrinks_when_records_go():
 
 def test_a_pair_whose_columns_move_is_known_less_well():
     still, _ = moved_pair([(400, 400, 400), (400, 400, 400)])
-    moving, _ = moved_pair([(1100, 50, 50), (50, 50, 1100)])
-    assert moving.error[2, 2] > 10 * still.error[2, 2]
+    moving, _ = moved_pair([(700, 400, 100), (100, 400, 700)])
+    assert moving.error[2, 2] > 2 * still.error[2, 2]
+
+
+def test_a_pair_is_known_where_one_of_its_columns_hardly_varies():
+    """All records of a stretch have one value: then the pair is what the other column is."""
+    (known, true), (moving, _) = (
+        moved_pair([(0, 1200, 0), (0, 0, 1200)]),
+        moved_pair([(700, 400, 100), (100, 400, 700)]),
+    )
+    assert known.error[2, 2] < 0.5 * moving.error[2, 2]
+    assert np.allclose(PAIR.part(known.count, 2), true, rtol=0.02)
 
 
 def test_what_came_since_makes_counts_less_sure_in_proportion():

@@ -220,3 +220,16 @@ def test_rows_leave_the_same_whatever_tables_came_before():
         assert np.array_equal(one.table.cells, other.table.cells)
         table = one.table
     assert len(table.died) > len(table)
+
+
+def test_rows_agree_with_their_own_model_and_not_with_another():
+    rng = np.random.default_rng(8)
+    counts = rng.multinomial(4000, rng.dirichlet(np.ones(12))).reshape(3, 4).astype(float)
+    model, other = (
+        JunctionTree().fit((3, 4), [Measured((0, 1), found, 1.0)], total=4000)
+        for found in (counts, np.full((3, 4), 4000 / 12))
+    )
+    none = dealing.Rows.of(np.zeros((0, 2), np.int32))
+    _, rows = dealing.resampled(model, none, 4000, rng)
+    same = dealing.Rows.of(rows)
+    assert dealing.agrees(model, same) and not dealing.agrees(other, same)
