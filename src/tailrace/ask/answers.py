@@ -205,8 +205,8 @@ def _measured(view: Any, domain: Any) -> list[Rows]:
         return [_leaves(view, domain)]
     if hasattr(view, "estimate"):
         return [_people(view, domain)]
-    if not isinstance(domain, Schema):
-        raise ConfigError("The measurements of journeys have no table yet: ask by count.")
+    if hasattr(view, "noisy"):
+        return _levels(view)
     sets = getattr(getattr(view, "marginals", None), "cliques", None)
     names = (
         [domain.columns]
@@ -244,6 +244,20 @@ def _leaves(view: Any, domain: Any) -> Rows:
         for low, high in zip(leaves.low.tolist(), leaves.high.tolist(), strict=True)
     ]
     return domain.columns, cells, leaves.count, leaves.error
+
+
+def _levels(view: Any) -> list[Rows]:
+    """The counts of journeys, each on its grids from coarse to fine."""
+    return [
+        (
+            [name, "cell"],
+            [[f"level {level}", str(cell)] for cell in range(len(counts))],
+            counts,
+            np.full(len(counts), scale * 2**0.5),
+        )
+        for name, noisy in view.noisy.items()
+        for level, (counts, scale) in enumerate(zip(noisy.levels, noisy.scales, strict=True), 1)
+    ]
 
 
 def _pairs(found: Sequence[Estimate]) -> tuple[np.ndarray, np.ndarray]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ from tailrace.config import Config, load
 from tailrace.config.opening import reader, used
 from tailrace.errors import ConfigError, DataError
 from tailrace.sources import Examination, FolderSource, examine
+from tailrace.sources.base import now
 from tailrace.sources.examine import presence
 from tailrace.sources.files import read, told
 from tailrace.sources.used import Seen
@@ -39,7 +41,8 @@ def check_files(file: Path, files: Sequence[Path], *, json: bool, strict: bool) 
     warned = [
         f"{name}: {sentence}" for name, one in found.items() for sentence in lost(config, one)
     ]
-    warned += never_came(config, paths)
+    # Only all files together tell what should have come until now.
+    warned += never_came(config, paths, until=None if files else now())
     if json:
         say.as_json(
             {
@@ -122,12 +125,18 @@ def _dropping(config: Config) -> set[str]:
     }
 
 
-def never_came(config: Config, paths: Sequence[Path]) -> list[str]:
-    """Say which steps had no rows, and which declared values stopped coming."""
-    calendar = config.calendar
+def never_came(config: Config, paths: Sequence[Path], *, until: datetime | None) -> list[str]:
+    """Say which steps had no rows, and which declared values stopped coming.
+
+    `until` is the time up to which steps that are closed should have had some.
+    """
+    calendar, horizon = config.calendar, config.mechanism.horizon
     found = presence(reader(config), calendar, (_frame(config, path) for path in paths))
-    said = []
-    if calendar is not None and config.source.time is not None and (gaps := found.gaps()):
+    said, last = [], None
+    if calendar is not None and until is not None:
+        closed = calendar.released_by(until)
+        last = min(closed, horizon or closed)
+    if calendar is not None and config.source.time is not None and (gaps := found.gaps(last)):
         first = ", ".join(f"{step} ({calendar.label(step)})" for step in gaps[:_LISTED])
         more = f" and {len(gaps) - _LISTED} more" if len(gaps) > _LISTED else ""
         said.append(f"No row came for step {first}{more}: see whether a file is missing.")

@@ -64,7 +64,7 @@ def described(entry: Entry, same: list[Entry], releases: Releases) -> dict[str, 
             "model": "Central",
         },
         "tier_3": {
-            "privacy_unit_in_full": promise.unit.words(deletes=promise.deletes),
+            "privacy_unit_in_full": promise.short,
             "unit_within_steps": span,
             "neighbours": promise.neighbours.name,
             "guarantee": str(promise),

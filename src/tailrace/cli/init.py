@@ -44,6 +44,7 @@ class Flags:
     start: str | None
     period: str | None
     timezone: str | None
+    id: str | None
     csv: str | None
 
 
@@ -55,7 +56,7 @@ def write_configuration(to: Path, like: Path | None, flags: Flags) -> None:
     say.interruptible()
     answers = _answers(flags, names, "*.csv" if like is None else f"*{like.suffix}")
     say.write_new(to, write(answers).encode(), check=load)
-    say.tell(f"Wrote {to}. Look it over, then: tailrace check {to} FILE, and tailrace run {to}.")
+    say.tell(f"Wrote {to}. Look it over, then: tailrace check {to}, and tailrace run {to}.")
 
 
 _PUBLIC = (
@@ -90,6 +91,7 @@ def _answers(flags: Flags, names: list[str], files: str) -> Answers:
         delta = _ask(flags.delta, "--delta", question, "1e-6")
     steps = "How many steps at most?"
     horizon = 1 if kind.once else flags.horizon or _ask(None, "--horizon", steps, "365", _whole)
+    named = {} if flags.id is None else {"id": _among(names)(flags.id)}
     folder = _ask(flags.folder, "--folder", "In which folder do files arrive?", "incoming")
     assert isinstance(unit, Event | User)
     return Answers(
@@ -104,7 +106,7 @@ def _answers(flags: Flags, names: list[str], files: str) -> Answers:
         attributes=attributes,
         places=places,
         calendar=calendar,
-        source={"kind": "Folder", "path": folder, "files": files, **timed},
+        source={"kind": "Folder", "path": folder, "files": files, **timed, **named},
         sinks=() if flags.csv is None else ({"kind": "CsvFolder", "path": flags.csv},),
     )
 

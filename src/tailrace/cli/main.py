@@ -311,6 +311,9 @@ def init(
     start: Annotated[Text, Option(help="The first day, for example 2026-01-01.")] = None,
     period: Annotated[Text, Option(help='The length of a step, for example "1 day".')] = None,
     timezone: Annotated[Text, Option(help="For example Europe/Berlin.")] = None,
+    id: Annotated[  # noqa: A002 - the flag's name
+        Text, Option(help="The column that names a row, where rows may come twice.")
+    ] = None,
     csv: Annotated[Text, Option(help="Also write every release as CSV into this folder.")] = None,
 ) -> None:
     """Write a commented stream.toml for any kind of data: asks for what is not given by a flag,

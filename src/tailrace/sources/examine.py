@@ -102,10 +102,10 @@ class Presence:
     values: dict[tuple[str, str], frozenset[int]]
 
     def gaps(self, until: int | None = None) -> list[int]:
-        """The steps without rows, from the first that had some to `until`."""
+        """The steps without rows, from the first that had some to the last, or to `until`."""
         if not self.steps:
             return []
-        last = max(self.steps) if until is None else until
+        last = max({*self.steps, until or 0})
         return [step for step in range(min(self.steps), last + 1) if step not in self.steps]
 
     def silent(self, patience: int = 3) -> list[tuple[str, str, int | None]]:

@@ -24,7 +24,12 @@ PLACE = {"--place": "lon lat", "--area": "0 0 4 4"}
 SEX = {"--column": "sex=category f m"}
 KINDS = {
     "places": {**STEPS, **PLACE, "--unit": "user who 3"},
-    "table": {**STEPS, "--unit": "event", "--column": ["sex=category f m", "age=integer 0 9"]},
+    "table": {
+        **STEPS,
+        "--id": "who",
+        "--unit": "event",
+        "--column": ["sex=category f m", "age=integer 0 9"],
+    },
     "panel": {**STEPS, **SEX, "--unit": "user who", "--window": "2", "--delta": "1e-6"},
     "snapshots": {**STEPS, **SEX, "--unit": "user who 1"},
     "journeys": {**PLACE, "--trajectory": "who", "--order": "age", "--unit": "journey"},

@@ -137,8 +137,10 @@ def test_check_warns_of_rows_that_are_lost_and_of_values_that_never_came(ward):
     said = "\n".join(found["warnings"])
     assert "1 (25.0%) of the rows have no time that can be read: say how" in said
     assert "1 (25.0%) of the rows lie outside the domain in column 'sex'" in said
-    assert "No row came for step 2 (2026-01-02)" in said
+    assert "No row came for step 2 (2026-01-02):" in said
     assert "'m' of column 'sex' never came" in said and "secret" not in said
     assert call("check", "stream.toml", "--strict", code=9)
     (ward / "incoming" / "a.csv").write_text("day,sex\n2026-01-01,f\n2026-01-01,m\n")
-    assert call("check", "stream.toml", "--strict")
+    assert call("check", "stream.toml", "incoming/a.csv", "--strict")
+    quiet = call("check", "stream.toml", "--strict", code=9).output
+    assert "No row came for step 2 (2026-01-02), 3 (2026-01-03):" in quiet, "they are closed"
