@@ -168,6 +168,7 @@ def snapshots():
         EveryStep(),
         FixedSampling(releases=3),
         DSFT(threshold=0.1, releases=4),
+        DSFT(threshold=0.01, releases=4, distance="kl"),
         DSAT(releases=4, burn_in=1, threshold=0.1),
         BudgetDistribution(),
         BudgetAbsorption(),

@@ -41,6 +41,7 @@ from tailrace.mechanisms.snapshot.adaptive import Adaptive
 from tailrace.mechanisms.snapshot.levels import Quadtree, Static
 from tailrace.mechanisms.snapshot.policy import (
     Combined,
+    Distance,
     Hidden,
     Pace,
     Policy,
@@ -276,7 +277,7 @@ class SnapshotHistogram:
         public, private, series = state.public, state.private, self.series
         current = private.current + counts.net if self.changes else counts.adds
         snapshot = Snapshot(
-            distance=lambda: _distance(current, public.estimates),
+            distance=lambda kind: _distance(kind, current, public.estimates),
             error=lambda units: float(
                 np.sqrt(self._bin_variance(part(self._policy.split(series).unit, units)) / 2)
             ),
@@ -373,7 +374,8 @@ def _apart(
     )
 
 
-def _distance(current: np.ndarray, estimates: np.ndarray) -> int:
-    from tailrace.mechanisms.snapshot.kernel import distance
+def _distance(kind: Distance, current: np.ndarray, estimates: np.ndarray) -> int:
+    from tailrace.mechanisms.snapshot import kernel
 
-    return int(distance(current, estimates))
+    kinds = {"l1": kernel.distance, "kl": kernel.divergence, "max": kernel.largest}
+    return int(kinds[kind](current, estimates))

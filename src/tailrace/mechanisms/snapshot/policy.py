@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Literal, Protocol
 
 import numpy as np
 
@@ -20,6 +20,8 @@ from tailrace.noise import Draws
 from tailrace.privacy.budget import Drawn
 from tailrace.privacy.loss import whole
 
+# The 1-norm, the Kullback-Leibler divergence, the largest difference of a bin.
+Distance = Literal["l1", "kl", "max"]
 # The noise of a release with some units: variances of the whole, and of details by depth.
 Variances = Callable[[int], np.ndarray]
 
@@ -87,9 +89,9 @@ class Hidden:
 class Snapshot:
     """The current snapshot, as far as a policy may ask."""
 
-    # Private, so only noise may meet it: the 1-norm between the snapshot and the last release,
-    # rounded to integers. One person moves it by at most `records`.
-    distance: Callable[[], int]
+    # Private, so only noise may meet it: an integer distance between the snapshot and the last
+    # release. One person moves it by at most `records`.
+    distance: Callable[[Distance], int]
     # Public: the mean absolute error of a bin that is released with this many units.
     error: Callable[[int], float]
     # Public: the number of people that distances are relative to.

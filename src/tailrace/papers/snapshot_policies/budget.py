@@ -15,8 +15,10 @@ are good and later ones exponentially worse. Absorption makes a good release aft
 released nothing. The noise of the release that stands is part of the distance, so with many bins
 hardly a step releases nothing, and little is absorbed.
 Source: BD and BA of Kellaris et al. 2014.
-Departs: the distance is an integer, the first step is always released, columns are not grouped;
-absorption counts the units of a window, so that no release takes more than are left.
+Departs: the distance is an integer, the first step is always released; absorption counts the units
+of a window, so that no release takes more than are left. Columns are not grouped: with a ledger for
+each group, a person who moves among groups meets the releases of all, and loses more than one
+ledger's budget.
 """
 
 from __future__ import annotations
@@ -84,7 +86,7 @@ class Dissimilarity:
     def exceeds(self, snapshot: Snapshot, units: int, drawn: np.ndarray) -> bool:
         """Whether the noisy distance exceeds a release's error."""
         return units > 0 and bool(
-            snapshot.distance() + drawn > self.series.bins * snapshot.error(units)
+            snapshot.distance("l1") + drawn > self.series.bins * snapshot.error(units)
         )
 
 

@@ -41,6 +41,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import get_args
 
 import numpy as np
 
@@ -49,6 +50,7 @@ from tailrace.errors import ConfigError
 from tailrace.mechanisms.snapshot.comparing import Comparing
 from tailrace.mechanisms.snapshot.policy import (
     Decision,
+    Distance,
     Hidden,
     Pace,
     Policy,
@@ -176,7 +178,14 @@ class Sampling:
         return decided(1, pace, hidden)
 
     def decide(
-        self, pace: Pace, hidden: Hidden, snapshot: Snapshot, noise: Draws, *, burn_in: int = 0
+        self,
+        pace: Pace,
+        hidden: Hidden,
+        snapshot: Snapshot,
+        noise: Draws,
+        *,
+        distance: Distance,
+        burn_in: int = 0,
     ) -> Decision:
         """Decide about a later step by the public threshold.
 
@@ -194,7 +203,7 @@ class Sampling:
             return decided(rest, pace, hidden)
         wanted = math.ceil(float(pace.threshold) * snapshot.population)
         if int(pace.step) <= burn_in or not scales.positive(
-            snapshot.distance(), wanted, drawn=drawn, threshold=hidden.threshold
+            snapshot.distance(distance), wanted, drawn=drawn, threshold=hidden.threshold
         ):
             return Decision(0, pace, hidden)
         if scales.positives == 1 and scales.epochs > 1:
@@ -208,9 +217,12 @@ class _ByDistance(Policy):
     threshold: float
     releases: int | None
     share: Number | None
+    distance: Distance
 
     def __post_init__(self) -> None:
         checked_releases(self.releases)
+        if self.distance not in get_args(Distance):
+            raise ConfigError("distance must be 'l1', 'kl' or 'max'.")
         object.__setattr__(self, "threshold", _checked_threshold(self.threshold))
         object.__setattr__(self, "share", _checked_share(self.share))
 
@@ -234,11 +246,14 @@ class DSFT(_ByDistance):
     threshold: the distance that is released, as a share of all people, from 0 to 2.
     releases: the most in the series, or in any window; None: a hundredth of the steps, at least 5.
     share: of the budget, for decisions; None: the paper's Theorem 5.4, from public numbers.
+    distance: 'l1', the 1-norm; 'kl', the Kullback-Leibler divergence, its slope cut to one; 'max',
+        the largest difference of a bin. One person moves each by at most `records`.
     """
 
     threshold: float
     releases: int | None = None
     share: Number | None = None
+    distance: Distance = "l1"
 
     def begin(self, series: Series) -> Pace:
         return beginning(series, threshold=self.threshold)
@@ -249,7 +264,7 @@ class DSFT(_ByDistance):
         sampling = self._sampling(series)
         if int(pace.step) == 1:
             return sampling.first(pace, hidden, noise)
-        return sampling.decide(pace, hidden, snapshot, noise)
+        return sampling.decide(pace, hidden, snapshot, noise, distance=self.distance)
 
 
 @told
@@ -264,6 +279,8 @@ class DSAT(_ByDistance):
     threshold: where it starts, as a share of all people, from 0 to 2.
     tolerance: the relative error of the rate that the controller leaves alone.
     share: of the budget, for decisions; None: the paper's Theorem 5.4, from public numbers.
+    distance: 'l1', the 1-norm; 'kl', the Kullback-Leibler divergence, its slope cut to one; 'max',
+        the largest difference of a bin. One person moves each by at most `records`.
     """
 
     releases: int | None = None
@@ -272,6 +289,7 @@ class DSAT(_ByDistance):
     threshold: float = 1.0
     tolerance: float = 0.05
     share: Number | None = None
+    distance: Distance = "l1"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -302,7 +320,9 @@ class DSAT(_ByDistance):
             return sampling.first(pace, hidden, noise)
         if int(pace.step) > self.burn_in and int(pace.releases.sum()) < sampling.releases:
             pace = self.controlled(series, pace, sampling.releases)
-        made = sampling.decide(pace, hidden, snapshot, noise, burn_in=self.burn_in)
+        made = sampling.decide(
+            pace, hidden, snapshot, noise, distance=self.distance, burn_in=self.burn_in
+        )
         if not made.units:
             return made
         errors = made.pace.errors.copy()
