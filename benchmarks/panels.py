@@ -82,14 +82,14 @@ def repeated(mechanism, counts: list[np.ndarray], repetitions: int) -> tuple[lis
     return released, lap.seconds
 
 
-def window_runs(panel, neighbours, repetitions):
+def window_runs(panel, neighbours, repetitions, window=WINDOW):
     """For each method: errors (repetitions, releases, windows) of people and of estimates, the
     share of intervals that hold the truth, seconds.
     """
     steps, people = panel.shape
-    truth = window_counts(panel, window=WINDOW)
-    counts = [*np.zeros((WINDOW - 1, truth.shape[1]), np.int64), *truth]
-    parts = {**ABOUT, "window": WINDOW, "horizon": steps, "neighbours": neighbours}
+    truth = window_counts(panel, window=window)
+    counts = [*np.zeros((window - 1, truth.shape[1]), np.int64), *truth]
+    parts = {**ABOUT, "window": window, "horizon": steps, "neighbours": neighbours}
     for name, mechanism in (
         ("published", papers.panel_window(**parts)),
         ("ours", PanelWindow(**parts, complete=True)),
@@ -97,7 +97,9 @@ def window_runs(panel, neighbours, repetitions):
         released, seconds = repeated(mechanism, counts, repetitions)
         shown = np.array([public.histograms for public in released]) - mechanism.padding - truth
         values = np.array([public.estimates for public in released])
-        covered = window_coverage(panel, values, mechanism.view(released[-1]))
+        covered = np.nan
+        if window == WINDOW:
+            covered = window_coverage(panel, values, mechanism.view(released[-1]))
         yield name, shown / people, (values - truth) / people, covered, seconds
 
 
@@ -196,6 +198,47 @@ def bias(name, seeds=1000):
             means = [part[:, :, window].mean() for part in (shown, estimated)]
             doubt = estimated[:, :, window].mean(axis=1).std() / repetitions**0.5
             yield [name, method, f"{window:0{WINDOW}b}", share, *means, doubt]
+
+
+def least_ratio(steps: int, window: int) -> float:
+    """The least ratio of RMS that any unbiased linear method can have under AddRemove, two values.
+
+    The singular value bound of Li and Miklau, met here by symmetry: contrasts of a set of steps
+    have as many releases as windows hold the set.
+    """
+    releases, roots = steps - window + 1, 0.0
+    for first in range(steps):
+        # Sets of steps by their first and last; 2^(steps between) each.
+        for last in range(first, min(first + window, steps)):
+            held = min(first, releases - 1) - max(last - window + 1, 0) + 1
+            roots += 2 ** max(last - first - 1, 0) * held**0.5
+    return float((roots + releases**0.5) / releases / 2**window)
+
+
+@measurement(
+    "panel_ratios",
+    keys="panel | neighbours | window | steps",
+    columns="ratio of RMS of people .3f | of estimates .3f | least of any unbiased one .3f | goal met ?",
+    cases=[
+        (name, near, k)
+        for name in ("generated", "credit_delay")
+        for near in ("AddRemove", "Replace")
+        for k in (1, 2, 3)
+    ],
+    goal="at most 1 of the published RMS; .75 from 6 steps on under AddRemove",
+)
+def ratios(name, near, window, seeds=300):
+    neighbours = {"AddRemove": AddRemove, "Replace": Replace}[near]
+    for steps in (window + 1, 6, 12):
+        panel = known(name)[:steps]
+        if len(panel) < steps:
+            continue
+        runs = {one: parts for one, *parts in window_runs(panel, neighbours, seeds, window)}
+        people, estimates = (rms(runs["ours"][at]) / rms(runs["published"][at]) for at in (0, 1))
+        added = neighbours is AddRemove
+        goal = 0.75 if added and steps >= 6 else 1.0
+        least = least_ratio(steps, window) if added else None
+        yield [name, near, window, steps, people, estimates, least, people <= goal]
 
 
 # People who join, leave and pause: shares of 5,000 people over 8 steps, rho = .05.
@@ -297,13 +340,21 @@ def joiners(name, seeds=100):
     )
     many = max(seeds // len(panels), 2)
     for neighbours in (AddRemove, Replace):
-        for missing in (Missing.Carry, Missing.Absent):
-            if neighbours is Replace and missing is Missing.Carry:
+        for missing, complete in (
+            (Missing.Carry, False),
+            (Missing.Carry, True),
+            (Missing.Absent, False),
+        ):
+            if (neighbours is Replace and not complete and missing is Missing.Carry) or (
+                complete and name != "complete"
+            ):
                 continue
             parts = {**ABOUT, "privacy": ZCDP(rho="0.05"), "neighbours": neighbours}
             results = []
             for number, panel in enumerate(panels):
-                mechanism = PanelWindow(**parts, window=WINDOW, horizon=len(panel), missing=missing)
+                mechanism = PanelWindow(
+                    **parts, window=WINDOW, horizon=len(panel), missing=missing, complete=complete
+                )
                 counts = [*np.zeros((WINDOW - 1, 27), np.int64)]
                 counts += [*window_counts(panel, window=WINDOW, values=3)]
                 if missing is Missing.Carry:
@@ -316,7 +367,7 @@ def joiners(name, seeds=100):
             spread = float(np.sqrt((people**2).mean(axis=2) / scale**2).mean())
             met = covered.min() >= 0.93 and covered.max() <= 0.97 and biases[1] < 1.5
             size = f"{panels[0].shape[1]:,} x {len(panels[0])}"
-            key = [name, size, repr(neighbours), missing.name]
+            key = [name, size, repr(neighbours), "complete=True" if complete else missing.name]
             numbers = [covered.mean(), covered.min(), covered.max(), errors[0].mean()]
             yield [*key, *numbers, *biases, spread, met if missing is Missing.Absent else None]
 

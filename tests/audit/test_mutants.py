@@ -19,6 +19,7 @@ from tailrace import (
     Event,
     HistogramStream,
     Integer,
+    Missing,
     PanelWindow,
     PureDP,
     Replace,
@@ -34,6 +35,7 @@ from tailrace.checks import check_mechanism
 from tailrace.counters.ladder import LadderCounter
 from tailrace.errors import NoiseReused
 from tailrace.mechanisms.base import State
+from tailrace.mechanisms.panel.nested import Nested
 from tailrace.mechanisms.panel.schedule import Schedule
 from tailrace.mechanisms.snapshot.comparing import Comparing
 from tailrace.mechanisms.tabular.budget import Choice, Purse
@@ -146,6 +148,7 @@ SOUND = {
     "rounds": (spatial(privacy=PureDP(epsilon=8)), LARGE),
     "panel": (panel(), REPORTS),
     "replaced": (panel(Replace), REPORTS),
+    "carried": (panel(Replace, missing=Missing.Carry), REPORTS),
     "complete": (panel(Replace, complete=True), REPORTS),
     "endless": (panel(window=1, horizon=None), REPORTS),
     "snapshots": (snapshots(DSAT(releases=3, burn_in=1)), ADDED),
@@ -328,6 +331,14 @@ def as_if_added(sound):
     return property(lambda self: (1, (self.domain.size - 1) * (self.releases - 1)))
 
 
+def as_if_complete(sound):
+    return lambda self, level: (self.values - 1) * (self.releases - 1)
+
+
+def unshared(sound):
+    return lambda self, later: dict.fromkeys(sound(self, later=later), Fraction(1))
+
+
 def as_if_gone(sound):
     return lambda self, many: self.values * many
 
@@ -457,11 +468,25 @@ MUTANTS = {
     ),
     "a person's events paid as one": ("people", Atoms, "loss", as_one_event, LOSS),
     "a replaced person paid as one who goes": (
-        "complete",
+        "carried",
         PanelWindow,
         "_moves",
         as_if_added,
         LOSS,
+    ),
+    "a replaced person of a complete panel paid as one who goes": (
+        "complete",
+        Nested,
+        "_moved",
+        as_if_complete,
+        LOSS,
+    ),
+    "levels that sum to more than the budget": (
+        "complete",
+        Nested,
+        "_parts",
+        unshared,
+        "within the declared loss",
     ),
     "one who joins, replaced, paid as one who goes": (
         "replaced",

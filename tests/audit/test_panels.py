@@ -379,6 +379,40 @@ def test_the_epochs_of_an_endless_panel_sum_to_the_budget():
         ]
 
 
+# Complete panels: shorter windows beside the whole
+
+
+@pytest.mark.parametrize("neighbours", [AddRemove, Null, Replace], ids=repr)
+@pytest.mark.parametrize(
+    ("size", "window", "horizon"), [(2, 1, 4), (2, 2, 5), (2, 3, 6), (3, 2, 4), (2, 3, 3)]
+)
+def test_no_pair_of_complete_histories_loses_more(size, window, horizon, neighbours):
+    """All levels of all releases together, over all pairs."""
+    domain = Schema(s=Integer(0, size - 1))
+    options = {"window": window, "horizon": horizon, "complete": True}
+    for people in (None,) if neighbours is AddRemove else (None, 3):
+        mechanism = panel(PanelWindow, neighbours, domain=domain, people=people, **options)
+        nested, table = mechanism.nested, []
+        for history in itertools.product(range(size), repeat=horizon):
+            first, *later = plain_windows(history, window, size)
+            moves = [
+                nested.counts(first, level) / math.sqrt(2 * atoms.scale)
+                for level, atoms in nested.start.items()
+            ]
+            for count, (level, atoms) in itertools.product(later, nested.later.items()):
+                asked = mechanism.questions(nested.counts(count.reshape(-1, size), level))
+                moves.append(asked.ravel() / math.sqrt(2 * atoms.scale))
+            table.append(np.concatenate(moves))
+        table = np.array(table)
+        squares = (table**2).sum(axis=1)
+        worst = squares.max()
+        if neighbours is Replace:
+            worst = (squares[:, None] + squares - 2 * table @ table.T).max()
+        assert worst <= float(RHO) * (1 + 1e-9)
+        assert worst >= (0.7 if neighbours is Replace else 1 - 1e-9) * float(RHO)
+        assert mechanism.guarantee.loss == ZCDP(rho=RHO)
+
+
 # e2 and e3: cumulative
 
 

@@ -104,7 +104,11 @@ def mechanisms():
                     "people": None if near is tr.AddRemove else 100,
                 }
                 carried = {**common, "missing": tr.Missing.Carry}
-                for kind, parts in (("", carried), (" joined", common)):
+                for kind, parts in (
+                    ("", carried),
+                    (" joined", common),
+                    (" complete", {**common, "complete": True}),
+                ):
                     cases[f"panel window{kind} {name} {near}"] = (
                         tr.PanelWindow(**parts, window=2),
                         people,

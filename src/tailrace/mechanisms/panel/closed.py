@@ -41,6 +41,21 @@ def together(before: np.ndarray, noisy: np.ndarray, size: int, *, raw_bins: bool
     return ending + more
 
 
+def centred(noisy: np.ndarray, size: int) -> np.ndarray:
+    """(prefixes, values) counts less their mean, from differences of pairs."""
+    return together(np.zeros(size * len(noisy)), noisy, size, raw_bins=False) / size
+
+
+def divided(wanted: np.ndarray, totals: np.ndarray, start: np.ndarray) -> np.ndarray:
+    """How many people of each prefix take each value, nearest to what is wanted."""
+    for row in np.flatnonzero((wanted < 0).any(axis=1)):
+        wanted[row] = on_simplex(wanted[row], float(totals[row]))
+    edges = np.floor(np.cumsum(wanted, axis=1) + start[:, None]).astype(np.int64)
+    edges = np.clip(edges, 0, totals[:, None])
+    edges[:, -1] = totals
+    return np.diff(edges, axis=1, prepend=0)
+
+
 def shared(shares: np.ndarray, start: np.ndarray) -> np.ndarray:
     """How many people of each prefix take each value, by `together`.
 

@@ -147,3 +147,9 @@ class Presence:
             weights = np.tile(back, self.symbols)
             weights[-1] = 0.0
         return max(0.0, variance + self.first * float((weights**2).sum()))
+
+
+@functools.lru_cache(maxsize=16)
+def made(values: int, window: int, first: float, later: tuple[Spread, ...]) -> Presence:
+    """A `Presence`, the same one for the same numbers: its gains are kept."""
+    return Presence(values, window, first, later)

@@ -17,6 +17,7 @@ import numpy as np
 from tailrace.domain import Schema
 from tailrace.errors import ConfigError
 from tailrace.mechanisms.base import Estimate
+from tailrace.mechanisms.panel.nested import Nested
 from tailrace.mechanisms.panel.people import Births, chosen
 from tailrace.mechanisms.panel.presence import Presence
 from tailrace.mechanisms.panel.queries import Between, Query, Weighted
@@ -165,6 +166,8 @@ class ClosedView(WindowView):
     measured: float
     # Of a window's count: at the first release, and the part that a later one adds.
     variances: tuple[float, float]
+    # The noise of a complete panel, in their place.
+    nested: Nested | None
     # People added to each window at the start, in the histograms.
     padding: int
 
@@ -185,7 +188,11 @@ class ClosedView(WindowView):
     @property
     def notes(self) -> tuple[str, ...]:
         # Streams of before kept the number that is public in place of the measured one.
-        error = (self.histograms.shape[1] * self.variances[0]) ** 0.5
+        if self.nested is None:
+            error = (self.histograms.shape[1] * self.variances[0]) ** 0.5
+        else:
+            everybody = np.ones(self.histograms.shape[1])
+            error = self.nested.variance(everybody, later=False, measured=True) ** 0.5
         return doubts(self.people, Estimate(self.measured, error), both=True)
 
     def proportion(self, query: Query, *, step: int | None = None) -> Estimate:
@@ -201,13 +208,20 @@ class ClosedView(WindowView):
 
     def _variance(self, weights: np.ndarray, release: int) -> float:
         # Each release divides the people that the one before gave each group.
-        size, variance = self.domain.size, 0.0
+        size, variance, nested = self.domain.size, 0.0, self.nested
         for _ in range(release):
             rows = weights.reshape(-1, size)
+            if nested is not None:
+                own = rows - rows.mean(axis=1, keepdims=True)
+                variance += nested.variance(own, later=True)
+                weights = np.tile(rows.mean(axis=1), size)
+                continue
             variance += self.variances[1] * float(
                 (rows**2).sum() - (rows.sum(axis=1) ** 2).sum() / size
             )
             weights = np.tile(rows.mean(axis=1), size)
+        if nested is not None:
+            return variance + nested.variance(weights, later=False)
         known = 0.0 if self.people is None else float(weights.sum()) ** 2 / len(weights)
         return max(0.0, variance + self.variances[0] * (float((weights**2).sum()) - known))
 

@@ -5,12 +5,11 @@ prefix z of k-1 symbols, the differences D_z^ij = C_zi - C_zj over all pairs of 
 shares out the synthetic people that end in z.
 
 **People come and go** (`Missing.Absent`, the default): absence is one more symbol, and births are
-counted. `schedule.py` has the proof of privacy, `presence.py` the estimates, `births.py` the
-synthetic people. All else here is about panels of one set of people: `complete=True`, a public
-promise that all report at every step, and the policies that give every person a value.
-
-There the N_z synthetic people that end in z take value c by p_zc = (N_z + sum_j D_z^cj) / q, moved
-to the nearest shares that are not negative, and rounded.
+counted; `schedule.py` has the proof of privacy, `presence.py` the estimates, `births.py` the
+synthetic people. `complete=True` is a public promise that all report at every step: `nested.py` has
+its noise. All else here is about policies that give every person a value: the N_z synthetic people
+that end in z take value c by p_zc = (N_z + sum_j D_z^cj) / q, moved to the nearest shares that are
+not negative, and rounded.
 
 Privacy: the declared rho-zCDP (or what it implies) for one person's whole history. There are R =
 T-k+1 releases, and rho = rho_0 + rho_rest.
@@ -30,12 +29,10 @@ T-k+1 releases, and rho = rho_0 + rho_rest.
    nothing is drawn, nothing is shown.
 
 Accuracy: with v = d / (2 rho_rest q), the count of a window has variance V_t = V_{t-1} / q + v (1 -
-1/q). By default `complete=True` divides the budget so that the sum of all variances is least; other
-policies make the first variance v too. As R grows, v tends to (q-1)/q of the published method's
-R / (2 rho) under AddRemove and Null (1/2 for two values), and to (q - 1 + 1/k)/q of its R / rho
-under Replace. `estimate` is unbiased; the people are biased where counts lie within a few standard
-deviations of 0 or of N_z and are clipped. Absence costs noise: for two values the variance of a
-window is 1.9 times that of a complete panel, that of a share at one step 1.2 times.
+1/q), and the default `first` makes the first one v too. `complete=True` measures shorter windows
+beside the whole, for less noise. Absence costs noise: for two values the variance of a window is
+about twice that of a complete panel. `estimate` is unbiased; the people are biased where counts lie
+within a few standard deviations of 0 or of N_z and are clipped.
 Source: Bun, Gaboardi, Neunhoeffer, Zhang, "Continual Release of Differentially Private Synthetic
 Data from Longitudinal Data Collections", Algorithm 1.
 Departs: all pairs of differences in place of raw bins (for q values the error of isotropic noise on
@@ -63,8 +60,9 @@ from tailrace.errors import ConfigError
 from tailrace.mechanisms.base import Nothing, State, Step
 from tailrace.mechanisms.panel import closed
 from tailrace.mechanisms.panel.births import created, extended
+from tailrace.mechanisms.panel.nested import Nested, Tables
 from tailrace.mechanisms.panel.people import MOST_VALUES, Panel, seed, spread
-from tailrace.mechanisms.panel.presence import Presence
+from tailrace.mechanisms.panel.presence import Presence, made
 from tailrace.mechanisms.panel.schedule import Schedule
 from tailrace.mechanisms.panel.view import ClosedView, OpenView, WindowView
 from tailrace.noise import Draws
@@ -156,8 +154,7 @@ class PanelWindow(Panel):
             )
         if self.symbols > MOST_VALUES:
             raise ConfigError(
-                f"The attribute of a panel has at most {MOST_VALUES - 1} values, as absence is one "
-                "more."
+                f"The attribute of a panel has at most {MOST_VALUES - 1} values, with absence."
             )
         attribute = self.domain.attributes[0]
         if self.missing is Missing.Category and attribute.outside != "other":
@@ -196,24 +193,27 @@ class PanelWindow(Panel):
             first=None if self.first is None else Fraction(self.first),
         )
 
-    @functools.cached_property
-    def _endless(self) -> dict[int, Presence]:
-        """The estimates' variances by number of later releases."""
-        return {}
-
     def presence(self, later: int) -> Presence:
         """How windows are estimated, `later` releases after the first."""
         many = later if self.releases is None else self.releases - 1
-        if many not in self._endless:
-            # Only the last is needed again.
-            self._endless.clear()
-            self._endless[many] = Presence(
-                self.domain.size,
-                self.window,
-                self.schedule.start.variance(),
-                self.schedule.spreads(many),
-            )
-        return self._endless[many]
+        first, rest = self.schedule.start.variance(), self.schedule.spreads(many)
+        return made(self.domain.size, self.window, first, rest)
+
+    @functools.cached_property
+    def nested(self) -> Nested | None:
+        """The noise of a complete panel; None: that of other ones."""
+        if not self.complete or self.raw_bins or self.padding:
+            return None
+        assert self.releases is not None
+        return Nested(
+            rho=self.privacy.zcdp_within().rho,
+            values=self.domain.size,
+            window=self.window,
+            releases=self.releases,
+            replaced=self.neighbours is Replace,
+            known=self.people is not None,
+            first=None if self.first is None else Fraction(self.first),
+        )
 
     @property
     def _moves(self) -> tuple[int, int]:
@@ -223,44 +223,26 @@ class PanelWindow(Panel):
         replaced = self.neighbours is Replace
         if self.raw_bins:
             return (2, 2 * later) if replaced else (1, later)
-        return (
-            (2, 2 * (size - 1) * later + 2 * -(-later // self.window))
-            if replaced
-            else (1, (size - 1) * later)
-        )
+        if replaced:
+            return 2, 2 * (size - 1) * later + 2 * -(-later // self.window)
+        return 1, (size - 1) * later
 
     @functools.cached_property
     def _atoms(self) -> tuple[Atoms, ...]:
         """The noise of the first release, and of later ones."""
         if self.policy is Missing.Absent:
             return (self.schedule.start, *(() if self.releases == 1 else self.schedule.epoch(0)))
+        if self.nested is not None:
+            return (*self.nested.start.values(), *self.nested.later.values())
         assert self.releases is not None
         rho, (start, later) = self.privacy.zcdp_within().rho, self._moves
         if self.releases == 1:
             return (Atoms(ZCDP(rho=rho), start),)
-        if self.first is not None:
-            first = Fraction(self.first)
-        elif self.complete:
-            first = self._least
-        else:
-            width = 1 if self.raw_bins else self.domain.size
-            first = Fraction(start * (self.releases - 1) * width, later)
+        width = 1 if self.raw_bins else self.domain.size
+        even = Fraction(start * (self.releases - 1) * width, later)
+        first = even if self.first is None else Fraction(self.first)
         rest = rho * (self.releases - 1) / (first + self.releases - 1)
         return Atoms(ZCDP(rho=rho - rest), start), Atoms(ZCDP(rho=rest), later)
-
-    @property
-    def _least(self) -> Fraction:
-        """The first budget that makes the sum of all variances least.
-
-        Noise of the first release lives on in sums over the oldest value, noise of later ones for k
-        releases: c_0 / rho_0 + c_1 / rho_rest is least at rho_0 / rho_rest = sqrt(c_0 / c_1).
-        """
-        assert self.releases is not None
-        q, k, (start, later) = self.domain.size, self.window, self._moves
-        first = start * sum(q ** -min(lag, k) for lag in range(self.releases))
-        fresh = [sum(q**-lag for lag in range(min(k, left))) for left in range(1, self.releases)]
-        again = later * (q - 1) / q**2 * sum(fresh)
-        return Fraction(round((self.releases - 1) * (first / again) ** 0.5 * 2**20), 2**20)
 
     @property
     def guarantee(self) -> Guarantee:
@@ -271,7 +253,7 @@ class PanelWindow(Panel):
     @property
     def variances(self) -> tuple[float, float]:
         """Variances of a window's count: at first, and v."""
-        assert self.policy is not Missing.Absent
+        assert self.policy is not Missing.Absent and self.nested is None
         first, *later = (atoms.variance() for atoms in self._atoms)
         return first, later[0] / (1 if self.raw_bins else self.domain.size) if later else 0.0
 
@@ -300,7 +282,8 @@ class PanelWindow(Panel):
             return Step(State(replace(before, step=np.asarray(step)), state.private))
         if step == self.window:
             number = seed(noise.at("people"))
-        found = self._open if self.policy is Missing.Absent else self._closed
+        by = self._open if self.policy is Missing.Absent else self._closed
+        found = by if self.nested is None else self._nested
         histogram, estimate = found(before, counts.adds, step, int(number), noise)
         public = WindowPublic(
             np.asarray(step),
@@ -326,6 +309,33 @@ class PanelWindow(Panel):
         )
         start = spread(number, step, len(noisy))
         return closed.shared(people, start), estimate / self.domain.size
+
+    def _nested(
+        self, before: WindowPublic, counts: np.ndarray, step: int, number: int, noise: Draws
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Measure people who all report at every step."""
+        nested, size = self.nested, self.domain.size
+        assert nested is not None
+        tables: Tables = {}
+        if step == self.window:
+            for level, atoms in nested.start.items():
+                exact = nested.counts(counts, level)
+                tables[level] = exact + atoms.draw(noise.at("windows", level), exact.shape)
+            estimate = nested.combined(tables, later=False)
+            total = float(np.rint(estimate.sum()) if self.people is None else self.people)
+            return closed.rounded(closed.on_simplex(estimate, total)), estimate
+        for level, atoms in nested.later.items():
+            asked = self.questions(nested.counts(counts.reshape(-1, size), level))
+            noisy = asked + atoms.draw(noise.at("questions", level), asked.shape)
+            tables[level] = closed.centred(noisy, size)
+        fresh = nested.combined(tables, later=True)
+        known = closed.known(before.estimates, self.people)
+        people, ending = (
+            part[-1].reshape(size, -1).sum(axis=0) for part in (before.histograms, known)
+        )
+        start = spread(number, step, len(people))
+        histogram = closed.divided(people[:, None] / size + fresh, people, start)
+        return histogram, ending[:, None] / size + fresh
 
     def _open(
         self, before: WindowPublic, counts: np.ndarray, step: int, number: int, noise: Draws
@@ -376,7 +386,8 @@ class PanelWindow(Panel):
         return ClosedView(
             estimates=closed.known(public.estimates, self.people),
             measured=float(public.estimates[0].sum()),
-            variances=self.variances,
+            variances=self.variances if self.nested is None else (0.0, 0.0),
+            nested=self.nested,
             padding=self.padding,
             **common,
         )
