@@ -7,6 +7,7 @@ from tailrace import sources as sources
 from tailrace import spark as spark
 from tailrace.ask import Releases as Releases
 from tailrace.ask import open_releases as open_releases
+from tailrace.ask import plot as plot
 from tailrace.calendar import Calendar as Calendar
 from tailrace.counting.memory import Missing as Missing
 from tailrace.domain import Box as Box

@@ -84,6 +84,7 @@ with tr.Stream.create(
 
 RIGHT: dict[str, Any] = {
     "Releases": None,  # made by open_releases
+    "plot": {"release": TABLE},
     "open_releases": {"where": f"{PUBLIC.name}/w"},
     "ZCDP": {"rho": 0.5},
     "PureDP": {"epsilon": 0.5},

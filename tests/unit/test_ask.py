@@ -5,6 +5,7 @@ import http.server
 import json
 import shutil
 import threading
+from xml.etree import ElementTree
 
 import numpy as np
 import polars as pl
@@ -271,3 +272,24 @@ def test_releases_are_short_to_look_at(made):
         "epsilon = 50 for one event over 4 steps>"
     )
     assert "<th>promise</th>" in releases._repr_html_()
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_a_release_is_drawn_without_anything_from_elsewhere(made, name, tmp_path):
+    _, kept = made
+    figure = kept[name][-1].plot()
+    root = ElementTree.fromstring(figure.svg)
+    assert root.tag.endswith("svg") and root.find("{*}title").text.startswith("Step 3 (2026-01-03)")
+    assert "href" not in figure.svg and figure._repr_html_() == figure.svg
+    figure.save(tmp_path / "a.svg")
+    assert (tmp_path / "a.svg").read_text() == figure.svg
+    drawn = root.findall(".//{*}rect") if name != "places" else root.findall(".//{*}path")
+    assert len(drawn) > 1 or name == "places"
+
+
+def test_a_picture_shows_no_more_than_the_view(made):
+    """Labels are the domain's, and each number is an estimate of the view with its error."""
+    _, kept = made
+    release = kept["histogram"][-1]
+    texts = [one.text for one in ElementTree.fromstring(release.plot().svg).findall(".//{*}text")]
+    assert str(release.view.count(sex="f")) in texts and "20 to 40" in texts

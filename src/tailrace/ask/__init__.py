@@ -4,7 +4,16 @@ Nothing private is needed: a public folder, here or at an address, holds all of 
 """
 
 from tailrace.ask.answers import Marginal
+from tailrace.ask.plot import Figure, plot
 from tailrace.ask.question import Question, read_question
 from tailrace.ask.releases import Releases, open_releases
 
-__all__ = ["Marginal", "Question", "Releases", "open_releases", "read_question"]
+__all__ = [
+    "Figure",
+    "Marginal",
+    "Question",
+    "Releases",
+    "open_releases",
+    "plot",
+    "read_question",
+]

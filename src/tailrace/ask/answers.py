@@ -191,7 +191,7 @@ def measurements(view: Any, domain: Any) -> pl.DataFrame:
                 "error": pl.Float64,
             },
         )
-        for names, cells, values, errors in _measured(view, domain)
+        for names, cells, values, errors in measured(view, domain)
     ]
     return pl.concat(found)
 
@@ -199,7 +199,7 @@ def measurements(view: Any, domain: Any) -> pl.DataFrame:
 Rows = tuple[Sequence[str], list[list[str]], np.ndarray, np.ndarray]
 
 
-def _measured(view: Any, domain: Any) -> list[Rows]:
+def measured(view: Any, domain: Any) -> list[Rows]:
     """Measurements by the columns that they count."""
     if hasattr(view, "leaves"):
         return [_leaves(view, domain)]

@@ -132,6 +132,13 @@ class Release:
             removed=self.kind.frame(self.removed, self.types),
         )
 
+    def plot(self) -> Any:
+        """Draw the release; shown in a notebook, or saved with `.save("release.svg")`."""
+        # By its public name: drawing stands below streams.
+        import tailrace
+
+        return tailrace.plot(self)
+
     def __repr__(self) -> str:
         rows = f"{len(self.rows):,} rows of {', '.join(self.types)}"
         return f"<release of step {self.step}: {rows}; {self.guarantee.short}>"
