@@ -1,11 +1,11 @@
 """Who is protected, and what it costs: an event, a person within any month, a person for good.
 
 Generated streams of 360 days, 1,000 rows a day, in which 120,000 people come again and again;
-blocks of 30 days. A bound is the least that cuts at most 1 % of the rows, over a block (`Window`) or over
-all days (`User`). Places leave after 30 days and are judged by medium rectangles at 9 days; tables
-grow and are judged by the total variation of all pairs at the same days. Nothing was chosen here:
-all settings are the defaults. Beside them the trivial answers: no places, and uniform columns.
-Means over noise seeds with standard errors.
+blocks of 30 days. A bound is the least that cuts at most 1 % of the rows, over a block (`Window`)
+or over all days (`User`). Places leave after 30 days and are judged by medium rectangles at 9 days;
+tables grow and are judged by the total variation of all pairs at the same days. Nothing was chosen
+here: all settings are the defaults. Beside them the trivial answers: no places, and uniform
+columns. Means over noise seeds with standard errors.
 """
 
 import functools
