@@ -179,8 +179,8 @@ class Watched(JunctionTree):
 
     seen: list = field(default_factory=list)
 
-    def fit(self, shape, measured, *, total, start=None, keep=False):
-        model = super().fit(shape, measured, total=total, start=start, keep=keep)
+    def fit(self, shape, measured, *, total, start=None, keep=False, work=None):
+        model = super().fit(shape, measured, total=total, start=start, keep=keep, work=work)
         self.seen.append((tuple(one.clique for one in measured), start, keep, model))
         return model
 

@@ -117,6 +117,11 @@ class Purse:
         """How many rounds of this unit the purse pays for."""
         return _PARTS // self.unit
 
+    @property
+    def part_left(self) -> Fraction:
+        """The part of the purse that is not spent yet."""
+        return Fraction(self.left, _PARTS)
+
     def round(self) -> tuple[Choice, np.ndarray, Purse]:
         """The next choice, parts of each workload's counts if chosen, and the purse after it.
 
@@ -215,10 +220,12 @@ class Budget:
         """Shares of the least total noise: noise of all cells, in the 1-norm.
 
         Noise of one cell is 1 / e of a share e (pure), or 1 / sqrt(e). Then the sum of cells c_i
-        times noise is least where e_i is as the root of c_i, or as its power 2/3.
+        times noise is least where e_i is as the root of c_i, or as its power 2/3. These are rounded
+        to powers of the root of 2, so that few tables of noise are made; near the least it hardly
+        matters.
         """
         power = 1 / 2 if isinstance(self.whole, PureDP) else 2 / 3
-        return [max(round(1000 * one**power), 1) for one in cells]
+        return [round(1000 * 2 ** (round(2 * power * math.log2(one)) / 2)) for one in cells]
 
     def purse(self, events: float) -> Purse:
         """The purse of an epoch of so many events.

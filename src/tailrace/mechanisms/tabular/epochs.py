@@ -29,10 +29,16 @@ from tailrace.mechanisms.tabular.track import (
     traced,
     untracked,
 )
-from tailrace.mechanisms.tabular.workloads import fits, flat, spanning, within
+from tailrace.mechanisms.tabular.workloads import beside, flat, spanning, within
 from tailrace.models.tables import Fit, Measured, Model
 from tailrace.privacy.loss import Number, exact, whole
 
+# Visits of cells by a step's last fit, about a tenth of a second; fits before it, which only serve
+# to choose, get a part, and the last step's, which no other goes on with, a multiple.
+_WORK, _CHOOSING, _ENDING = 2**25, 4, 2
+# Steps that may go on with a fit. Chosen with the work: errors at the end are those of fits without
+# a bound (results/tabular_worst.csv).
+_REFITS = 8
 # Least variance of a count, so that none is divided by zero.
 SMALLEST = 1e-6
 # Epochs after which drift is known.
@@ -101,6 +107,7 @@ class TabularPublic:
     structure, values: the packed model.
     opening: step, records and clock when the open epoch began; none: with the last close.
     heard: the clock that is shown, and its step; none: as at the last close.
+    refits: how many more steps may fit the model further; none: it is as good as it gets.
 
     An epoch may consist of several stretches. The end of a stretch is a close too, of columns only.
     """
@@ -118,6 +125,7 @@ class TabularPublic:
     values: np.ndarray
     opening: np.ndarray = field(default_factory=lambda: np.zeros(0))  # (2 + rows,)
     heard: np.ndarray = field(default_factory=lambda: np.zeros(0))  # (rows + 1,)
+    refits: np.ndarray = field(default_factory=lambda: np.zeros((), np.int64))  # ()
 
 
 @dataclass(frozen=True)
@@ -222,17 +230,19 @@ class TabularEpochs:
         track = advanced(public.track, self.raking, stretch, columns, shares, misfit)
         if len(public.track.gain):
             track = traced(track, self.raking, shares, stretch.before + stretch.records)
-        model, held = self._fitted(track, stretch.before + stretch.records, model)
+        work = self._work(public) // 2
+        model, held = self._fitted(track, stretch.before + stretch.records, model, work)
         shares = flat(self.marginals, model, 1.0)
         epoch = self._epoch(public, stretch)
         return Draft(public, stretch, epoch, model, held, track, added, shares, track.gain)
 
-    def with_measured(self, draft: Draft, measured: Mapping[int, Noisy]) -> Draft:
-        """Add noisy workloads to a draft, and refit its model."""
+    def with_measured(self, draft: Draft, measured: Mapping[int, Noisy], *, last: bool) -> Draft:
+        """Add noisy workloads to a draft, and refit its model; the last one longest."""
         both = {**draft.measured, **measured}
         track = corrected(draft.track, self.marginals, draft.epoch, both)
         total = draft.stretch.before + draft.stretch.records
-        model, held = self._fitted(track, total, draft.model)
+        work = self._work(draft.public) if last else _WORK // _CHOOSING
+        model, held = self._fitted(track, total, draft.model, work)
         records, split = draft.epoch.records, self.raking.split
         moved = records * (flat(self.marginals, model, 1.0) - draft.shares)
         expected = draft.track.gain + moved
@@ -284,8 +294,25 @@ class TabularEpochs:
             track=track,
         )
         total = np.asarray(self._both(public)[0])
-        structure, values = draft.model.pack()
-        return replace(public, total=total, structure=structure, values=values)
+        return self._with_model(replace(public, total=total), draft.model, _REFITS)
+
+    def _with_model(self, public: TabularPublic, model: Model, refits: int) -> TabularPublic:
+        structure, values = model.pack()
+        left = np.asarray(0 if model.settled else refits)
+        return replace(public, structure=structure, values=values, refits=left)
+
+    def refitted(self, public: TabularPublic) -> TabularPublic:
+        """Go on with the last fit, from released numbers; bounded work."""
+        if not int(public.refits):
+            return public
+        total = float(public.total)
+        model = self.model(public, max(total, 1.0))
+        model, _ = self._fitted(public.track, total, model, self._work(public))
+        return self._with_model(public, model, int(public.refits) - 1)
+
+    def _work(self, public: TabularPublic) -> int:
+        """The bound of this step's last fit."""
+        return _ENDING * _WORK if int(public.step) == self.clock.horizon else _WORK
 
     def _misfit(self, public: TabularPublic, off: Sequence[float]) -> float:
         """A moving average of the misfits, three quarters this epoch's."""
@@ -302,7 +329,9 @@ class TabularEpochs:
             [(float(one.counts.sum()), one.variance * one.counts.size) for one in measured.values()]
         )
 
-    def _fitted(self, track: Track, total: float, start: Model) -> tuple[Model, tuple[int, ...]]:
+    def _fitted(
+        self, track: Track, total: float, start: Model, work: int
+    ) -> tuple[Model, tuple[int, ...]]:
         """(model, workloads it holds): fit all measured workloads.
 
         A workload that the model has no room for is fitted as single columns.
@@ -327,15 +356,12 @@ class TabularEpochs:
                     (summed, float(variance[j]) * counts[j].size / summed.size)
                 )
         found += [Measured((column,), *pooled(parts)) for column, parts in columns.items()]
-        model = self.fit.fit(marginals.shape, found, total=max(total, 1.0), start=start)
+        model = self.fit.fit(marginals.shape, found, total=max(total, 1.0), start=start, work=work)
         return model, tuple(held)
 
-    def candidates(self, held: Sequence[int]) -> list[int]:
-        """Workloads of several columns that a model can hold beside those it holds."""
-        several = range(self.raking.singles, len(self.marginals.cliques))
-        return [
-            j for j in several if j in held or fits(self.fit, self.marginals, [*held, j])
-        ] or list(several)
+    def candidates(self, held: Sequence[int], among: Sequence[int]) -> Sequence[int]:
+        """Workloads that a model can hold beside those it holds; all where none."""
+        return beside(self.fit, self.marginals, held, among) or among
 
     def model(self, public: TabularPublic, total: float) -> Model:
         """The released model, scaled to `total`."""

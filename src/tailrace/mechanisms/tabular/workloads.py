@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 import functools
+import itertools
 import math
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -166,11 +167,16 @@ def spanning(marginals: Marginals, order: Sequence[int]) -> list[int]:
 
 def within(fit: Fit, marginals: Marginals, order: Iterable[int]) -> list[int]:
     """The workloads a model can hold, taken greedily in order."""
-    held: list[int] = []
-    for j in order:
-        if fits(fit, marginals, [*held, j]):
-            held.append(j)
-    return held
+    order = list(order)
+    asked = [marginals.cliques[j] for j in order]
+    return list(itertools.compress(order, fit.room(marginals.shape, (), asked, together=True)))
+
+
+def beside(fit: Fit, marginals: Marginals, held: Iterable[int], more: Iterable[int]) -> list[int]:
+    """Those of `more` that a model can hold beside `held`, each by itself."""
+    more = list(more)
+    cliques, asked = ([marginals.cliques[j] for j in part] for part in (held, more))
+    return list(itertools.compress(more, fit.room(marginals.shape, cliques, asked)))
 
 
 def fits(fit: Fit, marginals: Marginals, workloads: Iterable[int]) -> bool:

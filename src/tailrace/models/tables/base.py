@@ -92,6 +92,11 @@ class HasMarginals(Protocol):
 class Model(HasMarginals, Protocol):
     """A distribution over the table's cells, scaled to a total."""
 
+    @property
+    def settled(self) -> bool:
+        """Whether it is as near as its fit can make it."""
+        ...
+
     def conditionals(self) -> list[Conditional]:
         """Every attribute once, in an order for drawing rows."""
         ...
@@ -113,6 +118,20 @@ class Fit(Protocol):
         """The number of cells in a model of these cliques."""
         ...
 
+    def room(
+        self,
+        shape: Shape,
+        held: Sequence[Clique],
+        more: Sequence[Clique],
+        *,
+        together: bool = False,
+    ) -> list[bool]:
+        """Whether a model has room for each of `more` beside `held`.
+
+        Each by itself, or with `together` beside those before it that have.
+        """
+        ...
+
     def fit(
         self,
         shape: Shape,
@@ -121,10 +140,13 @@ class Fit(Protocol):
         total: float,
         start: Model | None = None,
         keep: bool = False,
+        work: int | None = None,
     ) -> Model:
         """The nearest model of this total; `start` saves time.
 
         With `keep` the model moves on from `start`: unmeasured marginals stay as far as they can.
+        `work` bounds the visits of cells; a model that is not `settled` then can be fitted further
+        from itself.
         """
         ...
 

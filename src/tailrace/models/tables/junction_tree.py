@@ -13,6 +13,7 @@ descent, with a small one Newton's method.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -30,11 +31,20 @@ from tailrace.models.tables.base import (
     checked,
     mismatch,
 )
-from tailrace.models.tables.tree import Answers, Tree, stored, tree_cells, tree_cliques, tree_of
+from tailrace.models.tables.tree import (
+    Answers,
+    Tree,
+    room,
+    stored,
+    tree_cells,
+    tree_cliques,
+    tree_of,
+)
 
 # All were chosen by trial while building; no committed result.
-# Conjugate directions in a step.
-DIRECTIONS = 20
+# Conjugate directions in a step; with 20, fits of the tables of benchmarks/tables_data.py took a
+# third more products to come as near.
+DIRECTIONS = 10
 # The most that a potential grows in one step: the quadratic model knows nothing of powers.
 LONGEST = 2.0
 # Factors of the penalty, after a step that kept its promise and after one that did not.
@@ -57,6 +67,7 @@ class TreeModel:
     # The potentials, in the layout of the tree's parts.
     values: np.ndarray
     total: float
+    settled: bool = True
 
     @property
     def shape(self) -> Shape:
@@ -143,6 +154,17 @@ class JunctionTree:
         """The number of cells in these cliques' junction tree."""
         return tree_cells(shape, cliques)
 
+    def room(
+        self,
+        shape: Shape,
+        held: Sequence[Clique],
+        more: Sequence[Clique],
+        *,
+        together: bool = False,
+    ) -> list[bool]:
+        """Whether a junction tree has room for each of `more` beside `held`."""
+        return room(shape, held, more, self.limit, together=together)
+
     def fit(
         self,
         shape: Shape,
@@ -151,15 +173,23 @@ class JunctionTree:
         total: float,
         start: Model | None = None,
         keep: bool = False,
+        work: int | None = None,
     ) -> TreeModel:
-        """The model nearest to the measurements, with `keep` also `start`."""
+        """The model nearest to the measurements, with `keep` also `start`.
+
+        `work` bounds rounds * directions * visits of cells; there is at least one round.
+        """
         tree, values = warm_tree(shape, measured, start, self.limit, keep=keep)
         total = max(float(total), 0.0)
         if total > 0 and measured:
             target = _target(tree, measured, self.smoothing, total)
             values = lifted(tree, target, values) if values.any() else values
             target = replace(target, origin=values) if keep else target
-            values = descend(tree, target, values, self.rounds, self.tolerance)
+            rounds = self.rounds
+            if work is not None:
+                rounds = min(rounds, max(work // (DIRECTIONS * tree.visits), 1))
+            values, settled = descend(tree, target, values, rounds, self.tolerance)
+            return TreeModel(tree, values, total, settled)
         return TreeModel(tree, values, total)
 
     def unpack(
@@ -208,11 +238,9 @@ def _with_start(
     ties = {
         clique: tie(earlier[clique], share) for clique, share in zip(earlier, shares, strict=True)
     }
-    held = list(cliques)
-    for clique in sorted(ties, key=lambda clique: -ties[clique]):
-        if tree_cells(shape, [*held, clique]) <= limit:
-            held.append(clique)
-    return tuple(held)
+    order = sorted(ties, key=lambda clique: -ties[clique])
+    fit = room(shape, cliques, order, limit, together=True)
+    return (*cliques, *itertools.compress(order, fit))
 
 
 def _target(tree: Tree, measured: Sequence[Measured], smoothing: float, total: float) -> Target:
@@ -279,10 +307,11 @@ class Point:
 
 def descend(
     tree: Tree, target: Target, potentials: np.ndarray, rounds: int, tolerance: float
-) -> np.ndarray:
-    """Descend from `potentials`; the loss never grows.
+) -> tuple[np.ndarray, bool]:
+    """(potentials, settled): descend from `potentials`; the loss never grows.
 
-    It ends after `rounds`, or when a round promises less than `tolerance` for each measured cell.
+    It ends after `rounds`, or when a round promises less than `tolerance` for each measured cell:
+    then it has settled.
     """
     from tailrace.models.tables.kernel import conjugate_step
 
@@ -295,7 +324,7 @@ def descend(
             *(point.gradient, point.tables, point.marginals, DIRECTIONS, LONGEST),
         )
         if not promised > enough:
-            break
+            return point.potentials, True
         for part in (1.0, 0.25, 0.0625):
             new = point_at(tree, target, point.potentials + part * step)
             if point.loss - new.loss > 0.05 * part * promised:
@@ -306,7 +335,7 @@ def descend(
         elif part < 1.0:
             penalty *= STRONGER
         point = new if gained > 0 else point
-    return point.potentials
+    return point.potentials, False
 
 
 def calibrated(

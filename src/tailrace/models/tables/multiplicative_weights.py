@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
+from typing import ClassVar
 
 import numpy as np
 
@@ -32,6 +33,9 @@ class TableModel:
 
     probabilities: np.ndarray
     total: float
+
+    # Its rounds are all it is given.
+    settled: ClassVar[bool] = True
 
     @property
     def shape(self) -> Shape:
@@ -86,6 +90,18 @@ class MultiplicativeWeights:
         del cliques
         return prod(shape)
 
+    def room(
+        self,
+        shape: Shape,
+        held: Sequence[Clique],
+        more: Sequence[Clique],
+        *,
+        together: bool = False,
+    ) -> list[bool]:
+        """For all or for none: the table holds every marginal."""
+        del held, together
+        return [prod(shape) <= self.limit] * len(more)
+
     def fit(
         self,
         shape: Shape,
@@ -94,6 +110,7 @@ class MultiplicativeWeights:
         total: float,
         start: Model | None = None,
         keep: bool = False,  # noqa: ARG002 - updates always move on from the start
+        work: int | None = None,
     ) -> TableModel:
         """The updated table, from `start` or an even one."""
         checked(shape, measured, start)
@@ -108,7 +125,8 @@ class MultiplicativeWeights:
         if total == 0 or not measured:
             return TableModel(table, total)
         surest = min(float(np.min(one.variance)) for one in measured)
-        for _ in range(self.rounds):
+        most = self.rounds if work is None else min(self.rounds, work // table.size + 1)
+        for _ in range(most):
             for one in measured:
                 missing = one.counts - total * _marginal(table, one.clique)
                 change = np.clip(

@@ -22,7 +22,7 @@ from tailrace.models.tables.junction_tree import (
     views,
     warm_tree,
 )
-from tailrace.models.tables.tree import stored, tree_cells
+from tailrace.models.tables.tree import room, stored, tree_cells
 
 
 @told
@@ -46,6 +46,17 @@ class PGM:
         """The number of cells in these cliques' junction tree."""
         return tree_cells(shape, cliques)
 
+    def room(
+        self,
+        shape: Shape,
+        held: Sequence[Clique],
+        more: Sequence[Clique],
+        *,
+        together: bool = False,
+    ) -> list[bool]:
+        """Whether a junction tree has room for each of `more` beside `held`."""
+        return room(shape, held, more, self.limit, together=together)
+
     def fit(
         self,
         shape: Shape,
@@ -54,6 +65,7 @@ class PGM:
         total: float,
         start: Model | None = None,
         keep: bool = False,
+        work: int | None = None,
     ) -> TreeModel:
         """The model nearest to the measurements, with `keep` from `start`."""
         mbi, precise = _imported()
@@ -74,7 +86,7 @@ class PGM:
                 domain,
                 [_measurement(mbi, one) for one in (*measured, *unmeasured)],
                 known_total=total,
-                iters=self.rounds,
+                iters=self.rounds if work is None else min(self.rounds, work // len(values) + 1),
                 warm_start=mbi.CliqueVector(domain, list(factors), factors),
             )
             fitted = [

@@ -35,6 +35,34 @@ def tree_cliques(shape: Sequence[int], cliques: Iterable[Clique]) -> tuple[Cliqu
     return tuple(sorted(tuple(np.flatnonzero(row).tolist()) for row in members[maximal]))
 
 
+def room(
+    shape: Sequence[int],
+    held: Iterable[Clique],
+    more: Sequence[Clique],
+    limit: int,
+    *,
+    together: bool,
+) -> list[bool]:
+    """Whether a tree within the limit holds each of `more` beside `held`.
+
+    Each by itself, or with `together` beside those before it that do.
+
+    >>> room((2, 2, 2), [(0, 1)], [(1, 2), (0, 2)], 8, together=False)
+    [True, True]
+    >>> room((2, 2, 2), [(0, 1)], [(1, 2), (0, 2)], 8, together=True)
+    [True, True]
+    >>> room((2, 2, 2), [(0, 1)], [(1, 2), (0, 2)], 7, together=True)
+    [False, False]
+    """
+    from tailrace.models.tables.kernel import roomy
+
+    asked = np.zeros((len(more), len(shape)), np.bool_)
+    for row, clique in zip(asked, more, strict=True):
+        row[list(clique)] = True
+    graph, sizes = _graph(shape, held), np.asarray(shape, np.float64)
+    return roomy(graph, sizes, asked, float(limit), together).tolist()
+
+
 def in_tree_order(
     shape: Sequence[int], cliques: Sequence[Clique]
 ) -> tuple[list[Clique], list[int]]:
@@ -67,10 +95,15 @@ def in_tree_order(
 
 
 def _best(shape: Sequence[int], cliques: Iterable[Clique]) -> tuple[float, np.ndarray, np.ndarray]:
-    from tailrace.models.tables.kernel import eliminated
+    from tailrace.models.tables.kernel import triangulated
 
+    return triangulated(_graph(shape, cliques), np.asarray(shape, np.float64))
+
+
+def _graph(shape: Sequence[int], cliques: Iterable[Clique]) -> np.ndarray:
+    """(attributes, attributes) whether two share a clique."""
     count = len(shape)
-    graph, sizes = np.zeros((count, count), np.bool_), np.asarray(shape, np.float64)
+    graph = np.zeros((count, count), np.bool_)
     for clique in cliques:
         if not all(0 <= attribute < count for attribute in clique):
             raise ConfigError(
@@ -80,8 +113,7 @@ def _best(shape: Sequence[int], cliques: Iterable[Clique]) -> tuple[float, np.nd
         for one in clique:
             for other in clique:
                 graph[one, other] = one != other
-    by_fill, by_weight = eliminated(graph, sizes, True), eliminated(graph, sizes, False)
-    return by_fill if by_fill[0] <= by_weight[0] else by_weight
+    return graph
 
 
 class Arrays(NamedTuple):
@@ -121,6 +153,11 @@ class Tree:
         """The smallest table that holds all of `clique`, or -1."""
         common = set.intersection(*(self._places[one] for one in clique)) if clique else {0}
         return min(common, key=lambda place: (self._cells[place], place), default=-1)
+
+    @property
+    def visits(self) -> int:
+        """How often calibrating visits a cell: once for each part that lies over it."""
+        return int(np.diff(self.arrays.first) @ (1 + np.diff(self.arrays.parts)))
 
     @cached_property
     def _places(self) -> list[set[int]]:

@@ -1,6 +1,6 @@
 """Fits on junction trees: what they find, what they refuse, and how they start from one another."""
 
-from itertools import combinations
+from itertools import combinations, compress
 
 import numpy as np
 import pytest
@@ -294,3 +294,36 @@ def test_a_damaged_model_is_refused():
     for numbers, flat in wrong:
         with pytest.raises(Mismatch):
             JunctionTree().unpack(SHAPE, numbers, flat, 1000.0)
+
+
+def test_room_asks_for_all_what_cells_says_of_each():
+    """`room` shortens the way; it ends where eliminating for every clique ends."""
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        columns = int(rng.integers(3, 12))
+        shape = tuple(rng.integers(2, 9, columns).tolist())
+        pairs = rng.permutation(list(combinations(range(columns), 2)))
+        pairs = [tuple(pair) for pair in pairs.tolist()]
+        fit = JunctionTree(limit=int(rng.integers(sum(shape) + 64, 2000)))
+        held = list(compress(pairs, fit.room(shape, (), pairs, together=True)))
+        one_by_one = []
+        for pair in pairs:
+            if fit.cells(shape, [*one_by_one, pair]) <= fit.limit:
+                one_by_one.append(pair)
+        assert held == one_by_one and fit.cells(shape, held) <= fit.limit
+        alone = fit.room(shape, held[:3], pairs)
+        assert alone == [fit.cells(shape, [*held[:3], pair]) <= fit.limit for pair in pairs]
+
+
+def test_bounded_work_goes_on_to_the_same_model():
+    """A fit cut into pieces says that it is not done, and ends where a whole one ends."""
+    cliques, fit = [(0, 1), (1, 2), (2, 3), (0, 2)], JunctionTree(tolerance=1e-4)
+    found = measured(table(7), cliques)
+    whole, model = fit.fit(SHAPE, found, total=1000.0), None
+    pieces = []
+    while len(pieces) < 100 and (model is None or not model.settled):
+        model = fit.fit(SHAPE, found, total=1000.0, start=model, work=1)
+        pieces.append(model)
+    assert 2 < len(pieces) < 100 and model.settled and whole.settled
+    for one, other in zip(whole.marginals(cliques), model.marginals(cliques), strict=True):
+        assert np.allclose(one, other, atol=0.5)
