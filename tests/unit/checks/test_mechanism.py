@@ -22,6 +22,7 @@ from tailrace import (
     Missing,
     Noise,
     Null,
+    PanelColumns,
     PanelCumulative,
     PanelWindow,
     PureDP,
@@ -92,9 +93,8 @@ def reports(step, count=60):
     rng = np.random.default_rng(100 + step)
     people = rng.permutation(20 + 10 * step)[:count].tolist()
     ids = [*people, *people[:5], None]
-    return pl.DataFrame(
-        {"id": ids, "status": rng.choice(["no", "yes", "?"], len(ids), p=[0.6, 0.35, 0.05])}
-    )
+    status = rng.choice(["no", "yes", "?"], len(ids), p=[0.6, 0.35, 0.05])
+    return pl.DataFrame({"id": ids, "status": status, "ill": rng.integers(0, 2, len(ids))})
 
 
 REPORTS = [(reports(step), None) for step in range(3)] + [
@@ -122,7 +122,11 @@ def panels():
             "people": None if neighbours is AddRemove else 100,
         }
         yield PanelWindow(domain=two, window=3, **common)
+        yield PanelWindow(domain=two, window=3, complete=True, **common)
         yield PanelCumulative(domain=two, missing=Missing.Drop, **common)
+    several = {name: value for name, value in common.items() if name != "people"}
+    columns = Schema(status=two.attributes[0], ill=Integer(0, 1))
+    yield PanelColumns(domain=columns, window=2, **several)
     yield PanelWindow(domain=three, window=2, missing=Missing.Category, **common)
     yield papers.panel_window(domain=two, window=1, missing=Missing.Drop, **common)
     yield papers.panel_cumulative(domain=three, missing=Missing.Category, **common)
