@@ -321,7 +321,7 @@ class TabularEpochs:
             return before
         shown = sum(off) / len(off)
         # the misfit falls as more is known
-        return max((before + 3 * shown) / 4 if int(public.epoch) else shown, 0.0)
+        return max((before + 3 * shown) / 4 if int(public.epoch) else shown, before / 4, 0.0)
 
     def _added(self, measured: Mapping[int, Noisy]) -> tuple[float, float]:
         """(estimate, variance) of an epoch's records from noisy counts."""

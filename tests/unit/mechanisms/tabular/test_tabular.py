@@ -472,3 +472,29 @@ def test_where_nothing_happens_hardly_a_row_changes():
         table = sample.table
     assert np.mean(np.array(changed) == 0) >= 0.9 and np.mean(changed) <= 1e-3
     assert closes <= 1, "the last events of before"
+
+
+def covered(view, mechanism, true):
+    """The share of cells within 1.96 standard errors, of those above two: columns, pairs."""
+    inside = {1: [], 2: []}
+    for j, clique in enumerate(mechanism.marginals.cliques):
+        shown = view.marginal(*(SHOP.columns[axis] for axis in clique))
+        exact = mechanism.marginals.part(true, j)
+        near = np.abs(shown.values - exact) <= 1.96 * shown.errors
+        inside[len(clique)] += near[exact > 2 * shown.errors].tolist()
+    return inside
+
+
+def test_intervals_cover_what_they_should():
+    """95 % of columns and of pairs, measured or not; neither none nor all of the errors are said."""
+    mechanism, found = stream(horizon=12, deletes=False, privacy=PureDP(epsilon=2)), {1: [], 2: []}
+    batches = [(batch(step, 500), None) for step in range(12)]
+    for seed in range(6):
+        seen = states(mechanism, batches, Noise.insecure(seed))
+        for step in (6, 12):
+            view, true = mechanism.view(seen[step].public), truth(mechanism, batches[:step])
+            for ways, inside in covered(view, mechanism, true).items():
+                found[ways] += inside
+    assert all(0.88 < np.mean(inside) < 0.995 for inside in found.values()), {
+        ways: np.mean(inside) for ways, inside in found.items()
+    }
