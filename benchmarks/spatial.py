@@ -12,13 +12,12 @@ import functools
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import narwhals as nw
 import numpy as np
-import polars as pl
 
 import spatial_baselines
 import spatial_data
 from runner import Lap, best_of, main, mean_error, measurement
+from spatial_data import frame, in_cells
 from tailrace import Box, Event, Noise, PureDP, Stream, papers
 from tailrace.counting.plan import Counts
 from tailrace.mechanisms.spatial.stream import SpatialStream
@@ -84,14 +83,6 @@ def judged(box: Box, stream: spatial_data.Steps, begin: int, retention: int | No
     }
     cells = [(in_cells(box, adds), in_cells(box, deletes)) for adds, deletes in stream]
     return Data(box, stream, begin, retention, queries, true, cells)
-
-
-def frame(box: Box, points: np.ndarray) -> pl.DataFrame:
-    return pl.DataFrame({name: points[:, i] for i, name in enumerate(box.columns)})
-
-
-def in_cells(box: Box, points: np.ndarray) -> np.ndarray:
-    return box.cells(nw.from_native(frame(box, points))) if len(points) else np.zeros(0, np.int64)
 
 
 def synthetic(

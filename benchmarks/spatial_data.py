@@ -2,6 +2,7 @@
 
 from datetime import datetime
 
+import narwhals as nw
 import numpy as np
 import polars as pl
 
@@ -34,6 +35,16 @@ def circles(*, steps: int = 100, events: int = 500, seed: int = 0) -> Steps:
     return found + [
         (ring(0.4, moved), moves[t * moved : (t + 1) * moved]) for t in range(steps - half)
     ]
+
+
+def rings(*, steps: int = 100, events: int = 500, stay: int = 20, seed: int = 0) -> Steps:
+    """Points come on a ring whose radius grows from .1 to .45, and leave `stay` steps later."""
+    rng, adds = np.random.default_rng(seed), []
+    for t in range(steps):
+        angle = rng.uniform(0, 2 * np.pi, events)
+        distance = rng.normal(0.1 + 0.35 * t / steps, 0.01, events)
+        adds.append(0.5 + np.stack([distance * np.cos(angle), distance * np.sin(angle)], axis=1))
+    return deleted_after(adds, stay)
 
 
 def city(*, steps: int = 200, events: int = 500, stay: int | None = 60, seed: int = 0) -> Steps:
@@ -85,6 +96,15 @@ def deleted_after(adds: list[np.ndarray], stay: int | None) -> Steps:
         (new, adds[t - stay] if stay is not None and t >= stay else empty)
         for t, new in enumerate(adds)
     ]
+
+
+def frame(box: Box, points: np.ndarray) -> pl.DataFrame:
+    return pl.DataFrame({name: points[:, i] for i, name in enumerate(box.columns)})
+
+
+def in_cells(box: Box, points: np.ndarray) -> np.ndarray:
+    """The cell of each point."""
+    return box.cells(nw.from_native(frame(box, points))) if len(points) else np.zeros(0, np.int64)
 
 
 def present(stream: Steps, step: int) -> np.ndarray:

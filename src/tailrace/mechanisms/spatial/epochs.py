@@ -37,7 +37,7 @@ _ROUND_SPLIT = 3.0
 # Deviations of the clock: an epoch with fewer events goes on.
 _QUIET = 1.5
 # Deviations of the clock: what is shown follows it when it has moved by more.
-_HEARD = 1.5
+_HEARD = 2.0
 
 
 @dataclass(frozen=True)
@@ -158,8 +158,7 @@ class Epochs:
             least=self.structure.least(points, self.noise[0], self.domain),
         )
         if self.retention is None:
-            change = float(public.summed[2]) if len(public.summed) else 0.0
-            after = carried(after, source, standing, change)
+            after = carried(after, source, standing)
         value, weight = (
             np.where(source >= 0, old[source], 0.0) for old in (found.value, found.weight)
         )
@@ -167,6 +166,7 @@ class Epochs:
 
     def close(self, public: SpatialPublic, found: Found) -> SpatialPublic:
         """Add what the rounds found; choose the next leaves."""
+        since = int(public.closed)
         public = replace(
             public,
             epoch=np.asarray(public.epoch + 1),
@@ -175,7 +175,7 @@ class Epochs:
             at_close=public.clock,
             heard=public.heard[:0],
         )
-        public, standing = self._model.close(public, found)
+        public, standing = self._model.close(public, found, since)
         self._last[:] = [standing.tree, standing]
         return replace(public, tree=standing.tree)
 

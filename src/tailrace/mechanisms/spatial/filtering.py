@@ -13,6 +13,12 @@ from numba import njit
 _UNKNOWN = 0.125
 # Deviations of a measured change, squared, beyond which something has moved here.
 _MOVED = 9.0
+# Deviations, squared, below which a change that was seen is not taken to go on.
+_CLEAR = 9.0
+_TINY = 1e-9
+# Part of the square of `unsure` deviations by which a small half shrinks: 3/4 lies between what is
+# best for points that move (1) and for points that are deleted (1/2).
+_SOFT = 0.75
 # The least spread of a fair split of events, in parts of their number.
 _LEAST = 0.01
 
@@ -68,7 +74,7 @@ def filtered(total, change, gross, unrest, held, z, variance, parents, second, h
     gross: events of the epoch per point.
     unrest: of each depth, how far splits of events stray, in parts of a fair coin's variance.
     held: the shares and their variances before.
-    moved: the first half's part of its parent's change.
+    moved: what the first half's clear change was more than its share of its parent's.
     squares, scales: sums over the parents of each depth that tell its unrest.
     """
     share, spread, moved = held[0].copy(), held[1].copy(), np.zeros(len(parents))
@@ -79,7 +85,7 @@ def filtered(total, change, gross, unrest, held, z, variance, parents, second, h
         i, a, b, d = parents[at], parents[at] + 1, second[at], depth[at]
         s, v, old, net = share[at], spread[at], x[i], c[i]
         new, both = old + net, variance[a] + variance[b]
-        first = s * net
+        first, clear = s * net, 0.0
         if 0 < halves[at] < 1 and np.isfinite(both) and both > 0:
             rest = variance[a] * variance[b] / both
             seen = z[a] + variance[a] / both * (net - z[a] - z[b]) - s * net
@@ -93,12 +99,14 @@ def filtered(total, change, gross, unrest, held, z, variance, parents, second, h
                 stray += seen * seen - expected
                 expected = seen * seen
             first += (net * net * v + stray) / expected * seen
+            clear = max(1 - _CLEAR * known / max(seen * seen, _TINY), 0.0)
             if new > 0:
                 gain = (net * new * v + stray) / expected
                 left = new * new * v + stray - gain * gain * expected
                 spread[at] = min(max(left / (new * new), 0.0), 0.25)
                 share[at] = min(max(s + gain * seen / new, -0.5), 1.5)
-        moved[at] = first
+        # What was clearly seen is taken to go on beyond the epoch; all else goes by shares.
+        moved[at] = clear * (first - share[at] * net)
         c[a], c[b] = first, net - first
         x[a], x[b] = share[at] * new - c[a], (1 - share[at]) * new - c[b]
     return share, spread, moved, squares, scales
@@ -109,46 +117,43 @@ def shown(now, ahead, total, change, held, parents, second, halves, nodes, unsur
     """Counts that are not negative and add up, from the root down.
 
     `now` points are shared out as at the last close, where there were `total`, with `ahead` times
-    that epoch's change added. A half that is not clearly there (below `unsure` deviations), where
-    half of the parent would be (`far` deviations above it), is empty.
+    that epoch's change added. A half that is not clearly there (about `unsure` deviations or less),
+    where half of the parent would be (`far` deviations above it), shrinks, or is empty.
     """
     share, spread, moved = held
     counts, x, c = np.zeros(nodes), np.zeros(nodes), np.zeros(nodes)
     counts[0], x[0], c[0] = max(now, 0.0), total, change
     for at in range(len(parents)):
         i, a, b, m = parents[at], parents[at] + 1, second[at], counts[parents[at]]
-        x[a], c[a] = share[at] * x[i], moved[at]
+        x[a], c[a] = share[at] * x[i], share[at] * c[i] + moved[at]
         x[b], c[b] = x[i] - x[a], c[i] - c[a]
         both = x[i] + ahead * c[i]
         part = (x[a] + ahead * c[a]) / both if both > 0 else share[at]
         if halves[at] <= 0 or halves[at] >= 1:
             part = halves[at]
-        least, deviation = min(part, 1 - part) * m, np.sqrt(spread[at]) * m
-        if least < unsure * deviation and m / 2 - least > far * deviation:
-            part = 0.0 if part < 0.5 else 1.0
+        least, deviation = min(part, 1 - part), np.sqrt(spread[at])
+        if 0.5 - least > far * deviation:
+            unclear = _SOFT * (unsure * deviation / max(least, _TINY)) ** 2
+            left = max(least, 0.0) * max(1 - unclear, 0.0)
+            part = left if part < 0.5 else 1 - left
         counts[a] = min(max(part * m, 0.0), m)
         counts[b] = m - counts[a]
     return counts
 
 
 @njit(cache=True)
-def carried(change, held, kept, parents, second, halves, nodes):
+def carried(held, kept, halves):
     """Shares, variances and changes of another tree's parents.
 
     `kept` is the place of each among the parents before, or -1: nothing is known of its halves but
     their area.
     """
-    share, spread, moved = halves.copy(), np.zeros(len(parents)), np.zeros(len(parents))
-    c = np.zeros(nodes)
-    c[0] = change
-    for at in range(len(parents)):
-        i, half = parents[at], halves[at]
-        spread[at] = 4 * _UNKNOWN * half * (1 - half)
-        moved[at] = half * c[i]
+    share, spread, moved = halves.copy(), np.zeros(len(halves)), np.zeros(len(halves))
+    for at in range(len(halves)):
+        spread[at] = 4 * _UNKNOWN * halves[at] * (1 - halves[at])
         if kept[at] >= 0:
             share[at], spread[at] = held[0][kept[at]], held[1][kept[at]]
             moved[at] = held[2][kept[at]]
-        c[i + 1], c[second[at]] = moved[at], c[i] - moved[at]
     return share, spread, moved
 
 

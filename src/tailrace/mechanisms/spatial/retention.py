@@ -43,7 +43,12 @@ class Parts:
     noise: float  # variance of one draw
     retention: int
 
-    def close(self, public: SpatialPublic, found: Found) -> tuple[SpatialPublic, Standing]:
+    def close(
+        self,
+        public: SpatialPublic,
+        found: Found,
+        since: int,  # noqa: ARG002
+    ) -> tuple[SpatialPublic, Standing]:
         """Keep what was found as a part; grow the next tree."""
         standing, step = found.standing, int(public.step)
         start = int(public.spans[:, 1].max(initial=0))

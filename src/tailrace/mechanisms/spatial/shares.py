@@ -29,6 +29,8 @@ _UNREST, _BELIEF, _LEAST_UNREST, _MOST_UNREST = 2.0, 2.0, 0.5, 200.0
 # it so.
 _TIMES = 3.0
 _MOST_GROSS = 10.0
+# Deviations of the clock that say nothing about events.
+_SURE = 1.5
 # Times the variance that the filter and the clock say: what they leave out.
 _MODEL_ERROR = 2.0
 # The least spread of a split of events.
@@ -47,7 +49,9 @@ class Shares:
     clock: Clock
     noise: float  # variance of one draw
 
-    def close(self, public: SpatialPublic, found: Found) -> tuple[SpatialPublic, Standing]:
+    def close(
+        self, public: SpatialPublic, found: Found, since: int
+    ) -> tuple[SpatialPublic, Standing]:
         """Filter the shares by what was found; grow the next tree."""
         from tailrace.mechanisms.spatial import filtering
 
@@ -56,7 +60,10 @@ class Shares:
         summed = self.summed(public)[:2] + np.array([z[0], variance[0]])
         total = self._total(public, summed)[0]
         summed = np.append(summed, total - float(public.total))
-        gross = min(max(float(public.events) / max(before, 1.0), 0.0), _MOST_GROSS)
+        # Events that the clock's noise may explain are none.
+        events, sure = float(public.events), self.clock.variance(int(public.step), since)
+        events *= max(1 - _SURE**2 * sure / max(events, 1.0) ** 2, 0.0)
+        gross = min(events / max(before, 1.0), _MOST_GROSS)
         unrest = public.unrest if len(public.unrest) else np.full(DEEPEST + 1, _UNREST)
         parents = standing.parents
         about = (standing.held, z, variance, *parents, standing.layout.depth[parents[0]])
@@ -83,7 +90,7 @@ class Shares:
             least=self.structure.least(total, self.noise, self.domain),
             keep=0,
         )
-        return public, carried(grown, source, standing, change)
+        return public, carried(grown, source, standing)
 
     def view(self, public: SpatialPublic, standing: Standing) -> SpatialView:
         """What is shown: the shares, of as many points as the clock was heard to say."""
@@ -166,23 +173,19 @@ def begun(standing: Standing, domain: Places, noise: float) -> Standing:
     made = Standing(
         Tree(inner, ~inner, np.zeros(len(inner), np.int64), none, none), lay_out(inner, domain)
     )
-    made = carried(made, np.full(len(inner), -1), made, 0.0)
+    made = carried(made, np.full(len(inner), -1), made)
     if not len(old.counts):
         return made
 
-    def of(counts: np.ndarray, draws: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        where = (old.inner, layout.second, layout.area)
-        found = kernel.inherited(counts.astype(float), noise * draws, *where)
-        return found[0][standing.places], found[1][standing.places]
-
-    estimate, variance = of(old.counts.sum(axis=0), old.draws.sum(axis=0))
-    (parents, second, halves), (share, spread, _) = made.parents, made.held
+    own, drawn = old.counts.sum(axis=0).astype(float), noise * old.draws.sum(axis=0)
+    found = kernel.inherited(own, drawn, old.inner, layout.second, layout.area)
+    estimate, variance = (values[standing.places] for values in found)
+    (parents, second, halves), (share, spread, moved) = made.parents, made.held
     a, b = parents + 1, second
     both, apart = estimate[a] + estimate[b], variance[a] + variance[b]
     clear = (both > 0) & (apart > 0) & (halves > 0) & (halves < 1)
     both, apart = np.maximum(both, _TINY), np.maximum(apart, _TINY)
     share = np.where(clear, np.clip(estimate[a] / both, -0.5, 1.5), share)
     known = np.minimum(variance[a] * variance[b] / apart / both**2, 0.25)
-    moved = of(old.counts[-1], old.draws[-1])[0][a]
     tree = made.tree.holding(share, np.where(clear, known, spread), moved)
     return Standing(tree, made.layout)

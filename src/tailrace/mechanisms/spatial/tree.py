@@ -29,8 +29,8 @@ class Tree:
 
     With a retention, each has noisy counts: a part is a stretch of the past with a weight of its
     own, a row of `counts` and `draws`. Else each parent, a node with children, has the share of its
-    points that lie in its first half, the variance of that share, and the first half's part of the
-    last epoch's change.
+    points that lie in its first half, the variance of that share, and how much more of the last
+    epoch's change the first half clearly had.
     """
 
     inner: np.ndarray  # (nodes,) bool: has children
@@ -213,12 +213,12 @@ def regrown(
     return Standing(Tree(inner, leaf, needed, *moved), lay_out(inner, domain)), source
 
 
-def carried(standing: Standing, source: np.ndarray, before: Standing, change: float) -> Standing:
+def carried(standing: Standing, source: np.ndarray, before: Standing) -> Standing:
     """A regrown tree with the shares of the tree before."""
     from tailrace.mechanisms.spatial import filtering
 
     old = np.full(len(before.tree.inner) + 1, -1)
     old[before.parents[0]] = np.arange(len(before.parents[0]))
-    parents, nodes = standing.parents, len(standing.tree.inner)
-    held = filtering.carried(change, before.held, old[source[parents[0]]], *parents, nodes)
+    parents, _, halves = standing.parents
+    held = filtering.carried(before.held, old[source[parents]], halves)
     return replace(standing, tree=standing.tree.holding(*held))

@@ -302,3 +302,72 @@ def test_a_stream_of_the_last_version_goes_on(tmp_path, name, steps):
         for step in range(1, steps + 1):
             before = stream.release(step).view
             assert (before is None) == (name == "waiting" and step < 8)
+
+
+# large batches, quiet steps
+
+
+def clusters(seed, many):
+    """Points in twenty small clusters."""
+    rng = np.random.default_rng(seed)
+    centres = np.random.default_rng(0).uniform(0.1, 0.9, (20, 2))
+    points = centres[rng.integers(0, 20, many)] + rng.normal(0, 0.01, (many, 2))
+    return pl.DataFrame({"x": points[:, 0], "y": points[:, 1]})
+
+
+def off(view, rows):
+    """The mean error of counts of small squares on the clusters."""
+    errors = []
+    for x, y in np.random.default_rng(0).uniform(0.1, 0.9, (20, 2)):
+        low, high = (x - 0.02, y - 0.02), (x + 0.02, y + 0.02)
+        inside = pl.col("x").is_between(low[0], high[0]) & pl.col("y").is_between(low[1], high[1])
+        errors.append(abs(view.count(low=low, high=high).value - len(rows.filter(inside))))
+    return np.mean(errors)
+
+
+@pytest.mark.parametrize("begin", [1, 4])
+def test_a_large_first_batch_is_counted_as_finely_as_its_steps(begin):
+    parts, found = [clusters(seed, 1500) for seed in range(4)], []
+    whole = pl.concat(parts)
+    together = [(whole, None)] if begin == 1 else [(rows, None) for rows in parts]
+    square = Box(low=(0, 0), high=(1, 1), columns=("x", "y"))
+    for batches, first in ((together, begin), ([(rows, None) for rows in parts], 1)):
+        mechanism = stream(begin=first, horizon=4, domain=square)
+        seeds = (states(mechanism, batches, Noise.insecure(seed))[-1] for seed in range(3))
+        found.append(np.mean([off(mechanism.view(state.public), whole) for state in seeds]))
+    assert found[0] < 1.1 * found[1]
+
+
+def test_several_rounds_are_drawn_in_turn_and_only_where_there_is_much():
+    spy = Spy(Noise.insecure(1))
+    states(stream(), [(clusters(0, 9000), None), (clusters(1, 100), None)], spy)
+    drawn = [one.path[2:] for one in spy.record if "leaves" in one.path]
+    assert drawn == [("leaves", 1), ("leaves", 2), ("leaves", 3)]
+
+
+def test_quiet_places_stay_quiet():
+    mechanism, rng = stream(horizon=80, privacy=PureDP(epsilon=2)), np.random.default_rng(0)
+    table, moved = no_rows(mechanism), []
+    for seed in range(3):
+        noise = Noise.insecure(seed)
+        events = [(clusters(step, 400), None) for step in range(20)] + [(None, None)] * 60
+        for step, state in enumerate(states(mechanism, events, noise)[1:], 1):
+            sample = mechanism.sample(mechanism.view(state.public), table, rng)
+            changed = 2 * len(sample.removed) + len(sample.table) - len(table)
+            # The epoch that is open at step 20 has events of its own.
+            if step > 40:
+                moved.append(changed / len(table))
+            table = sample.table
+        table = no_rows(mechanism)
+    assert np.mean(np.array(moved) == 0) >= 0.9
+    assert np.mean(moved) <= 0.002
+
+
+def test_an_empty_half_shrinks_to_nothing_and_the_rest_adds_up():
+    from tailrace.mechanisms.spatial import filtering
+
+    share, spread = np.array([0.02, 0.5, 0.5]), np.array([0.0004, 0.01, 0.0])
+    held = share, spread, np.zeros(3)
+    parents, second, halves = np.array([0, 1, 4]), np.array([4, 3, 6]), np.full(3, 0.5)
+    counts = filtering.shown(100.0, 0.0, 90.0, 5.0, held, parents, second, halves, 7, 2.0, 4.0)
+    assert counts.tolist() == [100, 0, 0, 0, 100, 50, 50]
