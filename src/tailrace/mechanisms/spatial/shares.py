@@ -148,7 +148,11 @@ class Shares:
         part = counts[parents + 1] / np.maximum(held, _TINY)
         unrest = public.unrest[depth] if len(public.unrest) else _UNREST
         strays = unrest * gross * held * np.maximum(part * (1 - part), _FAIR)
-        doubt[parents] = _MODEL_ERROR * (held**2 * standing.held[1] + strays)
+        # A half that shrank, or is shown empty, may hold what its share says.
+        unshown = np.where(part < 0.5, np.maximum(standing.held[0] - part, 0.0), 0.0)
+        unshown += np.where(part > 0.5, np.maximum(part - standing.held[0], 0.0), 0.0)
+        unshown = (held * unshown) ** 2
+        doubt[parents] = _MODEL_ERROR * (held**2 * standing.held[1] + strays) + unshown
         return doubt
 
     def _uneven(self, standing: Standing, counts: np.ndarray) -> float:
