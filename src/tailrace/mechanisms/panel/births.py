@@ -19,8 +19,9 @@ import numpy as np
 from tailrace.mechanisms.panel.presence import Presence
 from tailrace.models.postprocess import on_simplex, rounded
 
-# Standard deviations: chosen on generated panels by the prototype (issue 19, part 3, B3); with no
-# threshold the bias of "at least once in three steps" is 1.4 to 2 standard errors.
+# Standard deviations. A prototype chose them on generated panels: without thresholds the bias of
+# "at least once in three steps" is 1.4 to 2 standard errors. Kept after a look at generated panels
+# of seeds 0 to 2; `benchmarks/panels.py`, `panel_joiners.csv`, has others.
 RARE_PATTERN, RARE_EXIT, RARE_BIRTHS = 2.0, 1.5, 1.5
 
 
