@@ -90,9 +90,7 @@ _AGAIN, _MORE = (0.05, 0.25, 0.5), 0.2
 _DRIFTED = 0.25
 # A factor on the gap of moving data, pure.
 _GAP = 1.2
-# With a season, the share of the first release, and the most others.
-_FIRST_OF_SEASON, _RELEASES = 0.1, 1000
-# The least steps between these, pure and zCDP: pure noise grows with their number.
+# With a season, the least steps between releases, pure (whose noise grows with them) and zCDP.
 _APART = {True: 5, False: 1}
 # Still data are moving where a release shows a drift of this many times the noise.
 _SURE = 2
@@ -190,10 +188,18 @@ class _Now(Watching):
 
     @property
     def first(self) -> int:
-        """The units of the first release."""
-        if self.steps == 1:
-            return UNITS
-        return int(UNITS * (_FIRST[self.facts.pure] if self.season is None else _FIRST_OF_SEASON))
+        """The units of the first release; with a season, of each."""
+        if self.season is not None:
+            return max(1, UNITS // -(-self.steps // self.gap))
+        return UNITS if self.steps == 1 else int(UNITS * _FIRST[self.facts.pure])
+
+    @property
+    def gap(self) -> int:
+        """With a season, the steps between releases: prime to it, to meet all its phases."""
+        gap = max(_APART[self.facts.pure], -(-self.steps // UNITS))
+        while math.gcd(gap, self.season or 1) > 1:
+            gap += 1
+        return gap
 
     def scheduled(self, hidden: Hidden) -> Decision:
         """Release if it is planned for this step and can be paid."""
@@ -267,19 +273,11 @@ class _Now(Watching):
     def plan(self) -> None:
         """When to release next, with how many units."""
         if self.season is not None:
-            self.plan_season(self.season)
+            self.change(next=self.step + self.gap, planned=self.first)
         elif self.course.mode == MOVING:
             self.plan_moving()
         else:
             self.plan_still()
-
-    def plan_season(self, season: int) -> None:
-        """Even releases, at steps that meet all phases."""
-        gap = max(_APART[self.facts.pure], -(-self.steps // _RELEASES))
-        while math.gcd(gap, season) > 1:
-            gap += 1
-        many = max(1, (self.steps - 1) // gap)
-        self.change(next=self.step + gap, planned=(UNITS - self.first) // many)
 
     def plan_still(self) -> None:
         alarm, next_, planned = self.alarm, 0, 0

@@ -14,8 +14,9 @@ Accuracy:
    shown is the weighted mean; its variance is the mean of variances and the spread of the means.
 4. After a jump the level alone is unsure: the energy of the jump is learned from the innovations of
    each class, and each detail moves by its share of signal.
-5. Drift that hypotheses understate is caught by `excess`: the mean of observed over predicted
-   squared innovations, by which stated variances grow.
+5. Drift that hypotheses understate is caught by `excess`, the ratio of observed to predicted
+   squared innovations, by which stated variances grow, and by `lag`, the squares by which a
+   combination stays behind its release beyond what noise explains.
 
 Source: Kalman 1960; Magill 1965 (weighted hypotheses); James, Stein 1961 for the energies.
 Departs: nothing in the papers combines releases.
@@ -86,6 +87,7 @@ class Track:
     origin: np.ndarray  # () the step that trends are counted from
     at: np.ndarray  # () the step of the last release
     excess: np.ndarray  # () observed over predicted innovations
+    lag: np.ndarray  # (classes,) variances that the last combination was behind by
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,6 +143,7 @@ class Filter:
             zero,
             zero,
             np.ones(()),
+            np.zeros(classes),
         )
 
     def _prior(self) -> np.ndarray:
@@ -180,7 +183,8 @@ class Filter:
                 part = one.season * _HARMONICS[(i - 2) // 2]
                 spreads[h, :, i, i] = part**2 * track.energy
         now = np.asarray(step)
-        return replace(track, means=means, spreads=spreads, origin=now, at=now)
+        lag = np.zeros_like(track.lag)
+        return replace(track, means=means, spreads=spreads, origin=now, at=now, lag=lag)
 
     def _kinds(self, fresh: np.ndarray, noise: np.ndarray) -> np.ndarray:
         """Classes by depth, and by the size of nodes within it."""
@@ -275,7 +279,8 @@ class Filter:
         for share, means in zip(shares, track.means, strict=True):
             apart += share * (f @ means - mean) ** 2 if share > _LITTLE else 0
         moved = apart + (shares @ self.grown(track, step))[track.kinds]
-        return self.known(track)[track.kinds] + float(track.excess) * moved
+        behind = (self.known(track) + track.lag)[track.kinds]
+        return behind + float(track.excess) * moved
 
     def updated(
         self,
@@ -309,7 +314,7 @@ class Filter:
             weights[h] -= 0.5 * float(likely.sum())
             held += gain[h][track.kinds].T * off
             spread -= gain[h][:, :, None] * toward[h][:, None, :]
-        return replace(
+        made = replace(
             track,
             energy=np.maximum(track.energy, self._energies(track.kinds, fresh, noise)),
             means=means,
@@ -318,13 +323,30 @@ class Filter:
             at=np.asarray(step),
             excess=np.asarray(self._excess(track, fresh, noise, step, weight)),
         )
+        left = np.where(known, self.shares(made) @ ((v + jitter[:, None]) ** 2 / total), 0)
+        return replace(made, lag=self._lag(made, fresh, left, weight))
+
+    def _lag(
+        self, track: Track, fresh: np.ndarray, left: np.ndarray, weight: np.ndarray
+    ) -> np.ndarray:
+        """(classes,) how far a combination stays behind its release, beyond noise.
+
+        `left`: the mean square that noise alone leaves between the two.
+        """
+        off = np.bincount(
+            track.kinds, (fresh - self.level(track, int(track.at))) ** 2, minlength=len(left)
+        )
+        each = (weight / np.maximum(1, self.many))[self.place] * (left > 0)
+        expected = float(each @ (left * self.counts))
+        ratio = float(each @ off) / expected if expected > 0 else 1.0
+        return np.maximum(max(0.0, min(ratio, _MOST) - 1) * left, _DECAY * track.lag)
 
     def _excess(
         self, track: Track, fresh: np.ndarray, noise: np.ndarray, step: int, weight: np.ndarray
     ) -> float:
         """How far innovations exceed what was predicted, decaying slowly."""
         plain = replace(track, excess=np.ones(()))
-        stated = self.variance(plain, step, self.shares(track))
+        stated = self.variance(plain, step, self.shares(track)) - track.lag[track.kinds]
         off = (fresh - self.level(track, step)) ** 2
         place, known = self.place[track.kinds], self.known(track)[track.kinds]
         each = (weight / np.maximum(1, self.many))[place] * (noise > 0)[place]
