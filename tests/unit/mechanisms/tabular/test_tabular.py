@@ -29,6 +29,7 @@ from tailrace import (
 )
 from tailrace.checks import check_mechanism
 from tailrace.checks.spy import Spy
+from tailrace.counting.plan import Counts
 from tailrace.errors import ConfigError
 from tailrace.mechanisms.tabular import epochs
 from tailrace.models.tables import JunctionTree
@@ -248,6 +249,36 @@ def test_later_steps_go_on_with_a_fit_that_was_not_done(monkeypatch):
             assert not np.array_equal(before.values, after.values)
             assert np.array_equal(before.track.count, after.track.count)
     assert went_on
+
+
+def test_an_epoch_fits_few_models_of_bounded_work(monkeypatch):
+    """Columns, and one for each eighth of the purse, however many rounds there are."""
+    asked, fit = [], JunctionTree.fit
+
+    def watched(self, shape, measured, **about):
+        if measured:
+            asked[-1].append(about["work"])
+        return fit(self, shape, measured, **about)
+
+    monkeypatch.setattr(JunctionTree, "fit", watched)
+    bits = Schema(**{name: Integer(0, 2) for name in "abcdefghi"})
+    rng = np.random.default_rng(0)
+    rows = np.where(
+        rng.random((6, 400, 9)) < 0.7, rng.integers(0, 3, (6, 400, 1)), rng.integers(0, 3, 9)
+    )
+    mechanism = stream(
+        domain=bits,
+        privacy=PureDP(epsilon=50),
+        fit=JunctionTree(limit=99),
+        selection=Selection(chosen=30),
+    )
+    state = mechanism.init()
+    for step, each in enumerate(rows):
+        asked.append([])
+        counts = Counts(mechanism.marginals.tally(each), np.zeros(mechanism.marginals.size, int))
+        state = mechanism.measure(state, counts, Noise.insecure(step)).state
+    assert 7 <= max(map(len, asked)) <= 9
+    assert all(0 < work <= 2 * epochs._WORK for each in asked for work in each)
 
 
 @pytest.mark.parametrize("privacy", [PureDP(epsilon=1), ZCDP(rho=0.05)], ids=str)
