@@ -134,6 +134,29 @@ def beyond_the_cap(process, configure, folder):
     assert "has a cap of epsilon = 2" in process("run", "stream.toml", cwd=folder, code=6).stderr
 
 
+SINK = ['kind = "CsvFolder"\npath = "public"']
+
+
+def not_taken(process, configure, folder):
+    configure(folder, sinks=SINK)
+    (folder / "public").write_text("in the way")
+    done = process("run", "stream.toml", cwd=folder, code=7)
+    assert "Released" in done.stdout and "1 of 1 sinks could not" in done.stderr
+
+
+def late(process, configure, folder):
+    not_taken(process, configure, folder)
+    said = process("status", "stream.toml", "--fail-if-late", cwd=folder, code=8).stderr
+    assert said == "CsvFolder public cannot be read.\n"
+
+
+def missing(process, configure, folder):
+    configure(folder)
+    (folder / "incoming" / "a.csv").write_text("sex,day\nf,soon\n")
+    shown = process("check", "stream.toml", "--strict", cwd=folder, code=9).stdout
+    assert "Warning: " in shown and shown.startswith("PRIVATE")
+
+
 def fault(process, configure, folder):
     script = "import tailrace.cli.ledger as standing\ndef show_ledger(*_, **__): raise RuntimeError('a secret')\n"
     script += "standing.show_ledger = show_ledger\nfrom tailrace.cli import app; app()"
@@ -169,6 +192,9 @@ WAYS = {
     4: wrong_shape,
     5: not_usable,
     6: beyond_the_cap,
+    7: not_taken,
+    8: late,
+    9: missing,
     70: fault,
     130: stopped,
 }
