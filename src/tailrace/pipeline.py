@@ -9,12 +9,12 @@ from typing import Any
 
 from tailrace.calls import told
 from tailrace.errors import ConfigError, Error, SinkError
-from tailrace.mechanisms.base import Mechanism, Takes
+from tailrace.mechanisms.base import Takes
 from tailrace.noise import Noise
 from tailrace.sinks.base import Sink, name_of
 from tailrace.sources.base import Batch, Feed, Source, now
-from tailrace.stream.release import Release
-from tailrace.stream.stream import Stream
+from tailrace.stream.release import Release, View
+from tailrace.stream.stream import Showing, Stream
 
 
 @told
@@ -118,7 +118,9 @@ def _read_on(stream: Stream, source: Feed, step: int) -> None:
 
 
 @told
-def release_once(mechanism: Mechanism, frame: Any, *, noise: Noise | None = None) -> Release:
+def release_once(
+    mechanism: Showing[View], frame: Any, *, noise: Noise | None = None
+) -> Release[View]:
     """Release all at once, with a mechanism made for it.
 
     `Stream.create` makes the same release, kept and charged.

@@ -97,8 +97,8 @@ def _spent_beside(folder: Path) -> list[str]:
         return []
 
 
-def checked(mechanism: Mechanism, noise: Noise | None) -> Noise:
-    """Check the parts of a new stream; return its noise."""
+def checked(mechanism: Any, noise: Noise | None) -> tuple[Mechanism, Noise]:
+    """Check the parts of a new stream, and return them."""
     if isinstance(mechanism, type) or not all(
         hasattr(mechanism, part) for part in ("measure", "sample", "guarantee")
     ):
@@ -108,7 +108,7 @@ def checked(mechanism: Mechanism, noise: Noise | None) -> Noise:
         )
     if noise is not None and type(noise) is not Noise:
         raise ConfigError("noise must be Noise.fresh(), or Noise.insecure(seed) in a test.")
-    return noise or Noise.fresh()
+    return mechanism, noise or Noise.fresh()
 
 
 def checked_full(full: Full) -> Full:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from html import escape
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import narwhals as nw
 import numpy as np
@@ -97,9 +97,12 @@ class Changes:
     removed: Any
 
 
+View = TypeVar("View")
+
+
 @told
 @dataclass(frozen=True)
-class Release:
+class Release(Generic[View]):
     """One step, published.
 
     `table` and `changes` are frames of the kind that came in; `view` answers questions with
@@ -109,7 +112,7 @@ class Release:
     step: int
     guarantee: Guarantee
     provenance: dict[str, Any]
-    view: Any
+    view: View
     rows: Table
     added: Table
     removed: Table

@@ -30,7 +30,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, Protocol, TypeVar
 
 from tailrace.calendar import Calendar
 from tailrace.calls import told
@@ -73,7 +73,7 @@ from tailrace.stream.published import (
     last_published,
     without_domain,
 )
-from tailrace.stream.release import Kind, Release, facts, kind_of
+from tailrace.stream.release import Kind, Release, View, facts, kind_of
 from tailrace.stream.state import seal_rows
 from tailrace.stream.step import (
     Intent,
@@ -87,9 +87,18 @@ from tailrace.stream.step import (
     write,
 )
 
+Shown = TypeVar("Shown", covariant=True)
+Own = TypeVar("Own")
+
+
+class Showing(Protocol[Shown]):
+    """A mechanism, by the type of its views, which releases then have."""
+
+    def view(self, public: Any) -> Shown: ...
+
 
 @told
-class Stream:
+class Stream(Generic[View]):
     """A mechanism at work, one release per step.
 
     `Stream(mechanism)` lives in memory; `Stream.create` and `Stream.open` keep it in a directory.
@@ -105,23 +114,23 @@ class Stream:
     'not charged to any ledger.'
     """
 
-    def __init__(self, mechanism: Mechanism, *, noise: Noise | None = None) -> None:
+    def __init__(self, mechanism: Showing[View], *, noise: Noise | None = None) -> None:
         self._temporary = tempfile.TemporaryDirectory(prefix="tailrace-")
-        source = checked(mechanism, noise)
-        self._begin(mechanism, source, Path(self._temporary.name), state.beginning(mechanism))
+        made, source = checked(mechanism, noise)
+        self._begin(made, source, Path(self._temporary.name), state.beginning(made))
 
     @classmethod
     def create(
         cls,
         path: PathLike,
-        mechanism: Mechanism,
+        mechanism: Showing[Own],
         *,
         population: str,
         ledger: PathLike | None = None,
         noise: Noise | None = None,
         calendar: Calendar | None = None,
         full: Full = "checkpoints",
-    ) -> Stream:
+    ) -> Stream[Own]:
         """Make a stream in a new directory.
 
         It is charged to `population` for its whole horizon.
@@ -130,14 +139,14 @@ class Stream:
         changed; `full` says when it also publishes the whole table: now and then ("checkpoints"),
         as `latest.parquet` beside that, or at "every" step.
         """
-        source = checked(mechanism, noise)
+        made, source = checked(mechanism, noise)
         build(
             path,
-            mechanism,
+            made,
             population=population,
             ledger=ledger,
             noise=source,
-            standing=state.beginning(mechanism),
+            standing=state.beginning(made),
             calendar=calendar,
             full=full,
         )
@@ -146,7 +155,7 @@ class Stream:
     @classmethod
     def open(
         cls, path: PathLike, *, ledger: PathLike | None = None, full: Full | None = None
-    ) -> Stream:
+    ) -> Stream[Any]:
         """Open the stream in `path`, finishing a step cut off.
 
         `full` changes from now on when whole tables are published.
@@ -178,7 +187,7 @@ class Stream:
         return stream
 
     @classmethod
-    def fork(cls, path: PathLike, to: PathLike, *, ledger: PathLike | None = None) -> Stream:
+    def fork(cls, path: PathLike, to: PathLike, *, ledger: PathLike | None = None) -> Stream[Any]:
         """Make a stream in `to` that continues from `path`.
 
         It has noise of its own and is charged in full.
@@ -210,7 +219,7 @@ class Stream:
         # The synthetic rows released last, once they are needed.
         self._rows: Table | None = None
         # A stream in memory keeps its releases here.
-        self._kept: dict[int, Release] = {}
+        self._kept: dict[int, Release[View]] = {}
         self._process, self._lock = os.getpid(), threading.RLock()
         self._usable, self._closed = True, False
         bounded = not isinstance(mechanism.unit, Event) and mechanism.takes is not Takes.Once
@@ -353,7 +362,7 @@ class Stream:
             self._kind = self._kind if frame is None else kind
             return True
 
-    def publish(self, *, step: int | None = None, asked: datetime | None = None) -> Release:
+    def publish(self, *, step: int | None = None, asked: datetime | None = None) -> Release[View]:
         """Release the next step from all rows added to it.
 
         `step` and `asked` are those of `push`.
@@ -367,7 +376,7 @@ class Stream:
         *,
         step: int | None = None,
         asked: datetime | None = None,
-    ) -> Release:
+    ) -> Release[View]:
         """Release the next step from its rows, and those added before.
 
         `frame` holds the rows inserted since the last step, `deletes` those deleted; None is an
@@ -382,7 +391,7 @@ class Stream:
         with self._lock:
             return self._push(frame, deletes, step, asked)
 
-    def _push(self, frame: Any, deletes: Any, step: int | None, asked: datetime) -> Release:
+    def _push(self, frame: Any, deletes: Any, step: int | None, asked: datetime) -> Release[View]:
         self._check_usable()
         wanted = self.step + 1 if step is None else whole("step", step)
         if wanted <= self.step:
@@ -471,12 +480,12 @@ class Stream:
             begun = self.step > 0 or self._open.note is not None
             self._cut = state.bound(self._store, self._cut, cut, begun=begun, moved=moved)
 
-    def release(self, step: int) -> Release:
+    def release(self, step: int) -> Release[View]:
         """A stored release again."""
         with self._lock:
             return self._release(step)
 
-    def _release(self, step: int) -> Release:
+    def _release(self, step: int) -> Release[View]:
         self._check_usable()
         if not 1 <= whole("step", step) <= self.step:
             raise StateError(
@@ -569,7 +578,7 @@ class Stream:
             write(self._store, intent)
         return intent
 
-    def _finish(self, intent: Intent) -> Release:
+    def _finish(self, intent: Intent) -> Release[View]:
         """Claim, draw, commit, and only then deliver."""
         # Until all of it is done: after an error the stream is opened again.
         self._usable = False
