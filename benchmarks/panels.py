@@ -372,6 +372,43 @@ def joiners(name, seeds=100):
             yield [*key, *numbers, *biases, spread, met if missing is Missing.Absent else None]
 
 
+@measurement(
+    "panel_joiners_weights",
+    keys="panel | people x steps | neighbours",
+    columns="coverage, all questions .3f | standard error of a share .5f"
+    " | largest bias of people in SE .2f | goal met ?",
+    cases=[*((name,) for name in JOINERS), ("nlswork msp",), ("nlswork union",)],
+    goal="coverage .93 to .97, bias of people under 1.5 SE",
+)
+def joined_weights(name, seeds=100):
+    """At least 1, 2 and 3 times so far, among those seen so far; one generated panel, seed 100."""
+    panel = joining(FRESH[0], **JOINERS[name]) if name in JOINERS else nlswork(name.split()[1])
+    steps, people = panel.shape
+    seen, weights = np.cumsum(panel < 2, axis=0) > 0, np.cumsum(panel == 1, axis=0)
+    counts = np.zeros((steps, steps + 1), np.int64)
+    counts[:, 0] = np.diff(seen.sum(axis=1), prepend=0)
+    for step in range(steps):
+        np.add.at(counts[step], weights[step][panel[step] == 1], 1)
+    asked = [(t, b) for t in range(steps) for b in (1, 2, 3) if b <= t + 1]
+    truths = np.array([(weights[t] >= b)[seen[t]].mean() for t, b in asked])
+    for neighbours in (AddRemove, Replace):
+        parts = {**ABOUT, "privacy": ZCDP(rho="0.05"), "neighbours": neighbours}
+        mechanism, found = PanelCumulative(**parts, horizon=steps), []
+        for public in repeated(mechanism, list(counts), seeds)[0]:
+            view = mechanism.view(public)
+            answers = [view.proportion(AtLeast(times=b, of=t + 1), step=t + 1) for t, b in asked]
+            shown = [view.totals[t, b] / max(view.totals[t, 0], 1) for t, b in asked]
+            found.append(
+                [(one.value, one.error, many) for one, many in zip(answers, shown, strict=True)]
+            )
+        values, errors, shown = np.moveaxis(np.array(found), 2, 0)
+        covered = (np.abs(values - truths) <= 1.96 * errors).mean()
+        bias = np.abs((shown - truths).mean(axis=0) / errors.mean(axis=0)).max()
+        met = 0.93 <= covered <= 0.97 and bias < 1.5
+        key = [name, f"{people:,} x {steps}", repr(neighbours)]
+        yield [*key, covered, errors.mean(), bias, met]
+
+
 def ten_million() -> tuple[list[tuple[float, float]], float]:
     """A kept stream of many people: seconds of each step, and bytes a person on disk."""
     rng, taken = np.random.default_rng(0), []

@@ -78,6 +78,9 @@ def _all() -> Iterator[Any]:
     yield tr.SpatialStream(domain=square, unit=tr.Event(), **steps)
     yield tr.TabularStream(domain=pairs, unit=tr.Event(), **steps)
     yield tr.PanelWindow(window=3, **panel)
+    yield tr.PanelColumns(
+        window=2, **{**panel, "domain": tr.Schema(a=tr.Integer(0, 1), b=tr.Integer(0, 1))}
+    )
     yield tr.PanelCumulative(**panel)
     yield tr.SnapshotHistogram(domain=pairs, unit=tr.User(column="person", records=1), **steps)
     yield tr.Trajectories(domain=square, unit=tr.Event(), trajectory="trip", order="minute", **pure)
