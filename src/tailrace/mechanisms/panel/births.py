@@ -21,7 +21,7 @@ from tailrace.models.postprocess import on_simplex, rounded
 
 # Standard deviations. A prototype chose them on generated panels: without thresholds the bias of
 # "at least once in three steps" is 1.4 to 2 standard errors. Kept after a look at generated panels
-# of seeds 0 to 2; `benchmarks/panels.py`, `panel_joiners.csv`, has others.
+# of seeds 0 to 2; `benchmarks/panel_joiners.py`, has others.
 RARE_PATTERN, RARE_EXIT, RARE_BIRTHS = 2.0, 1.5, 1.5
 
 

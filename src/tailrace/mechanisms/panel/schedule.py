@@ -39,7 +39,7 @@ from tailrace.privacy.loss import ZCDP, Loss
 # The marginals' part of later budgets. A prototype chose it on generated panels: .3 lowers the
 # standard error of a share at one step from 1.6 to 1.1 times that of `Missing.Carry` on a complete
 # panel, .5 hardly more, with 10 % more noise on windows. Measured here: 1.17 times
-# (`benchmarks/panels.py`, `panel_joiners.csv`).
+# (`benchmarks/panel_joiners.py`).
 MARGINALS = Fraction(3, 10)
 # Releases of the first epoch of an endless panel; each epoch is twice as long as the one before.
 # By reasoning: a year of months, with the first release.
