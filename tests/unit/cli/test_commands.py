@@ -87,6 +87,7 @@ def test_a_ledger_is_found_by_its_stream(here):
 
 def test_none_is_an_answer_to_the_column_of_times(here):
     flags = {
+        "kind": "histogram",
         "population": "ward",
         "path": "ward.tail",
         "unit": "event",
