@@ -317,13 +317,6 @@ def _raise(table, values, lengths, strides):
 
 
 @njit(cache=True)
-def triangulated(graph, sizes):
-    """(cells, members, maximal) of the smaller of two eliminations."""
-    by_fill, by_weight = eliminated(graph, sizes, True), eliminated(graph, sizes, False)
-    return by_fill if by_fill[0] <= by_weight[0] else by_weight
-
-
-@njit(cache=True)
 def roomy(graph, sizes, more, limit, together):
     """Which sets of attributes a tree within the limit holds.
 
@@ -331,41 +324,42 @@ def roomy(graph, sizes, more, limit, together):
     `together`, beside those taken before it. A set that lies in a clique of the last triangulation
     is taken without another; where that was too bold in the end, every set gets its own.
     """
-    first, found = graph, np.zeros(len(more), np.bool_)
-    least, members, _ = triangulated(graph, sizes)
-    for bold in (least <= limit, False):
-        graph, filled = first, _filled(members)
+    count, found = len(sizes), np.zeros(len(more), np.bool_)
+    within, first = _triangulated(graph, sizes, limit)
+    for bold in (within, False):
+        held, filled = graph, first
         for k in range(len(more)):
-            trial, inside = graph.copy(), bold
-            for one in np.flatnonzero(more[k]):
-                for other in np.flatnonzero(more[k]):
-                    if one != other:
+            trial, inside = held.copy(), bold
+            for one in range(count):
+                for other in range(count):
+                    if more[k, one] and more[k, other] and one != other:
                         trial[one, other] = True
                         inside = inside and filled[one, other]
-            found[k] = inside
+            grown = filled
             if not inside:
-                cells, held, _ = eliminated(trial, sizes, True)
-                if cells > limit:
-                    cells, held, _ = eliminated(trial, sizes, False)
-                found[k] = cells <= limit
-                if found[k] and together:
-                    filled = _filled(held)
-            if found[k] and together:
-                graph = trial
-        if not together or triangulated(graph, sizes)[0] <= limit:
+                inside, grown = _triangulated(trial, sizes, limit)
+            found[k] = inside
+            if inside and together:
+                held, filled = trial, grown
+        if not together or _triangulated(held, sizes, limit)[0]:
             break
     return found
 
 
 @njit(cache=True)
-def _filled(members):
-    """Whether two attributes share a clique of an elimination."""
-    filled = np.zeros_like(members)
-    for turn in range(len(members)):
-        for one in np.flatnonzero(members[turn]):
-            for other in np.flatnonzero(members[turn]):
-                filled[one, other] = True
-    return filled
+def _triangulated(graph, sizes, limit):
+    """(within, filled): whether an elimination keeps to the limit, and its graph."""
+    count, filled = len(sizes), np.zeros_like(graph)
+    for criterion in range(2):
+        cells, members, _ = eliminated(graph, sizes, criterion == 0)
+        if cells <= limit:
+            break
+    for turn in range(count):
+        for one in range(count):
+            for other in range(count):
+                if members[turn, one] and members[turn, other]:
+                    filled[one, other] = True
+    return cells <= limit, filled
 
 
 @njit(cache=True)

@@ -95,9 +95,11 @@ def in_tree_order(
 
 
 def _best(shape: Sequence[int], cliques: Iterable[Clique]) -> tuple[float, np.ndarray, np.ndarray]:
-    from tailrace.models.tables.kernel import triangulated
+    from tailrace.models.tables.kernel import eliminated
 
-    return triangulated(_graph(shape, cliques), np.asarray(shape, np.float64))
+    graph, sizes = _graph(shape, cliques), np.asarray(shape, np.float64)
+    by_fill, by_weight = eliminated(graph, sizes, True), eliminated(graph, sizes, False)
+    return by_fill if by_fill[0] <= by_weight[0] else by_weight
 
 
 def _graph(shape: Sequence[int], cliques: Iterable[Clique]) -> np.ndarray:
