@@ -33,7 +33,7 @@ Accuracy: `filter.py` combines releases and learns how fast the data drift.
    a step, noise is nu L / (R g), or nu sqrt(L / (R g)) in zCDP, and drift r g.
 4. With a `season` releases are even, g steps apart with g prime to the season, so that they meet
    all of its phases, and the filter has harmonics of it.
-benchmarks/snapshots.py measures it beside the best setting in hindsight of every policy.
+benchmarks/snapshots_hindsight.py measures it beside the best setting in hindsight of others.
 
 Source: none of the papers; DSFT (Li et al. 2015) for the test of a distance.
 Departs: from DSFT and DSAT, in that an alarm looks at depths of a tree instead of all bins, is
@@ -79,7 +79,8 @@ from tailrace.noise import Draws
 from tailrace.privacy.budget import part
 from tailrace.privacy.loss import whole
 
-# Settings chosen by benchmarks/snapshots.py on the family CHOSEN (a grid around each).
+# Settings after a prototype, tried one at a time on the family CHOSEN of
+# benchmarks/snapshots_generated.py; no committed result.
 # The share of the first release, pure and zCDP.
 _FIRST = {True: 0.62, False: 0.45}
 # Releases that are scheduled where no alarm can see.
@@ -248,7 +249,8 @@ class _Now(Watching):
             least = _DRIFTED * alarm.visible(alarm.units)
             self.change(rate=math.sqrt(max(drift, least**2)) / gap, mode=MOVING, quiet=0)
             return
-        rate = math.sqrt((float(course.rate) ** 2 + max(0.0, drift) / gap**2) / 2)
+        seen = max(0.0, drift) / gap**2
+        rate = math.sqrt((float(course.rate) ** 2 + seen) / 2 if course.rate else seen)
         quiet = int(course.quiet) + 1 if drift < noisy / 4 else 0
         moving = course.mode == MOVING or drift > _SURE * noisy
         self.change(rate=rate, quiet=quiet, mode=MOVING if moving else STILL)
@@ -293,8 +295,12 @@ class _Now(Watching):
 
     def plan_moving(self) -> None:
         weight = importance(self.series.shape, self.filter.tree)
-        noise, rate = math.sqrt(float(weight @ self.facts.whole)), float(self.course.rate)
+        rate = float(self.course.rate)
         rest = UNITS if self.series.sliding else max(1, self.rest)
+        # The noise of all of the budget, from what a quarter of the rest leaves.
+        some = max(1, rest // 4)
+        left = self.filter.shrunk(self.course.track, self.facts.noise(some))
+        noise = math.sqrt(float(weight @ left)) * (some / UNITS) ** (1 if self.facts.pure else 0.5)
         if self.facts.pure:
             gap = _GAP * math.sqrt(noise * self.left * UNITS / (rest * max(rate, _SLOW)))
         else:

@@ -40,7 +40,8 @@ from tailrace.privacy.loss import Number, PureDP
 
 # The ledger counts ten-thousandths of the budget.
 UNITS = 10_000
-# Settings chosen by benchmarks/snapshots.py on the family CHOSEN (a grid around each).
+# Settings after a prototype, tried one at a time on the family CHOSEN of
+# benchmarks/snapshots_generated.py; no committed result.
 # The probability that an alarm rings by mistake before the end.
 _FALSE = 0.04
 # An alarm is bought to see a change of this share of people, or this share of the last jump.

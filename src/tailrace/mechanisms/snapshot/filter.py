@@ -31,8 +31,9 @@ import numpy as np
 
 from tailrace.domain.halving import Halving
 
-# Chosen by benchmarks/snapshots.py (family CHOSEN). Of a class of details: energy learned from this
-# many counts for the depth below it.
+# Settings after a prototype, tried on the family CHOSEN of benchmarks/snapshots_generated.py; no
+# committed result.
+# Details that the energy of the class below counts for.
 _POOLED = 8.0
 # Nodes in the first class of a depth; each further one has twice as many.
 _LARGEST = 16
@@ -216,6 +217,13 @@ class Filter:
         found[0] = max(found[0], squares[0])
         return found
 
+    def shrunk(self, track: Track, noise: np.ndarray) -> np.ndarray:
+        """The variances that a release leaves, by place: signal is bounded."""
+        v = self._noise(noise)
+        left = np.where(np.isfinite(v), track.energy / (track.energy + v) * noise[self.place], 0)
+        sums = np.bincount(self.place, left * self.counts, minlength=len(noise))
+        return sums / np.maximum(1, self.many)
+
     def _noise(self, noise: np.ndarray) -> np.ndarray:
         """By class; what is not measured has endless noise."""
         return np.where(noise > 0, noise, np.inf)[self.place]
@@ -301,6 +309,10 @@ class Filter:
         weight: of details in the errors that matter, by place.
         """
         v, f = self._noise(noise), self.regressors(track, step, ahead=False)
+        excess = self._excess(track, fresh, noise, step, weight)
+        # What has grown may walk further than it could before.
+        energy = np.maximum(track.energy, self._energies(track.kinds, fresh, noise))
+        track = replace(track, energy=energy, excess=np.asarray(excess))
         spreads, means = self._grown(track, step), track.means.copy()
         jitter = np.array([one.jitter for one in self.hypotheses]) * people / len(fresh)
         weights = _KEPT * track.weights + (1 - _KEPT) * self._prior()
@@ -316,12 +328,10 @@ class Filter:
             spread -= gain[h][:, :, None] * toward[h][:, None, :]
         made = replace(
             track,
-            energy=np.maximum(track.energy, self._energies(track.kinds, fresh, noise)),
             means=means,
             spreads=spreads,
             weights=np.maximum(weights - weights.max(), _LEAST),
             at=np.asarray(step),
-            excess=np.asarray(self._excess(track, fresh, noise, step, weight)),
         )
         left = np.where(known, self.shares(made) @ ((v + jitter[:, None]) ** 2 / total), 0)
         return replace(made, lag=self._lag(made, fresh, left, weight))

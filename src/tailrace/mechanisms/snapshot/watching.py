@@ -17,7 +17,8 @@ from tailrace.mechanisms.snapshot.filter import Track
 from tailrace.mechanisms.snapshot.policy import Decision, Hidden, Pace, Snapshot, decided
 from tailrace.noise import Draws
 
-# Settings chosen by benchmarks/snapshots.py on the family CHOSEN (a grid around each).
+# Settings after a prototype, tried one at a time on the family CHOSEN of
+# benchmarks/snapshots_generated.py; no committed result.
 # The most of what is left that an alarm may cost, without and with an archive to recall.
 _ALARM, _ALARM_AGAIN = 0.35, 0.8
 # The price of a recall, relative to its alarm's epsilon.
