@@ -122,8 +122,10 @@ def _without_zeros(now: np.ndarray) -> list[tuple[str, np.ndarray]]:
     """The few numbers of a large array that are not 0, with their places."""
     if now.dtype != np.int64 or not _LONG < now.size <= _LONGEST:
         return []
+    from tailrace.domain.kernel import filled
+
     flat = now.reshape(-1)
-    places = np.flatnonzero(flat)
+    places = filled(flat)
     if _SPARSE * len(places) >= flat.size:
         return []
     return [("0", np.array(now.shape)), ("@", places), ("@", flat[places])]

@@ -23,6 +23,7 @@ from tailrace.mechanisms.spatial.tree import (
     Places,
     Standing,
     carried,
+    coarser,
     regrown,
     seed,
 )
@@ -81,7 +82,7 @@ class Epochs:
         tree = public.tree if len(public.tree.inner) else seed(self.seed_depth)
         if self._last and self._last[0] is public.tree:
             return self._last[1]
-        standing = Standing(tree, lay_out(tree.inner, self.domain))
+        standing = coarser(Standing(tree, lay_out(tree.inner, self.domain)), self.domain)
         if self.retention is None and len(tree.share) != tree.inner.sum():
             standing = begun(standing, self.domain, self.noise[0])
         self._last[:] = [public.tree, standing]

@@ -76,22 +76,22 @@ class Parts:
     def view(self, public: SpatialPublic, standing: Standing) -> SpatialView:
         """What is shown: as much of each part as is still there."""
         counts, variance = self._counts(public, standing)
-        parents = np.flatnonzero(standing.tree.inner)
-        a, b = parents + 1, standing.layout.second[parents]
-        both = np.maximum(variance[a] + variance[b], _TINY)
-        apart, doubt = variance[a] * variance[b] / both, np.zeros(len(counts))
         total, spread = self._total(public, standing)
         pending = max(float((public.clock - public.at_close).sum()), 0.0) / max(total, 1.0)
-        fair = pending * counts[a] * counts[b] / np.maximum(counts[parents], _TINY)
-        doubt[parents] = _MODEL_ERROR * apart + fair
-        above = standing.shown[a] & (counts[parents] > _CLEAR * np.sqrt(4 * apart))
-        uneven = 1.0
-        if above.any():
-            squares = ((counts[a] - counts[b]) ** 2 - 4 * apart)[above].sum()
-            uneven = float(np.clip(squares / (counts[parents][above] ** 2).sum(), 0.0, 1.0))
-        return SpatialView.of(
-            self.domain, standing, counts, doubt, total_variance=spread, uneven=uneven
-        )
+
+        def doubted() -> tuple[np.ndarray, float]:
+            parents, doubt, uneven = np.flatnonzero(standing.tree.inner), np.zeros(len(counts)), 1.0
+            a, b = parents + 1, standing.layout.second[parents]
+            apart = variance[a] * variance[b] / np.maximum(variance[a] + variance[b], _TINY)
+            fair = pending * counts[a] * counts[b] / np.maximum(counts[parents], _TINY)
+            doubt[parents] = _MODEL_ERROR * apart + fair
+            above = standing.shown[a] & (counts[parents] > _CLEAR * np.sqrt(4 * apart))
+            if above.any():
+                squares = ((counts[a] - counts[b]) ** 2 - 4 * apart)[above].sum()
+                uneven = float(np.clip(squares / (counts[parents][above] ** 2).sum(), 0.0, 1.0))
+            return doubt, uneven
+
+        return SpatialView.of(self.domain, standing, counts, spread, doubted)
 
     def _weights(self, public: SpatialPublic) -> np.ndarray:
         return weights(public.spans, step=int(public.step), retention=self.retention)

@@ -99,14 +99,13 @@ class Shares:
         pending, now = max(float(moved.sum()), 0.0), float(public.total) + net(moved)
         ahead = min(_AHEAD * pending / max(float(public.events), 1.0), 2.0)
         counts = self._counts(public, standing, now=now, ahead=ahead)
-        return SpatialView.of(
-            self.domain,
-            standing,
-            counts,
-            self._doubt(public, standing, counts, pending / max(now, 1.0)),
-            total_variance=self._total(public, self.summed(public))[1],
-            uneven=self._uneven(standing, counts),
-        )
+
+        def doubted() -> tuple[np.ndarray, float]:
+            doubt = self._doubt(public, standing, counts, pending / max(now, 1.0))
+            return doubt, self._uneven(standing, counts)
+
+        variance = self._total(public, self.summed(public))[1]
+        return SpatialView.of(self.domain, standing, counts, variance, doubted)
 
     def _counts(
         self, public: SpatialPublic, standing: Standing, *, now: float, ahead: float

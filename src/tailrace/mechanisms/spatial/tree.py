@@ -13,8 +13,9 @@ from tailrace.domain.geometry import Region, Roads
 from tailrace.domain.geometry.partition import Layout, area_before, lay_out, partition_of
 
 Places = Box | Region | Roads
-# The finest depth at which events are told apart: a million places, which are quick to count.
-FINEST = 20
+# The finest depth at which events are told apart: 262,144 places. With a million, a push of 1,000
+# rows took half as long again.
+FINEST = 18
 # Longer than any stream: nothing is forgotten between the rounds of an epoch.
 _ALWAYS = 1 << 62
 
@@ -54,6 +55,15 @@ class Tree:
         """With other shares, kept in half the room."""
         share, spread, moved = (values.astype(np.float32) for values in (share, spread, moved))
         return replace(self, share=share, spread=spread, moved=moved)
+
+
+def coarser(standing: Standing, domain: Places) -> Standing:
+    """An older version's tree, with its leaves no deeper than events are told apart."""
+    tree, depth, most = standing.tree, standing.layout.depth, finest(domain)
+    if depth.max() <= most:
+        return standing
+    leaf = (tree.leaf & (depth < most)) | (standing.shown & (depth == most))
+    return replace(standing, tree=replace(tree, leaf=leaf))
 
 
 def finest(domain: Places) -> int:

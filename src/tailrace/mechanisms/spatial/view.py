@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -41,9 +41,10 @@ class SpatialView:
     inner: np.ndarray  # (nodes,) in preorder
     second: np.ndarray  # (nodes,)
     counts: np.ndarray  # (nodes,) nonnegative, children add up to their parent
-    doubt: np.ndarray  # (nodes,) variance of the first child's count, given its parent's
     total_variance: float  # of the number of points
-    uneven: float  # mean square of (a - b) / (a + b) over the halves a, b of a leaf
+    # () -> (nodes,) variance of the first child's count, given its parent's; and the mean square of
+    # (a - b) / (a + b) over the halves a, b of a leaf
+    doubted: Callable[[], tuple[np.ndarray, float]]
 
     @classmethod
     def of(
@@ -51,16 +52,23 @@ class SpatialView:
         domain: Places,
         standing: Standing,
         counts: np.ndarray,
-        doubt: np.ndarray,
-        *,
         total_variance: float,
-        uneven: float,
+        doubted: Callable[[], tuple[np.ndarray, float]],
     ) -> SpatialView:
         """Without the nodes below the leaves."""
-        inner, second, places = standing.inner, standing.second, standing.places
-        for array in (counts := counts[places], doubt := doubt[places]):
-            array.setflags(write=False)
-        return cls(domain, inner, second, counts, doubt, total_variance, uneven)
+        counts = counts[standing.places]
+        counts.setflags(write=False)
+
+        def shown() -> tuple[np.ndarray, float]:
+            doubt, uneven = doubted()
+            return doubt[standing.places], uneven
+
+        return cls(domain, standing.inner, standing.second, counts, total_variance, shown)
+
+    @functools.cached_property
+    def _doubts(self) -> tuple[np.ndarray, float]:
+        """Made when first asked for: most steps only show counts."""
+        return self.doubted()
 
     @functools.cached_property
     def leaves(self) -> Leaves:
@@ -70,7 +78,7 @@ class SpatialView:
         layout, partition = lay_out(self.inner, self.domain), partition_of(self.domain)
         depth, count = layout.depth[self._ends], self.counts[self._ends]
         index = layout.first[self._ends] >> (partition.depth - depth)
-        tree = (self.counts, self.doubt, self.inner, self.second)
+        tree = (self.counts, self._doubts[0], self.inner, self.second)
         error = np.sqrt(passed_on(self.total_variance, *tree)[self._ends])
         return Leaves(depth, index, *partition.box(depth, index), count, error)
 
@@ -92,10 +100,11 @@ class SpatialView:
         part = shares(self.domain, leaves.low, leaves.high, *corners)
         value, covers = float(part @ leaves.count), np.zeros(len(self.inner))
         covers[self._ends] = part
-        variance = covered(covers, self.counts, self.doubt, self.inner, self.second)
+        doubt, uneven = self._doubts
+        variance = covered(covers, self.counts, doubt, self.inner, self.second)
         variance += float(covers[0]) ** 2 * self.total_variance
         squares = leaves.count**2 + leaves.error**2
-        cut = part * (1 - part) @ (leaves.count + self.uneven * squares)
+        cut = part * (1 - part) @ (leaves.count + uneven * squares)
         return Estimate(value, math.sqrt(max(variance + _CUT * float(cut), 0.0)))
 
     def _corner(self, name: str, corner: Sequence[float]) -> np.ndarray:

@@ -15,6 +15,7 @@ from tailrace.checks import check_mechanism
 from tailrace.checks.spy import Spy
 from tailrace.domain.geometry import Region
 from tailrace.errors import ConfigError
+from tailrace.mechanisms.spatial import tree
 from tailrace.mechanisms.spatial.public import AdaTree
 from tailrace.mechanisms.spatial.stream import SpatialStream
 from tailrace.mechanisms.spatial.tree import Found
@@ -371,3 +372,17 @@ def test_an_empty_half_shrinks_to_nothing_and_the_rest_adds_up():
     parents, second, halves = np.array([0, 1, 4]), np.array([4, 3, 6]), np.full(3, 0.5)
     counts = filtering.shown(100.0, 0.0, 90.0, 5.0, held, parents, second, halves, 7, 2.0, 4.0)
     assert counts.tolist() == [100, 0, 0, 0, 100, 50, 50]
+
+
+def test_leaves_deeper_than_events_are_told_apart_are_joined(monkeypatch):
+    monkeypatch.setattr(tree, "FINEST", 20)
+    fine = Box(low=(0, 0), high=(1, 1), columns=("x", "y"))
+    spot = pl.DataFrame({"x": [0.301] * 4000, "y": [0.702] * 4000})
+    mechanism = stream(domain=fine, horizon=4)
+    before = states(mechanism, [(spot, None)] * 2)[-1].public
+    assert (depths := mechanism.view(before).leaves.depth).max() == 20
+    monkeypatch.setattr(tree, "FINEST", 12)
+    made = Found.nothing(stream(domain=fine, horizon=4)._epochs.standing(before))
+    assert made.standing.layout.depth[made.leaves].max() == 12
+    sizes = 0.5 ** made.standing.layout.depth[made.leaves]
+    assert sizes.sum() == pytest.approx((0.5**depths).sum()) == pytest.approx(1)
