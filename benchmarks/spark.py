@@ -7,6 +7,8 @@ that of all processes below this one, executors and their Python workers too, af
 to compile. Publishing (noise, and the synthetic rows, on the driver) is measured apart, and so is
 the peak of the driver's Python process. Masters: local[1], local[2], or local-cluster[2,1,1024],
 which starts workers as processes.
+
+Kills are apart: `python tests/e2e/killing_spark.py 50`.
 """
 
 import os
