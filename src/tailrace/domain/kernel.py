@@ -193,23 +193,3 @@ def marginals(digits, rows, shape, offsets, starts, members, strides):
             for i in range(many):
                 part[numbers[i]] += weights[i]
     return counts
-
-
-@njit(cache=True)
-def filled(values):
-    """The places of an array that are not 0, where most are."""
-    found, many = np.empty(256, np.int64), 0
-    for start in range(0, len(values), 64):
-        stop = min(start + 64, len(values))
-        something = np.int64(0)
-        for i in range(start, stop):
-            something |= values[i]
-        if something == 0:
-            continue
-        for i in range(start, stop):
-            if values[i]:
-                if many == len(found):
-                    found = np.concatenate((found, np.empty_like(found)))
-                found[many] = i
-                many += 1
-    return found[:many].copy()
