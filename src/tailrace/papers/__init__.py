@@ -148,7 +148,8 @@ def panel_window(
         first=1,
         raw_bins=True,
     )
-    rho, releases = float(privacy.zcdp_within().rho), bare.horizon - bare.window + 1
+    rho, releases = float(privacy.zcdp_within().rho), bare.releases
+    assert releases is not None, "only panels that people join may go on without end"
     moved = 2 if neighbours is Replace else 1
     tail = math.log(domain.size**bare.window * releases / float(exact("beta", beta, below=1)))
     padding = math.ceil((math.sqrt(moved * releases / rho) + math.sqrt(0.5)) * math.sqrt(tail))

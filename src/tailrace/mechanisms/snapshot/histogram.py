@@ -260,9 +260,7 @@ class SnapshotHistogram:
     def init(self) -> State[SnapshotPublic, SnapshotPrivate]:
         bins = self.domain.size
         pace = self._policy.begin(self.series)
-        spread = np.zeros(
-            bins if self._policy.tracks and not self._policy.foresees else 0, np.float32
-        )
+        spread = np.zeros(bins if self._policy.tracks and not self._foresees else 0, np.float32)
         public = SnapshotPublic(pace, np.zeros((), np.int64), np.zeros(bins), spread)
         return State(
             public, SnapshotPrivate(quiet(), np.zeros(bins if self.changes else 0, np.int64))
@@ -314,12 +312,17 @@ class SnapshotHistogram:
             people = np.asarray(self.population or max(1, round(float(found.sum()))), np.int64)
         return replace(public, estimates=found, population=people)
 
+    @property
+    def _foresees(self) -> bool:
+        """Whether the policy moves what is shown; a plug-in's of before does not say."""
+        return getattr(self._policy, "foresees", False)
+
     def view(self, public: SnapshotPublic) -> SnapshotView | None:
         pace = public.pace
         if not int(pace.last):
             return None
         estimates, variances = public.estimates, public.variances
-        if self._policy.foresees:
+        if self._foresees:
             known = Combined(public.pace, public.estimates, public.variances)
             estimates, variances = self._policy.shown(self.series, known, self._noise)
         if not self._policy.tracks:
@@ -337,7 +340,7 @@ class SnapshotHistogram:
         estimates = np.zeros(self.domain.size) if view is None else view.estimates
         if (
             view is not None
-            and not self._policy.foresees
+            and not self._foresees
             and view.measured < view.step
             and len(previous) == max(0, round(estimates.sum()))
         ):
