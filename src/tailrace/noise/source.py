@@ -55,6 +55,9 @@ if TYPE_CHECKING:
 SMALLEST, LARGEST = Fraction(1, 1000), Fraction(10**9)
 # Words per refill; chosen by trial while building, no committed result.
 _CHUNK = 1 << 16
+# The least variance that is told. By reasoning: noise of a very large budget is never seen, but
+# estimates divide by its variance, and a smaller one could become 0.
+_NEVER = 1e-30
 
 _forks = 0
 
@@ -377,7 +380,7 @@ def _integers(name: str, values: np.ndarray) -> np.ndarray:
 def laplace_variance(scale: Fraction) -> float:
     """The exact variance of `laplace(scale)`."""
     rate = float(1 / scale)
-    return 2 * math.exp(-rate) / math.expm1(-rate) ** 2
+    return max(2 * math.exp(-rate) / math.expm1(-rate) ** 2, _NEVER)
 
 
 def gaussian_variance(variance: Fraction) -> float:
@@ -387,4 +390,4 @@ def gaussian_variance(variance: Fraction) -> float:
         return spread
     y = np.arange(1, math.ceil(40 * math.sqrt(spread)) + 2, dtype=float)
     weights = np.exp(-(y**2) / (2 * spread))
-    return float(2 * (y**2 * weights).sum() / (1 + 2 * weights.sum()))
+    return max(float(2 * (y**2 * weights).sum() / (1 + 2 * weights.sum())), _NEVER)

@@ -324,6 +324,12 @@ def test_exact_variances():
         )
 
 
+def test_no_variance_is_zero():
+    """Estimates divide by it."""
+    assert noise_module.laplace_variance(Fraction(1, 1000)) > 0
+    assert noise_module.gaussian_variance(Fraction(1, 10**6)) > 0
+
+
 def test_known_answers_do_not_change():
     noise = Noise.insecure(2026)
     assert noise.at("laplace").laplace(20, 6).tolist() == LAPLACE
