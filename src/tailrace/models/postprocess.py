@@ -19,8 +19,9 @@ def on_simplex(values: np.ndarray, total: float) -> np.ndarray:
         return np.zeros(values.shape)
     falling = np.sort(values)[::-1]
     excess = (np.cumsum(falling) - total) / np.arange(1, len(falling) + 1)
-    kept = np.flatnonzero(falling > excess)[-1]
-    return np.maximum(values - excess[kept], 0.0)
+    # At least the largest: it may be so large that the total is lost beside it.
+    kept = max(np.count_nonzero(falling > excess), 1)
+    return np.maximum(values - excess[kept - 1], 0.0)
 
 
 def rounded(values: np.ndarray) -> np.ndarray:

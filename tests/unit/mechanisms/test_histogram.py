@@ -150,6 +150,8 @@ def test_the_nearest_nonnegative_numbers_of_the_same_sum():
             assert ((nearest - values) ** 2).sum() <= ((other - values) ** 2).sum() + 1e-9
     assert not on_simplex(np.array([-3.0, 1.0]), -2.0).any()
     assert on_simplex(np.zeros(0), 1.0).shape == (0,)
+    # A total that is lost beside the values.
+    assert not on_simplex(np.array([1e17, -1e17]), 1.0).any()
 
 
 def test_rounding_keeps_the_sum_and_moves_nothing_by_more_than_one():

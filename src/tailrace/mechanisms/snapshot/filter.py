@@ -43,6 +43,9 @@ _MANY = 200_000
 _KEPT, _LEAST = 0.9, -12.0
 # A share of a hypothesis that is not worth its work.
 _LITTLE = 1e-4
+# Noise of a smaller share of a class's energy counts as this much. By reasoning: means are kept in
+# 24 bits, and variances that differ by more than a double tells apart would turn negative.
+_ROUNDING = 1e-14
 # How slowly stated errors forget that they were too small, and by how much they grow at most.
 _DECAY, _MOST = 0.8, 100.0
 # Harmonics of a season, and their prior standard deviations.
@@ -308,16 +311,17 @@ class Filter:
         people: how many there are: their churn is jitter.
         weight: of details in the errors that matter, by place.
         """
-        v, f = self._noise(noise), self.regressors(track, step, ahead=False)
+        f = self.regressors(track, step, ahead=False)
         excess = self._excess(track, fresh, noise, step, weight)
         # What has grown may walk further than it could before.
         energy = np.maximum(track.energy, self._energies(track.kinds, fresh, noise))
         track = replace(track, energy=energy, excess=np.asarray(excess))
+        v = np.maximum(self._noise(noise), _ROUNDING * energy)
         spreads, means = self._grown(track, step), track.means.copy()
         jitter = np.array([one.jitter for one in self.hypotheses]) * people / len(fresh)
         weights = _KEPT * track.weights + (1 - _KEPT) * self._prior()
         toward = spreads @ f
-        total = toward @ f + v + jitter[:, None]
+        total = np.maximum(toward @ f, 0) + v + jitter[:, None]
         gain, known = toward / total[:, :, None], np.isfinite(v)
         for h, (held, spread) in enumerate(zip(means, spreads, strict=True)):
             off = fresh - f @ held

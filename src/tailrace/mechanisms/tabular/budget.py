@@ -258,26 +258,29 @@ class Budget:
             _, amounts, purse = replace(self.purse(0.0), unit=_PARTS // self._most).round()
             purse.counts(int(amounts.min()))[0].check()
 
-    def loss(self, clock: Counter[Any], inserted: int, deleted: int) -> Loss:
-        """The proved loss of all draws, in the declared form."""
+    def loss(self, clock: Counter[Any], inserted: int, deleted: int, *, chosen: bool) -> Loss:
+        """The proved loss of all draws, in the declared form.
+
+        `chosen`: whether workloads may be; otherwise every epoch measures all.
+        """
         columns = [atoms.loss(inserted, deleted) for atoms in self.singles]
         loss = functools.reduce(operator.and_, columns, clock.loss(inserted, deleted))
         if self.several:
-            loss = loss & self._of_workloads(inserted, deleted)
+            loss = loss & self._of_workloads(inserted, deleted, chosen=chosen)
         return restate(loss, self.privacy)
 
-    def _of_workloads(self, inserted: int, deleted: int) -> Loss:
+    def _of_workloads(self, inserted: int, deleted: int, *, chosen: bool) -> Loss:
         """The loss of a purse: counts, or choices where these lose more."""
         m, d = self.events
         if isinstance(self._workloads, PureDP):
             return part(self._workloads, Fraction(inserted + deleted, m + d))
         counts = Fraction(inserted**2 + deleted**2, m**2 + d**2)
         choices = Fraction(inserted + deleted, m + d) ** 2
-        return part(self._workloads, counts if self.everything else max(counts, choices))
+        return part(self._workloads, max(counts, choices) if chosen else counts)
 
     @property
     def everything(self) -> bool:
-        """Whether every epoch measures all workloads: nothing is chosen."""
+        """Whether every epoch measures all workloads, if a model can hold them."""
         return self.selection.chosen is not None and self.selection.chosen >= len(self.several)
 
 

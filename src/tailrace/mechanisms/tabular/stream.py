@@ -182,7 +182,8 @@ class TabularStream(Tabular):
         return TabularEpochs(self.marginals, self.fit, clock, noise)
 
     def _loss(self, inserted: int, deleted: int) -> Loss:
-        return self.budget.loss(self.clock, inserted, deleted)
+        chosen = not (self.budget.everything and self._all_fit)
+        return self.budget.loss(self.clock, inserted, deleted, chosen=chosen)
 
     def init(self) -> State[TabularPublic, TabularPrivate]:
         buffer = np.zeros(self.marginals.size, np.int64)

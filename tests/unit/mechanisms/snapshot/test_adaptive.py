@@ -202,3 +202,16 @@ def test_a_stream_is_kept_and_goes_on(tmp_path):
     for step in range(16):
         assert np.array_equal(shown["cut", step].estimates, shown["whole", step].estimates)
         assert np.array_equal(shown["cut", step].variances, shown["whole", step].variances)
+
+
+@pytest.mark.parametrize("people", [0, 10**9, 10**14])
+def test_a_season_of_very_many_people_is_followed(people):
+    """Noise that no double tells from the people's number must not make a variance negative."""
+    mechanism = made(Adaptive(season=24), ZCDP(rho=1), horizon=40, shape=(1,))
+    state, none = mechanism.init(), np.zeros(1, np.int64)
+    for step in range(40):
+        noise = Noise.insecure(3).at("step", step)
+        state = mechanism.measure(state, Counts(none + people, none), noise).state
+        view = mechanism.view(state.public)
+        assert view is not None and abs(view.estimates[0] - people) <= 1e-3 * people + 200
+        assert np.isfinite(view.variances).all()

@@ -206,6 +206,17 @@ def test_more_workloads_asked_for_than_there_are_is_all_of_them():
         assert not few.everything and few.rounds == 3
 
 
+def test_all_workloads_lose_choices_where_no_model_holds_all():
+    """Choices of a unit that comes and goes lose 4 rho, its counts 2 rho."""
+    held, chosen = (
+        stream(privacy=ZCDP(rho=1), selection=Selection(chosen=100), fit=fit)
+        for fit in (JunctionTree(), JunctionTree(limit=99))
+    )
+    several = chosen.budget.part(Fraction(19, 40)).rho
+    assert (held.guarantee.loss, held._all_fit, chosen._all_fit) == (ZCDP(rho=1), True, False)
+    assert chosen.guarantee.of_life().rho == held.guarantee.of_life().rho + 2 * several
+
+
 def test_more_rounds_are_begun_with_where_noise_allows_it():
     for privacy in (PureDP(epsilon=1), ZCDP(rho=0.05)):
         purses = [stream(privacy=privacy).budget.purse(10.0**power) for power in range(2, 8)]
