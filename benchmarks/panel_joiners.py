@@ -200,6 +200,7 @@ def joined_weights(name, seeds=100):
         mechanism, found = PanelCumulative(**parts, horizon=steps), []
         for seed in range(seeds):
             view = released(mechanism, counts, seed)
+            assert view is not None
             answers = [view.proportion(AtLeast(times=b, of=t + 1), step=t + 1) for t, b in asked]
             shown = [view.totals[t, b] / max(view.totals[t, 0], 1) for t, b in asked]
             found.append(

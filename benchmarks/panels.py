@@ -231,7 +231,10 @@ def ratios(name, near, window, seeds=300):
         if len(panel) < steps:
             continue
         runs = {one: parts for one, *parts in window_runs(panel, neighbours, seeds, window)}
-        people, estimates = (rms(runs["ours"][at]) / rms(runs["published"][at]) for at in (0, 1))
+        people, estimates = (
+            rms(np.asarray(runs["ours"][at])) / rms(np.asarray(runs["published"][at]))
+            for at in (0, 1)
+        )
         added = neighbours is AddRemove
         goal = 0.75 if added and steps >= 6 else 1.0
         least = least_ratio(steps, window) if added else None

@@ -122,6 +122,7 @@ def hindsight(kind, people, size, delta):
     for counts in series:
         kinds = [PureDP(epsilon=size)]
         kinds += [ApproxDP(epsilon=size, delta=delta).zcdp_within()] if delta else []
+        found, name = {}, ""
         for loss in kinds:
             about = Series(
                 steps=len(counts), sliding=False, records=1, shape=(family.bins,), privacy=loss

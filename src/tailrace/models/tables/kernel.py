@@ -350,10 +350,9 @@ def roomy(graph, sizes, more, limit, together):
 def _triangulated(graph, sizes, limit):
     """(within, filled): whether an elimination keeps to the limit, and its graph."""
     count, filled = len(sizes), np.zeros_like(graph)
-    for criterion in range(2):
-        cells, members, _ = eliminated(graph, sizes, criterion == 0)
-        if cells <= limit:
-            break
+    cells, members, _ = eliminated(graph, sizes, True)
+    if cells > limit:
+        cells, members, _ = eliminated(graph, sizes, False)
     for turn in range(count):
         for one in range(count):
             for other in range(count):
