@@ -444,9 +444,11 @@ class Stream(Generic[View]):
         if not there and not self._open.begun(step):
             return None
         last = list(self._parts(frame, deletes))
-        none = like(plan, self._mechanism.unit)
+        none, public = like(plan, self._mechanism.unit), self._standing.state.public
+        # Parts that an older version counted by another plan.
+        renewed = getattr(self._mechanism, "recounted", lambda _, part: part)
         return lambda: itertools.chain(
-            self._open.parts(none),
+            (renewed(public, part) for part in self._open.parts(none)),
             (part for rows in self._open.early(step) for part in self._parts(*rows)),
             last,
         )

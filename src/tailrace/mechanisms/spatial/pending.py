@@ -75,6 +75,11 @@ def records(counts: Counts, domain: Places) -> tuple[np.ndarray, np.ndarray]:
     return groups << (partition_of(domain).depth - finest(domain)), nets
 
 
+def of_places(places: np.ndarray, nets: np.ndarray, many: int, domain: Places) -> np.ndarray:
+    """(many,) counts by number of the place, from records."""
+    return _added_up(places >> (partition_of(domain).depth - finest(domain)), nets, many)
+
+
 def spread(
     nets: np.ndarray, first: np.ndarray, last: np.ndarray, domain: Places
 ) -> tuple[np.ndarray, np.ndarray]:

@@ -61,7 +61,13 @@ from tailrace.errors import ConfigError
 from tailrace.mechanisms.base import Sample, State, Step, Table
 from tailrace.mechanisms.shared.events import OfEvents, chosen
 from tailrace.mechanisms.spatial.epochs import Epochs
-from tailrace.mechanisms.spatial.pending import SpatialPrivate, groups_of, records, spread
+from tailrace.mechanisms.spatial.pending import (
+    SpatialPrivate,
+    groups_of,
+    of_places,
+    records,
+    spread,
+)
 from tailrace.mechanisms.spatial.public import AdaTree, SpatialPublic
 from tailrace.mechanisms.spatial.tree import Found, Places, Tree, counted, seed
 from tailrace.mechanisms.spatial.view import SpatialView
@@ -235,10 +241,18 @@ class SpatialStream(OfEvents):
             private = replace(private, buffer=private.buffer[:0]).plus(
                 *self._older(state.public, private.buffer)
             )
+        return private.plus(*records(self.recounted(state.public, counts), self.domain))
+
+    def recounted(self, public: SpatialPublic, counts: Counts) -> Counts:
+        """Counts of leaves, by an older version in an open step, as those of places."""
         if len(counts.adds) == self._plan.size:
-            return private.plus(*records(counts, self.domain))
-        # A step that an older version was cut off in, counted in leaves.
-        return private.plus(*self._older(state.public, counts.net))
+            return counts
+        return Counts(
+            *(
+                of_places(*self._older(public, part), self._plan.size, self.domain)
+                for part in (counts.adds, counts.deletes)
+            )
+        )
 
     def _older(self, public: SpatialPublic, nets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Records of an older version's counts of leaves."""
