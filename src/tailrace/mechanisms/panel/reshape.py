@@ -46,9 +46,10 @@ def from_long(
     if steps is None:
         found = rows.select(step).unique()
         held = fetched(found, lambda: found) if isinstance(found, nw.LazyFrame) else found
-        steps = sorted(
-            one for one in held.get_column(step).to_list() if one is not None and one == one
-        )
+        there = [one for one in held.get_column(step).to_list() if one is not None and one == one]
+        if len({isinstance(one, str) for one in there}) > 1:
+            raise DataError(f"Column '{step}' holds texts and other values: give steps=[...].")
+        steps = sorted(there)
     return (rows.filter(nw.col(step) == nw.lit(one)).select(kept).to_native() for one in steps)
 
 

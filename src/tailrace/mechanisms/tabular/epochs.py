@@ -36,8 +36,8 @@ from tailrace.privacy.loss import Number, exact, whole
 # Visits of cells by a step's last fit, about a tenth of a second; fits before it, which only serve
 # to choose, get a part, and the last step's, which no other goes on with, a multiple.
 _WORK, _CHOOSING, _ENDING = 2**25, 4, 2
-# Steps that may go on with a fit. Chosen with the work: at the end, pairs of tv16 are 3 to 4 % worse
-# than with fits without a bound, other tables about the same (by trial, no committed result).
+# Steps that may go on with a fit. Chosen with the work: at the end, pairs of tv16 are 3 to 4 %
+# worse than with fits without a bound, other tables about the same (by trial; no committed result).
 _REFITS = 8
 # Least variance of a count, so that none is divided by zero.
 SMALLEST = 1e-6

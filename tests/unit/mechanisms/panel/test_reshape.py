@@ -94,3 +94,13 @@ def test_a_column_that_is_not_there_is_named(column):
             tr.panel.from_wide(
                 LONG, id=parts["id"], value="poor", steps=["age" if column == "id" else "nowhere"]
             )
+
+
+def test_steps_of_several_types_are_named_by_hand():
+    import pandas as pd
+
+    mixed = pd.DataFrame({"id": [1, 2], "wave": [70, "71"], "poor": [0, 1]}, dtype=object)
+    about = {"id": "id", "step": "wave", "value": "poor"}
+    with pytest.raises(DataError, match="give steps"):
+        list(tr.panel.from_long(mixed, **about))
+    assert [len(rows) for rows in tr.panel.from_long(mixed, **about, steps=[70, "71"])] == [1, 1]
