@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 TESTS ?=
-EXTRAS := test,test-oracles,engines,geo,kafka,postgres
+EXTRAS := test,test-oracles,engines,geo,kafka,delta,postgres
 
 .PHONY: help demo test slow lint types check bench clean
 .DEFAULT_GOAL := help

@@ -18,6 +18,7 @@ from datetime import date
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -188,6 +189,13 @@ RIGHT: dict[str, Any] = {
     "SqlSource": {"url": "sqlite:///no.db", "table": "ward", "time": "day"},
     "TopicSource": {"servers": "no:1", "topic": "ward", "time": "day"},
     "Topic": {"servers": "no:1", "topic": "ward", **CALENDAR},
+    "DeltaTables": {"path": "no"},
+    "SparkSource": {"loads": "parquet", "checkpoint": "no", "time": "day"},
+    "SparkFeed": {
+        "frame": SimpleNamespace(isStreaming=True, _jdf=None),
+        "checkpoint": "no",
+        **CALENDAR,
+    },
     "Portion": {"batches": {}, "note": None},
     "Reader": {"domain": WARD},
     "Shelf": {"path": NEVER},

@@ -275,7 +275,7 @@ class SnapshotHistogram:
         public, private, series = state.public, state.private, self.series
         current = private.current + counts.net if self.changes else counts.adds
         snapshot = Snapshot(
-            distance=lambda kind: _distance(kind, current, public.estimates),
+            distance=lambda kind="l1": _distance(kind, current, public.estimates),
             error=lambda units: float(
                 np.sqrt(self._bin_variance(part(self._policy.split(series).unit, units)) / 2)
             ),

@@ -22,6 +22,14 @@ from tailrace.privacy.loss import whole
 
 # The 1-norm, the Kullback-Leibler divergence, the largest difference of a bin.
 Distance = Literal["l1", "kl", "max"]
+
+
+class Measure(Protocol):
+    """A distance of the snapshot from the last release; the 1-norm unless named."""
+
+    def __call__(self, kind: Distance = "l1") -> int: ...
+
+
 # The noise of a release with some units: variances of the whole, and of details by depth.
 Variances = Callable[[int], np.ndarray]
 
@@ -91,7 +99,7 @@ class Snapshot:
 
     # Private, so only noise may meet it: an integer distance between the snapshot and the last
     # release. One person moves it by at most `records`.
-    distance: Callable[[Distance], int]
+    distance: Measure
     # Public: the mean absolute error of a bin that is released with this many units.
     error: Callable[[int], float]
     # Public: the number of people that distances are relative to.

@@ -324,7 +324,7 @@ def test_a_column_of_one_value_is_in_no_workload_and_in_every_row():
 def test_one_column_is_counted_by_itself():
     mechanism = stream(domain=Schema(size=Integer(0, 4)), horizon=6)
     assert mechanism.marginals.cliques == ((0,),)
-    assert mechanism.budget.loss(mechanism.clock, 1, 0) == PureDP(epsilon=1)
+    assert mechanism.budget.loss(mechanism.clock, 1, 0, chosen=False) == PureDP(epsilon=1)
     view = mechanism.view(states(mechanism, BATCHES)[-1].public)
     assert view.marginal("size").values.shape == (5,)
 
