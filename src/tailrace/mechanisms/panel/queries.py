@@ -9,7 +9,7 @@ from __future__ import annotations
 import abc
 import functools
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -211,7 +211,8 @@ def code_of(values: Sequence[object], value: object, *, named: bool = False) -> 
                 f"{listed(values)}."
             )
         return 1
-    for code, known in enumerate(values):
+    # Arrays and frames are no values, and compare cell by cell.
+    for code, known in enumerate(values if isinstance(value, Hashable) else ()):
         if known == value and isinstance(known, bool) == isinstance(value, bool):
             return code
     raise ConfigError(f"The domain has no such value: ask for one of {listed(values)}.")
