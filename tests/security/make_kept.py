@@ -5,11 +5,11 @@ Made with 0.1.0 at 25baf71: ledgers with a write-ahead log, intents without a ti
 made at e6b96df: format 3, which published no states.
 """
 
-import tarfile
 import tempfile
 from pathlib import Path
 
 import polars as pl
+from keeping import keep
 
 from tailrace import Categorical, HistogramStream, PureDP, Schema, Stream, User
 from tailrace.storage import durable
@@ -48,17 +48,7 @@ def main() -> None:
             durable.hook = None
         stream.close()
         Stream.fork(folder / "ward.tail", folder / "fork.tail").close()
-        made = Path(__file__).with_name("kept.tar.gz")
-        with tarfile.open(made, "w:gz") as archive:
-            for one in sorted(folder.iterdir()):
-                archive.add(one, one.name, filter=_nobody)
-    print(f"{made.name}: {made.stat().st_size:,} bytes")
-
-
-def _nobody(entry: tarfile.TarInfo) -> tarfile.TarInfo:
-    entry.uid = entry.gid = 0
-    entry.uname = entry.gname = ""
-    return entry
+        keep(folder, "kept.tar.gz")
 
 
 if __name__ == "__main__":

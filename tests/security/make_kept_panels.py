@@ -7,12 +7,12 @@ Beside each stands what that version then released at steps 4 to 6.
 import hashlib
 import json
 import shutil
-import tarfile
 import tempfile
 from pathlib import Path
 
 import numpy as np
 import polars as pl
+from keeping import keep
 
 import tailrace as tr
 
@@ -56,17 +56,7 @@ def main() -> None:
             with tr.Stream.open(later / f"{panel}.tail") as stream:
                 found = json.dumps(released(stream))
             (folder / f"{panel}.json").write_text(found)
-        made = Path(__file__).with_name("kept_panels.tar.gz")
-        with tarfile.open(made, "w:gz") as archive:
-            for one in sorted(folder.iterdir()):
-                archive.add(one, one.name, filter=_nobody)
-    print(f"{made.name}: {made.stat().st_size:,} bytes")
-
-
-def _nobody(entry: tarfile.TarInfo) -> tarfile.TarInfo:
-    entry.uid = entry.gid = 0
-    entry.uname = entry.gname = ""
-    return entry
+        keep(folder, "kept_panels.tar.gz")
 
 
 if __name__ == "__main__":

@@ -5,12 +5,12 @@ Made at e6b96df, whose trees hold counts of every epoch and whose open epoch is 
 stream is cut off in its last step, but for one whose last step is open, with rows added.
 """
 
-import tarfile
 import tempfile
 from pathlib import Path
 
 import numpy as np
 import polars as pl
+from keeping import keep
 
 from tailrace import Box, Event, PureDP, SpatialStream, Stream
 from tailrace.storage import durable
@@ -55,17 +55,7 @@ def main() -> None:
                 except Cut:
                     durable.hook = None
             stream.close()
-        path = Path(__file__).with_name("kept_places.tar.gz")
-        with tarfile.open(path, "w:gz") as archive:
-            for one in sorted(folder.iterdir()):
-                archive.add(one, one.name, filter=_nobody)
-    print(f"{path.name}: {path.stat().st_size:,} bytes")
-
-
-def _nobody(entry: tarfile.TarInfo) -> tarfile.TarInfo:
-    entry.uid = entry.gid = 0
-    entry.uname = entry.gname = ""
-    return entry
+        keep(folder, "kept_places.tar.gz")
 
 
 if __name__ == "__main__":

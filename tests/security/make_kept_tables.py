@@ -4,12 +4,12 @@ make_kept_tables.py`, with the version that is to be kept.
 Made with 0.1.0 at e6b96df: epochs of one stretch, workloads of equal budgets.
 """
 
-import tarfile
 import tempfile
 from pathlib import Path
 
 import numpy as np
 import polars as pl
+from keeping import keep
 
 from tailrace import ApproxDP, Event, Integer, PureDP, Schema, Stream, TabularStream
 
@@ -32,17 +32,7 @@ def main() -> None:
             with Stream.create(path, table, population="people") as stream:
                 for step in range(5):
                     stream.push(batch(step))
-        made = Path(__file__).with_name("kept_tables.tar.gz")
-        with tarfile.open(made, "w:gz") as archive:
-            for one in sorted(Path(name).iterdir()):
-                archive.add(one, one.name, filter=_nobody)
-    print(f"{made.name}: {made.stat().st_size:,} bytes")
-
-
-def _nobody(entry: tarfile.TarInfo) -> tarfile.TarInfo:
-    entry.uid = entry.gid = 0
-    entry.uname = entry.gname = ""
-    return entry
+        keep(Path(name), "kept_tables.tar.gz")
 
 
 if __name__ == "__main__":

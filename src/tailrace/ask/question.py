@@ -1,4 +1,4 @@
-"""Questions in words: `count where district = 3 and age between 60 and 79`.
+"""Questions in words, such as `count where district = 3`.
 
     question    count | share, then perhaps: where condition and condition ...
     condition   column = value | column between value and value | column in (value, value, ...)

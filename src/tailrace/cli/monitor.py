@@ -1,4 +1,4 @@
-"""What a monitor asks: is a step late, does a sink lack any, is the end near.
+"""What monitors ask: late steps, sinks that lack any, the end.
 
 Every value here is a function of the clock, the configuration and the number of released steps,
 which is public. None depends on the data, and none tells how long a run took.

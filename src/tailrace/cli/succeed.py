@@ -1,4 +1,4 @@
-"""`tailrace succeed`: the configuration of a stream that goes on after the last step."""
+"""`tailrace succeed`: the configuration of the stream that goes on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far a synthetic table lies from the true one, by columns and pairs of columns.
+"""Distance of a synthetic table from the true one, by columns.
 
 For each of them: the total variation, half the sum over cells of the differences of shares. It is
 the share of rows that would have to move. Numbers with many values are cut into bins that hold

@@ -1,4 +1,4 @@
-"""From cells as they are written to columns as the domain wants them, cell by cell.
+"""Read written cells as the domain's columns, one by one.
 
 Cells are read as `tailrace.domain.cells` says, here as in frames that are pushed. A column that is
 missing, or whose cells are no single values, is refused by name. Whatever the format, what was read

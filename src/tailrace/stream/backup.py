@@ -1,4 +1,4 @@
-"""Back a stream up into one file, and put it back where the ledger accepts it.
+"""Back a stream up; restore it where the ledger accepts it.
 
 A stream that stands behind its mark in the ledger would release steps again, with new noise on the
 same data. So a backup is opened against the ledger before it is put in place: one that is too old

@@ -1,4 +1,4 @@
-"""The rows of a unit that a bound may accept, wherever they are read.
+"""The rows of a unit that a bound may accept.
 
 Which rows of a unit are accepted depends on all its rows of a step and on its memory. But in any
 part of the rows, most of a unit with very many can be left out at once. What is kept of two parts

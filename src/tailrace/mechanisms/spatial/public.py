@@ -1,4 +1,4 @@
-"""What a spatial stream has released, and how its tree adapts to that."""
+"""The public state of a spatial stream, and its tree's rules."""
 
 from __future__ import annotations
 

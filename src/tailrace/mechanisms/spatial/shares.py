@@ -1,4 +1,4 @@
-"""What stays: the shares of halves, learned from one epoch after the other.
+"""The shares of halves, learned from epoch to epoch.
 
 An epoch says by how much each half of a node has changed. The filter (`filtering.py`) holds the
 share of every node's points in its first half, and the variance of that share. A share is believed
