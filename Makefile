@@ -5,9 +5,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 TESTS ?=
-EXTRAS := test,test-oracles,engines,geo,kafka,delta,postgres
+EXTRAS := test,docs,test-oracles,engines,geo,kafka,delta,postgres
 
-.PHONY: help demo test slow lint types check bench clean
+.PHONY: help demo test slow lint types site check bench clean
 .DEFAULT_GOAL := help
 
 help:
@@ -40,6 +40,9 @@ lint: $(VENV)/.dev
 types: $(VENV)/.dev
 	@$(BIN)/pyright
 
+site: $(VENV)/.test
+	@$(BIN)/python docs/make_site.py
+
 check:
 	@.ci/run
 
@@ -47,4 +50,4 @@ bench: $(VENV)/.test
 	@$(BIN)/python benchmarks/runner.py
 
 clean:
-	rm -rf $(VENV) demo
+	rm -rf $(VENV) demo site

@@ -31,6 +31,7 @@ PAGES = sorted(
         *(ROOT / "docs").rglob("*.md"),
     ]
 )
+BENCHMARKS = ROOT / "docs" / "benchmarks.md"
 REFERENCE = ROOT / "docs" / "reference" / "names.md"
 COMMANDS = ROOT / "docs" / "reference" / "command-line.md"
 
@@ -71,7 +72,7 @@ def test_the_sentence_in_the_readme_is_what_is_printed():
     )
 
 
-def test_the_numbers_in_the_readme_were_measured():
+def test_the_counters_on_the_page_were_measured():
     """Each cell of the accuracy table is in the committed results, rounded."""
     with (ROOT / "benchmarks" / "results" / "counters.csv").open() as file:
         ratios = {
@@ -79,15 +80,22 @@ def test_the_numbers_in_the_readme_were_measured():
             for row in csv.DictReader(file)
         }
     table = (
-        re.search(r"\| binary tree.*?(?=\n\n)", (ROOT / "README.md").read_text(), re.S)
-        .group()
-        .splitlines()
+        re.search(r"\| binary tree.*?(?=\n\n)", BENCHMARKS.read_text(), re.S).group().splitlines()
     )
     for name, line in zip(
         ("Binary tree", "Block of 8", "best, pure", "best, delta 1e-6"), table, strict=True
     ):
         for horizon, cell in zip(("128", "1000", "4096"), line.split("|")[2:5], strict=True):
             assert cell.strip(" *") == f"{ratios[name, horizon]:.2f}", f"{name} at {horizon}"
+
+
+def test_the_figures_of_the_readme_stand_on_the_page():
+    table = re.search(
+        r"^\| what comes in.*?(?=\n\n)", (ROOT / "README.md").read_text(), re.M | re.S
+    )
+    figures = re.findall(r"\d\.\d+", table.group())
+    assert len(figures) > 6
+    assert [one for one in figures if one not in BENCHMARKS.read_text()] == []
 
 
 def measured(name):
@@ -97,16 +105,12 @@ def measured(name):
 
 
 def numbers_after(line):
-    """The numbers in the README's row that begins so, cell by cell."""
-    row = next(
-        row
-        for row in (ROOT / "README.md").read_text().splitlines()
-        if row.startswith(f"| {line} |")
-    )
+    """The numbers in the page's row that begins so, cell by cell."""
+    row = next(row for row in BENCHMARKS.read_text().splitlines() if row.startswith(f"| {line} |"))
     return [[float(one) for one in re.findall(r"\d+\.\d+", cell)] for cell in row.split("|")[2:-1]]
 
 
-def test_the_places_in_the_readme_were_measured():
+def test_the_places_on_the_page_were_measured():
     rows = {(row[0], row[1], row[2]): row[3:6] for row in measured("spatial")}
     for line, name, ours in (
         ("two circles, points that move", "circles", "ours"),
@@ -126,7 +130,7 @@ def test_the_places_in_the_readme_were_measured():
             )
 
 
-def test_the_tables_in_the_readme_were_measured():
+def test_the_tables_on_the_page_were_measured():
     header, *rows = measured("tabular")
     found = {
         (row[0], row[1]): dict(zip(header, row, strict=True)) for row in rows if row[2] == "AvgWE"
@@ -145,7 +149,7 @@ def test_the_tables_in_the_readme_were_measured():
             assert cell == pytest.approx(ratios, abs=0.0051), (line, epsilon)
 
 
-def test_the_journeys_in_the_readme_were_measured():
+def test_the_journeys_on_the_page_were_measured():
     header, *rows = measured("trajectories")
     places = [header.index(name) for name in ("SE_JSD", "FP_JSD", "moves_JSD", "QE", "trip", "tau")]
     found = {tuple(row[:5]): [row[place] for place in places] for row in rows}
@@ -171,15 +175,15 @@ def test_the_journeys_in_the_readme_were_measured():
         assert cells == [pytest.approx([float(value)], abs=0.0006) for value in values], line
 
 
-def test_the_speeds_in_the_readme_were_measured():
+def test_the_speeds_on_the_page_were_measured():
     with (ROOT / "benchmarks" / "results" / "noise.csv").open() as file:
         rows = list(csv.DictReader(file))
     speeds, times = ([float(row[name]) for row in rows] for name in ("ours M/s", "times OpenDP"))
     assert (
         f"at {min(speeds):.0f} to {max(speeds):.0f} million draws a second"
-        in (ROOT / "README.md").read_text()
+        in BENCHMARKS.read_text()
     )
-    assert f"{min(times):.0f} to {max(times):.0f} times OpenDP" in (ROOT / "README.md").read_text()
+    assert f"{min(times):.0f} to {max(times):.0f} times OpenDP" in BENCHMARKS.read_text()
 
 
 def test_the_reference_is_up_to_date():
