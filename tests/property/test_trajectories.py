@@ -58,7 +58,7 @@ def every_level(mechanism, plan, data):
     """The dense counts of every level of every part of a round."""
     tally = plan.counts(frame(data))
     if isinstance(mechanism, Trajectories):
-        for count, masses in zip(mechanism.counts, tally.parts, strict=True):
+        for count, masses in zip(plan.parts, tally.parts, strict=True):
             for level, size in enumerate(count.sizes):
                 yield f"{count.name} {level}", count.at(masses, level).dense(size)
         return
@@ -75,7 +75,7 @@ def test_one_unit_adds_one_whole_at_most(data, who, key):
         state = mechanism.init()
         for turn in range(mechanism.rounds):
             plan = mechanism.plan(state.public)
-            whole = mechanism.counts[0].whole if isinstance(mechanism, Trajectories) else WHOLE
+            whole = plan.parts[0].whole if isinstance(mechanism, Trajectories) else WHOLE
             levels = zip(
                 every_level(mechanism, plan, data),
                 every_level(mechanism, plan, without),

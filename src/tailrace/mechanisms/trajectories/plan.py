@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -36,8 +37,19 @@ class Followed:
     """Trajectories as read, and as followed on a layout."""
 
     journeys: Journeys
-    routes: Routes
-    layout: Layout
+    on: Layout | None
+
+    @property
+    def layout(self) -> Layout:
+        """The cells that are walked on."""
+        assert self.on is not None, "only counts that need no layout go without"
+        return self.on
+
+    @functools.cached_property
+    def routes(self) -> Routes:
+        """The cells that trajectories pass."""
+        layout = self.layout
+        return routes(self.journeys, layout.homes, layout.domain.side, layout.graph)
 
 
 class Counting(Protocol):
@@ -48,7 +60,7 @@ class Counting(Protocol):
 
 @dataclass(frozen=True)
 class JourneyPlan:
-    """Count points or, on a `layout`, each of the `parts`."""
+    """Count each of the `parts`, on a `layout`; without any, points."""
 
     reading: Reading
     layout: Layout | None = None
@@ -74,10 +86,9 @@ class JourneyPlan:
             raise ConfigError("Trajectories are released once: there is nothing to delete.")
         journeys = batch if isinstance(batch, Journeys) else self.read(batch)
         domain: Any = self.reading.domain
-        if self.layout is None:
+        if not self.parts:
             return Tally((visits(journeys, partition_of(domain).places, domain.size),))
-        on_graph = routes(journeys, self.layout.homes, domain.side, self.layout.graph)
-        found = Followed(journeys, on_graph, self.layout)
+        found = Followed(journeys, self.layout)
         return Tally(tuple(part.of(found) for part in self.parts))
 
 

@@ -49,6 +49,13 @@ class TrajectoriesView:
         most = number.of.part.most
         return Estimate(float(number.levels[0][0]) * most, number.scales[0] * 2**0.5 * most)
 
+    @property
+    def units(self) -> float:
+        """The noisy number of trajectories, or of people."""
+        number = self.noisy["number"]
+        counted = number if number.of.part.most == 1 else self.noisy["ends"]
+        return float(counted.levels[0].sum())
+
     def count(self, *, low: Sequence[float], high: Sequence[float]) -> Estimate:
         """The mean number of ends between two corners, in trajectories.
 
@@ -84,8 +91,7 @@ class TrajectoriesView:
     @functools.cached_property
     def sizes(self) -> np.ndarray:
         """Cells, points, and the share of cells without points."""
-        # Trajectories, or people.
-        units = max(float(self.noisy["ends"].levels[0].sum()), 1.0)
+        units = max(self.units, 1.0)
         cells, points, passed = 3 * self.noisy["sizes"].levels[0]
         least = np.maximum([cells * CELLS, points * POINTS], units)
         return np.append(least, np.clip(passed / units, 0, 0.95))
@@ -115,7 +121,7 @@ class TrajectoriesView:
         ends = self._spread(self._refined("ends", prior=self.density)[0], self.density)
         coarse, distances = self.noisy.get("pairs"), self.noisy["distances"]
         found = [] if coarse is None else list(zip(coarse.levels, coarse.scales, strict=True))
-        units = float(self.noisy["ends"].levels[0].sum())
+        units = self.units
         return fitted(distances.of.domain, ends, distances.levels[0], found, units)
 
     def _refined(
@@ -130,7 +136,7 @@ class TrajectoriesView:
 
         None: as it was counted.
         """
-        noisy, units = self.noisy[name], float(self.noisy["ends"].levels[0].sum())
+        noisy, units = self.noisy[name], self.units
         found = max(float(noisy.levels[0].sum()), 0.01 * units, 1.0)
         weight = 1.0 if total is None else total / found
         levels = [level * weight for level in noisy.levels]

@@ -1,0 +1,37 @@
+"""Synthetic trajectories, drawn from a view of released counts."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tailrace.mechanisms.trajectories.points import placed, stays
+from tailrace.mechanisms.trajectories.view import TrajectoriesView
+from tailrace.mechanisms.trajectories.walks import Model, TurningWalks, Walks, moves_of
+
+
+def drawn(
+    view: TrajectoriesView, many: int, walks: TurningWalks, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """Draw `many` trajectories: offsets, and a cell of each point."""
+    layout, detours, visits = view.layout, view.noisy["detours"], view.noisy["visits"].of
+    ends = view.pairs.draw(many, rng)
+    homes = layout.homes[ends].astype(np.int64)
+    moves = moves_of(detours.levels[0], detours.scales[0], layout.apart(*homes), rng)
+    # Synthetic trajectories for each unit.
+    more = many / max(view.units, 1.0)
+    most, passed = visits.part.most, float(view.sizes[2])
+    model = Model(layout, view.visits * more, view.turns, most, passed, visits.between)
+    found = _both_ends(walks.draw(model, homes, moves, rng), ends)
+    each = stays(found, np.add.reduceat(view.density, layout.first) * more, rng)
+    places = placed(layout, found, ends, np.append(0.0, np.cumsum(view.density)), rng)
+    sums = np.append(0, np.cumsum(each))
+    return sums[found.offsets], np.repeat(places, each)
+
+
+def _both_ends(walks: Walks, ends: np.ndarray) -> Walks:
+    """Visit a lone cell twice if its ends differ."""
+    twice = (np.diff(walks.offsets) == 1) & (ends[0] != ends[1])
+    again = np.ones(len(walks.cells), np.int64)
+    again[walks.offsets[:-1][twice]] = 2
+    offsets = walks.offsets + np.append(0, np.cumsum(twice))
+    return Walks(offsets, np.repeat(walks.cells, again), np.repeat(walks.stops, again))

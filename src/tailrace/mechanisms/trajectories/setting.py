@@ -1,0 +1,126 @@
+"""What is counted, how finely, within which budget; and its noise.
+
+`setting_of` makes the counts of some parts, `parts_for` chooses the parts by the public signal.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, cast
+
+import numpy as np
+
+from tailrace.domain.geometry import Roads
+from tailrace.mechanisms.trajectories.counts import Bins, Count, Grids, counts_of
+from tailrace.mechanisms.trajectories.layout import Layout, Map, even_layout
+from tailrace.mechanisms.trajectories.plan import Tally
+from tailrace.mechanisms.trajectories.view import Noisy
+from tailrace.noise import Draws
+from tailrace.privacy.budget import Drawn, part
+from tailrace.privacy.loss import Loss, PureDP
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Counts on a domain, each with its budget."""
+
+    domain: Map
+    counts: tuple[Count, ...]
+    budgets: Mapping[str, Drawn]
+
+    @property
+    def layout(self) -> Layout | None:
+        """The cells that are walked on; None: only the number is counted."""
+        sides = [one.part.within(self.domain.side) for one in self.counts if one.name == "visits"]
+        return even_layout(self.domain, sides[0][-1]) if sides else None
+
+    @property
+    def size(self) -> int:
+        """The number of noisy parts."""
+        return sum(sum(count.sizes) for count in self.counts)
+
+    @property
+    def loss(self) -> Loss:
+        """Of all counts together."""
+        losses = (count.loss(self.budgets[count.name]) for count in self.counts)
+        return functools.reduce(operator.and_, losses)
+
+    def measured(self, tally: Tally, noise: Draws) -> np.ndarray:
+        """(size,) noisy parts, count after count and level after level."""
+        found = [
+            count.measured(masses, budget=self.budgets[count.name], noise=noise.at(count.name))
+            for count, masses in zip(self.counts, tally.parts, strict=True)
+        ]
+        return np.concatenate(found)
+
+    def noisy(self, parts: np.ndarray) -> dict[str, Noisy]:
+        """Noisy parts as counts of units, with scales."""
+        found, start = {}, 0
+        for count in self.counts:
+            ends = start + np.cumsum(count.sizes)
+            levels = np.split(parts[start : ends[-1]] / count.whole, ends[:-1] - start)
+            atoms, start = count.noise(self.budgets[count.name]), ends[-1]
+            scales = tuple((one.variance() / 2) ** 0.5 / count.whole for one in atoms)
+            found[count.name] = Noisy(count, tuple(levels), scales)
+        return found
+
+
+def setting_of(
+    domain: Map, parts: Mapping[str, Any], budgets: Mapping[str, Drawn], *, between: bool
+) -> Setting:
+    """The counts of these parts within these budgets."""
+    counts = counts_of(domain, parts, budgets, between=between)
+    return Setting(domain, counts, {count.name: budgets[count.name] for count in counts})
+
+
+def shared(budget: Drawn, parts: Mapping[str, Any]) -> dict[str, Drawn]:
+    """Divide a budget among parts, by their shares."""
+    whole = sum(one.share for one in parts.values())
+    return {name: part(budget, Fraction(one.share, whole)) for name, one in parts.items()}
+
+
+def added(budgets: Iterable[Drawn]) -> Drawn:
+    """The budget of several draws together, all of one kind."""
+    return cast("Drawn", functools.reduce(operator.and_, budgets))
+
+
+def signal_of(number: float, budget: Drawn) -> float:
+    """Units times epsilon: how much there is to be seen.
+
+    For rho the epsilon of Laplace noise with the variance of Gaussian noise, 2 sqrt(rho).
+    """
+    pure = isinstance(budget, PureDP)
+    return max(number, 0.0) * (float(budget.epsilon) if pure else 2 * float(budget.rho) ** 0.5)
+
+
+# Signals from which counts are finer. Chosen between the measured sizes of the review's prototypes,
+# on trips on Manhattan's streets at epsilon 1.
+CUTS = (3_000.0, 30_000.0)
+
+
+def parts_for(signal: float, domain: Map) -> dict[str, Any]:
+    """The counts that so much signal can pay for.
+
+    With few trajectories coarse levels come beside the fine ones; with many, on roads, finer ones.
+    """
+    few, many = signal < CUTS[0], signal >= CUTS[1] and isinstance(domain, Roads)
+    visits, weights = ((4, 16, 64), (1, 1, 2)) if few else ((16, 64), (1, 2))
+    return {
+        "visits": Grids(
+            share="0.49",
+            sides=(*visits, 128) if many else visits,
+            most=6,
+            weights=(*weights, 2) if many else weights,
+        ),
+        "points": Grids(share="0.08", sides=(64, 128) if many else (64,), most=50),
+        "ends": Grids(share="0.12", sides=(4, 16, 64) if few else (4, 16, 64, 256)),
+        "pairs": Grids(share="0.17", sides=(4, 8, 16) if few else (4, 8, 16, 32)),
+        "distances": Bins(share="0.02"),
+        "detours": Bins(share="0.045"),
+        "turns": Bins(share="0.02", most=20),
+        "sizes": Bins(share="0.04"),
+    }
