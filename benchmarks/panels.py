@@ -13,27 +13,22 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from runner import Lap, alone, data, main, measurement
+from runner import Lap, alone, main, measurement
 from tailrace import (
-    ZCDP,
     AddRemove,
-    Integer,
-    Noise,
     Null,
     PanelCumulative,
     PanelWindow,
     Replace,
-    Schema,
     Stream,
-    User,
     papers,
 )
-from tailrace.counting.plan import Counts
+from tailrace.experiments.panels import RHO, STEPS, WINDOW, about, known, reached_by, repeated
 from tailrace.mechanisms.panel.queries import AtLeast, Pattern, Spell
 from tailrace.metrics.panels import cumulative_bound, weight_counts, window_bound, window_counts
 
-N, STEPS, WINDOW, RHO, PEOPLE = 23_374, 12, 3, "0.005", 10_000_000
-ABOUT = {"domain": Schema(poor=Integer(0, 1)), "unit": User(column="id"), "privacy": ZCDP(rho=RHO)}
+PEOPLE = 10_000_000
+ABOUT = about(RHO)
 PANELS = ("generated", "credit_delay", "cdnow_bought", "actcal_notworking", "mvad_jobless")
 # Largest ratio of RMS to the published method, on the generated panel.
 WINDOW_GOALS = {AddRemove: 0.85, Replace: 1.0}
@@ -45,38 +40,6 @@ QUESTIONS = [
     Spell(times=2, of=3),
     AtLeast(times=3, of=3),
 ]
-
-
-def known(name: str) -> np.ndarray:
-    """(steps, people): a panel of zeros and ones."""
-    if name == "generated":
-        return generated()
-    frame = pl.read_parquet(data("panels", f"{name}.parquet"))
-    steps = sorted(one for one in frame.columns if one[0] == "t" and one[1:].isdigit())[:STEPS]
-    return frame.select(steps).to_numpy().T.astype(np.int64)
-
-
-def generated(share: float = 0.11, leave: float = 0.07) -> np.ndarray:
-    """11 % are poor; 7 % of them leave poverty each month, and as many enter it."""
-    rng = np.random.default_rng(0)
-    panel = np.zeros((STEPS, N), np.int64)
-    panel[0] = rng.random(N) < share
-    for t in range(1, STEPS):
-        draw = rng.random(N)
-        panel[t] = np.where(panel[t - 1] == 1, draw >= leave, draw < leave * share / (1 - share))
-    return panel
-
-
-def repeated(mechanism, counts: list[np.ndarray], repetitions: int) -> tuple[list, float]:
-    """What is released in each repetition, and the seconds they took."""
-    released = []
-    with Lap() as lap:
-        for repetition in range(repetitions):
-            state, noise = mechanism.init(), Noise.insecure(repetition)
-            for step, count in enumerate(counts):
-                state = mechanism.measure(state, Counts(count, 0 * count), noise.at(step)).state
-            released.append(state.public)
-    return released, lap.seconds
 
 
 def window_runs(panel, neighbours, repetitions, window=WINDOW):
@@ -91,13 +54,14 @@ def window_runs(panel, neighbours, repetitions, window=WINDOW):
         ("published", papers.panel_window(**parts)),
         ("ours", PanelWindow(**parts, complete=True)),
     ):
-        released, seconds = repeated(mechanism, counts, repetitions)
+        with Lap() as lap:
+            released = repeated(mechanism, counts, repetitions)
         shown = np.array([public.histograms for public in released]) - mechanism.padding - truth
         values = np.array([public.estimates for public in released])
         covered = np.nan
         if window == WINDOW:
             covered = window_coverage(panel, values, mechanism.view(released[-1]))
-        yield name, shown / people, (values - truth) / people, covered, seconds
+        yield name, shown / people, (values - truth) / people, covered, lap.seconds
 
 
 def window_coverage(panel, values, view) -> float:
@@ -117,7 +81,6 @@ def cumulative_runs(panel, neighbours, repetitions):
     """The same for weights: errors (repetitions, weights at each step)."""
     steps, people = panel.shape
     truth = weight_counts(panel)
-    reached = np.diff(np.hstack([np.full((steps, 1), people), truth]), axis=0, prepend=0)
     public = None if neighbours is AddRemove else people
     parts = {**ABOUT, "horizon": steps, "neighbours": neighbours, "people": public}
     across, down = np.tril_indices(steps)
@@ -125,13 +88,20 @@ def cumulative_runs(panel, neighbours, repetitions):
         ("published", papers.panel_cumulative(**parts)),
         ("ours", PanelCumulative(**parts, complete=True)),
     ):
-        released, seconds = repeated(mechanism, list(reached), repetitions)
+        with Lap() as lap:
+            released = repeated(mechanism, reached_by(panel), repetitions)
         shown, estimates = (
             (np.array([table[:, 1:] for table in tables]) - truth)[:, across, down] / people
             for tables in zip(*((one.totals, one.estimates) for one in released), strict=True)
         )
         errors = np.sqrt(mechanism.variances[:, 1:])[across, down] / people
-        yield name, shown, estimates, float((np.abs(estimates) <= 1.96 * errors).mean()), seconds
+        yield (
+            name,
+            shown,
+            estimates,
+            float((np.abs(estimates) <= 1.96 * errors).mean()),
+            lap.seconds,
+        )
 
 
 def rms(errors: np.ndarray) -> float:

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-import snapshots_data
 from runner import Lap, best_of, draw, main, mean_error, measurement
 from tailrace import ApproxDP, Noise, PureDP, SnapshotHistogram, User, Window
 from tailrace.counting.plan import Counts
+from tailrace.experiments import snapshots_data
 from tailrace.mechanisms.snapshot.kernel import distance
 from tailrace.mechanisms.snapshot.levels import Quadtree
 from tailrace.mechanisms.snapshot.tracking import Tracking

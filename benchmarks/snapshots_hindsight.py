@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-import snapshots_data
 import snapshots_generated as generator
 from runner import main, mean_error, measurement
 from tailrace import ApproxDP, Noise, PureDP, SnapshotHistogram, User
 from tailrace.counting.plan import Counts
 from tailrace.domain.halving import halving
+from tailrace.experiments import snapshots_data
 from tailrace.mechanisms.snapshot.adaptive import Adaptive
 from tailrace.mechanisms.snapshot.policy import Series
 from tailrace.mechanisms.snapshot.tracking import Tracking

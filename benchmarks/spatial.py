@@ -14,12 +14,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-import spatial_baselines
-import spatial_data
 from runner import Lap, best_of, main, mean_error, measurement
-from spatial_data import frame, in_cells
 from tailrace import Box, Event, Noise, PureDP, Stream, papers
 from tailrace.counting.plan import Counts
+from tailrace.experiments import spatial_baselines, spatial_data
+from tailrace.experiments.spatial_data import frame, in_cells
 from tailrace.mechanisms.spatial.stream import SpatialStream
 from tailrace.metrics.ranges import Rectangles, count, error_of_counts, standard_queries
 from tailrace.storage.codec import pack

@@ -18,12 +18,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-import spatial_baselines
-import spatial_data
 from runner import main, measurement
-from spatial_data import Steps
 from tailrace import Box, Event, Noise, PureDP, papers
 from tailrace.counting.plan import Counts
+from tailrace.experiments import spatial_baselines, spatial_data
+from tailrace.experiments.spatial_data import Steps
 from tailrace.mechanisms.spatial.stream import SpatialStream
 from tailrace.metrics.ranges import Rectangles, count, error_of_counts, standard_queries
 from tailrace.stream.state import no_rows

@@ -25,13 +25,13 @@ from typing import Any
 
 import numpy as np
 
-import tabular_data
 from runner import Lap, NotHereError, alone, main, measurement, read
 from tables_data import Steps
-from tabular_data import METRICS, TableStream
 from tailrace import ApproxDP, Event, Noise, PureDP, Stream, TabularStream, papers
 from tailrace.counting.marginals import all_ways
 from tailrace.counting.plan import Counts
+from tailrace.experiments import tabular_data
+from tailrace.experiments.tabular_data import METRICS, TableStream
 from tailrace.mechanisms.base import Table
 from tailrace.metrics import workload_error
 from tailrace.models import JunctionTree

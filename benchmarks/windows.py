@@ -14,7 +14,6 @@ from collections.abc import Iterator
 import numpy as np
 import polars as pl
 
-import spatial_data
 from runner import main, mean_error, measurement
 from tailrace import (
     ZCDP,
@@ -30,6 +29,7 @@ from tailrace import (
     Window,
 )
 from tailrace.counting.marginals import Marginals
+from tailrace.experiments import spatial_data
 from tailrace.metrics.ranges import count, error_of_counts, standard_queries
 from tailrace.metrics.workloads import workload_error
 

@@ -32,6 +32,7 @@ ORDER = (
     "checks",
     "audit",
     "report",
+    "experiments",
     "config",
     "ask",
     "cli",
@@ -122,6 +123,6 @@ def test_noise_comes_from_noise(path):
     if "urandom" in text:
         assert place(path)[0] == "noise"
     if "default_rng" in text:
-        assert place(path)[0] in {"checks", "report", "stream", "noise"}, (
+        assert place(path)[0] in {"checks", "report", "experiments", "stream", "noise"}, (
             "generated input or sampling, not noise"
         )

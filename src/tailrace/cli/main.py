@@ -345,6 +345,37 @@ def report(stream: Stream, to: To = None, private: Truth = False) -> None:
     write_report(stream, to, private=private)
 
 
+@app.command(epilog="Example: tailrace experiments panels --quick")
+def experiments(
+    papers: Annotated[
+        list[str] | None,
+        Argument(help="Which papers; all where left out.", metavar="[PAPER...]"),
+    ] = None,
+    quick: Annotated[
+        bool, Option("--quick", help="Fewer repetitions and shorter streams: minutes, not hours.")
+    ] = False,
+    to: Annotated[
+        Path | None, Option(help="Folder of the results; experiments where left out.")
+    ] = None,
+    data: Annotated[
+        Path | None,
+        Option(
+            help="Folder of the real data; ../shared/data where left out.", envvar="TAILRACE_DATA"
+        ),
+    ] = None,
+    processes: Annotated[
+        int | None, Option(help="Cases at a time; the cores where left out.", min=1)
+    ] = None,
+) -> None:
+    """Repeat the papers' tables and figures, ours beside the published methods: CSV, plots and a
+    page for each paper. Goes on where the last run stopped; generated data stand in for absent
+    ones.
+    """
+    from tailrace.cli.experiments import repeat_papers
+
+    repeat_papers(papers or [], to, data, quick=quick, processes=processes)
+
+
 ledger = typer.Typer(
     name="ledger", help="What each population has spent, and its caps.", no_args_is_help=True
 )

@@ -66,7 +66,7 @@ def test_runs_of_parts_join_keep_their_stamps_and_are_resumed(tmp_path):
 
     def saved():
         lines = (tmp_path / "results" / "tried.csv").read_text().splitlines()
-        assert lines[0] == "data,method,error,goal met,commit,machine"
+        assert lines[0] == "data,method,error,goal met,settings,commit,machine"
         return [line.split(",")[:4] for line in lines[1:]], "\n".join(lines)
 
     assert "errors -> tried.csv (below 1)" in run("--list")
@@ -83,4 +83,12 @@ def test_runs_of_parts_join_keep_their_stamps_and_are_resumed(tmp_path):
         ["city", "ours", "1.00", "NO"],
         ["city", "theirs", "1.00", ""],
     ]
-    assert text.count(", seeds 3") == 2, "a row says the options that are not the usual ones"
+    assert text.count(",seeds 3,") == text.count(",seeds 2,") == 2, "a row says its settings"
+
+
+def test_results_of_an_earlier_form_are_read_and_resumed(tmp_path, monkeypatch):
+    monkeypatch.setenv("TAILRACE_RESULTS", str(tmp_path))
+    lines = ["data,ms,commit,machine", 'a,1,"abc, seeds 3",here', "b,2,def,here"]
+    (tmp_path / "old.csv").write_text("\n".join(lines) + "\n")
+    rows = runner.read("old")
+    assert [(row["settings"], row["commit"]) for row in rows] == [("seeds 3", "abc"), ("", "def")]

@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-import spatial_baselines
-import spatial_data
 from runner import NotHereError
+from tailrace.experiments import spatial_baselines, spatial_data
 
 
 def test_circles_move_from_the_inner_ring_to_the_outer():

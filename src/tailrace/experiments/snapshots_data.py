@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from runner import data
 from tailrace import Integer, Schema
+from tailrace.experiments.runner import data
 
 CENSUS = (96, 2, 12, 2, 2, 3)
 

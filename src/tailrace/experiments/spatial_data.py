@@ -6,8 +6,8 @@ import narwhals as nw
 import numpy as np
 import polars as pl
 
-from runner import data
 from tailrace import Box
+from tailrace.experiments.runner import data
 
 Steps = list[tuple[np.ndarray, np.ndarray]]
 
@@ -20,7 +20,8 @@ NEW_YORK = Box(low=(-74.26, 40.48), high=(-73.70, 40.92), columns=("lon", "lat")
 def circles(*, steps: int = 100, events: int = 500, seed: int = 0) -> Steps:
     """Points come on a ring of radius .2; from half time on they move to one of .4.
 
-    Then half of a step's events delete and half add. The distance from the centre has a standard deviation of .01.
+    Then half of a step's events delete and half add. The distance from the centre has a standard
+    deviation of .01.
     """
     rng, half = np.random.default_rng(seed), steps // 2
 

@@ -1,8 +1,9 @@
 """Streams of tables, and what the paper prints for them.
 
-Adult in random and in sorted order, and San Francisco's evictions. The evictions are those of 2011 to 2015, in 261 weeks; the
-paper's stream began in 1997 and has 1,409, so what it prints for them is of another length. Their
-lists of places are read off the data, as the paper does it; a missing place is a value of its own.
+Adult in random and in sorted order, and San Francisco's evictions. The evictions are those of 2011
+to 2015, in 261 weeks; the paper's stream began in 1997 and has 1,409, so what it prints for them is
+of another length. Their lists of places are read off the data, as the paper does it; a missing
+place is a value of its own.
 
 The printed errors are the paper's tables 1 and 2, by the author's dissertation (its tables 4.1 to
 4.3), where they can all be read.
@@ -16,8 +17,8 @@ import narwhals as nw
 import numpy as np
 import polars as pl
 
-from runner import data
 from tailrace import Categorical, Integer, Schema
+from tailrace.experiments.runner import data
 
 NAMES = (
     "adult-randomized-50",

@@ -4,9 +4,9 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-import spatial_data
 from tailrace import Box, Event, Noise, PureDP, papers
 from tailrace.counting.plan import Counts
+from tailrace.experiments import spatial_data
 from tailrace.papers.privtree.stream import PrivTreeStream
 
 

@@ -1,0 +1,60 @@
+"""Experiments: every exhibit runs small, resumes, and is shown on its paper's page."""
+
+import csv
+
+import pytest
+from typer.testing import CliRunner
+
+from tailrace.cli import app
+from tailrace.experiments import PAPERS, paper, runner
+
+# Settings that run in seconds; each exhibit takes those it has.
+TINY = {"seeds": 2, "repetitions": 2}
+
+
+@pytest.fixture
+def results(tmp_path, monkeypatch):
+    """A folder for results, and no real data."""
+    monkeypatch.setenv("TAILRACE_RESULTS", str(tmp_path / "results"))
+    monkeypatch.setenv("TAILRACE_DATA", str(tmp_path / "none"))
+    return tmp_path / "results"
+
+
+@pytest.mark.parametrize("name", PAPERS)
+def test_every_exhibit_runs_without_real_data_and_is_shown(name, results):
+    one = paper(name)
+    for exhibit in one.exhibits:
+        settings = {**exhibit.quick, **TINY}
+        done = list(runner.run(exhibit.of, settings=settings, cases=list(exhibit.few)[:1]))
+        assert done and not done[0].missing, exhibit.title
+        with (results / f"{exhibit.of.file}.csv").open() as file:
+            rows = list(csv.DictReader(file))
+        assert rows and all(row["settings"] and row["commit"] for row in rows)
+    text = one.page(quick=True).read_text()
+    assert "Not measured yet" not in text and "QUICK" in text and "http" not in text.replace(
+        "http://www.w3.org/2000/svg", ""
+    )
+    assert all(exhibit.title in text for exhibit in one.exhibits)
+    assert list(results.glob("*.svg"))
+
+
+def test_a_run_that_was_cut_goes_on_with_the_cases_that_are_left(results):
+    exhibit = paper("panels").exhibits[1]
+    assert exhibit.of.file == "papers_panel_cumulative"
+    cases = [("generated",), ("absent",)]
+    first = runner.run(exhibit.of, settings=TINY, cases=cases, resume=True)
+    assert next(first).many == 2
+    first.close()
+    before = (results / "papers_panel_cumulative.csv").read_text()
+    [left] = runner.run(exhibit.of, settings=TINY, cases=cases, resume=True)
+    assert left.case == ("absent",) and left.missing == "panels/absent.parquet"
+    assert (results / "papers_panel_cumulative.csv").read_text() == before
+    again = runner.run(exhibit.of, settings={"seeds": 3}, cases=cases[:1], resume=True)
+    assert next(again).many == 1, "other settings are measured anew"
+
+
+def test_the_command_says_what_is_wrong_in_a_sentence(tmp_path, results):
+    said = CliRunner().invoke(app, ["experiments", "panel", "--to", str(tmp_path)])
+    assert said.exit_code == 3 and "There is no paper panel: choose among panels" in said.output
+    said = CliRunner().invoke(app, ["experiments", "panels", "--data", str(tmp_path / "no")])
+    assert said.exit_code == 3 and "--data is the folder of the real data" in said.output
