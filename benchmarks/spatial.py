@@ -9,23 +9,29 @@ run from the first step on.
 """
 
 import functools
-from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
 from runner import Lap, best_of, main, mean_error, measurement
-from tailrace import Box, Event, Noise, PureDP, Stream, papers
+from tailrace import Event, Noise, PureDP, Stream
 from tailrace.counting.plan import Counts
-from tailrace.experiments import spatial_baselines, spatial_data
+from tailrace.experiments import spatial_data
+from tailrace.experiments.spatial import (
+    CLASSES,
+    FRESH,
+    HALF,
+    QUARTER,
+    RERUN,
+    Data,
+    errors,
+    judged,
+    released,
+)
 from tailrace.experiments.spatial_data import frame, in_cells
 from tailrace.mechanisms.spatial.stream import SpatialStream
-from tailrace.metrics.ranges import Rectangles, count, error_of_counts, standard_queries
+from tailrace.metrics.ranges import Rectangles, count
 from tailrace.storage.codec import pack
-from tailrace.stream.state import no_rows
 
-FRESH = 2026  # of generated streams and rectangles; noise seeds follow it
-CLASSES = ("small", "medium", "large")
 # Largest ratio to PrivStream on small, medium and large rectangles.
 GOALS = {
     ("circles", 0.5): (0.45, 0.36, 0.30),
@@ -37,102 +43,8 @@ GOALS = {
     ("gowalla, retention 30", 0.5): (0.50, 0.42, 0.34),
     ("gowalla, retention 30", 1.0): (0.50, 0.42, 0.34),
 }
-HALF, QUARTER, RERUN = (
-    "PrivStream, 1/2 for the tree",
-    "PrivStream, 1/4 for the tree",
-    "Baseline 1, not private",
-)
 OURS, METHODS = ("ours", "ours, from the first step"), (HALF, QUARTER, RERUN, "an empty table")
 ABSOLUTE = {("circles", 0.5): (0.088, 0.24, 0.20), ("city", 0.5): (0.112, 0.28, 0.16)}
-
-
-@dataclass(frozen=True)
-class Data:
-    """A stream with the steps it is judged at, and the true answers there."""
-
-    box: Box
-    stream: spatial_data.Steps
-    begin: int
-    retention: int | None
-    queries: dict[str, Rectangles]
-    true: dict[int, tuple[int, dict[str, np.ndarray]]]  # step -> points, counts of the rectangles
-    cells: list[tuple[np.ndarray, np.ndarray]]
-
-
-@functools.lru_cache(maxsize=1)
-def known(name: str) -> Data:
-    """The named stream."""
-    if name in ("circles", "city"):
-        return judged(spatial_data.SQUARE, getattr(spatial_data, name)(seed=FRESH), 1, None)
-    retention = 30 if "retention" in name else None
-    return judged(spatial_data.NEW_YORK, spatial_data.gowalla(stay=retention), 100, retention)
-
-
-def judged(box: Box, stream: spatial_data.Steps, begin: int, retention: int | None) -> Data:
-    """A stream with the rectangles and steps it is judged by."""
-    queries = standard_queries(np.random.default_rng(FRESH), low=box.low, high=box.high)
-    start = begin if begin > 1 else 0
-    # 19 steps fall on every place in an epoch, 20 would be its end.
-    apart = (len(stream) - start) // 10 - bool(retention)
-    steps = [start + apart * k for k in range(1, 11)]
-    there = {step: spatial_data.present(stream, step) for step in steps}
-    true = {
-        step: (len(p), {kind: count(p, q) for kind, q in queries.items()})
-        for step, p in there.items()
-    }
-    cells = [(in_cells(box, adds), in_cells(box, deletes)) for adds, deletes in stream]
-    return Data(box, stream, begin, retention, queries, true, cells)
-
-
-def synthetic(
-    mechanism, of: Data, seed: int, *, deletes: bool = True
-) -> Iterator[tuple[int, np.ndarray]]:
-    """Points at the steps that count, by straight calls of a mechanism."""
-    noise, rng = Noise.insecure(seed), np.random.default_rng(seed)
-    state, table = mechanism.init(), no_rows(mechanism)
-    for step, (adds, gone) in enumerate(of.cells, start=1):
-        plan = mechanism.plan(state.public)
-        counts = Counts(plan.tally(adds), plan.tally(gone if deletes else gone[:0]))
-        state = mechanism.measure(state, counts, noise.at("step", step)).state
-        if step in of.true:
-            table = mechanism.sample(mechanism.view(state.public), table, rng).table
-            yield step, np.stack([table.columns[name] for name in of.box.columns], axis=1)
-
-
-def released(of: Data, epsilon: float, method: str, seed: int) -> Iterator[tuple[int, np.ndarray]]:
-    """A method's points at the steps that count."""
-    about = {
-        "domain": of.box,
-        "privacy": PureDP(epsilon=epsilon),
-        "unit": Event(),
-        "horizon": len(of.stream),
-    }
-    deletes, kept = any(len(gone) for _, gone in of.stream), of.retention is None
-    if method in OURS:
-        begin = of.begin if method == "ours" else 1
-        ours = SpatialStream(**about, begin=begin, retention=of.retention, deletes=deletes and kept)
-        return synthetic(ours, of, seed, deletes=kept)
-    if method in (HALF, QUARTER):
-        share = "1/2" if method == HALF else "1/4"
-        theirs = papers.privstream(**about, share=share, begin=of.begin, deletes=deletes)
-        return synthetic(theirs, of, seed)
-    if method == RERUN:
-        return spatial_baselines.rerun(
-            of.stream, of.box, epsilon=epsilon, steps=list(of.true), seed=seed
-        )
-    return ((step, np.zeros((0, len(of.box.columns)))) for step in of.true)
-
-
-def errors(of: Data, points: Iterator[tuple[int, np.ndarray]]) -> np.ndarray:
-    """(6,) means over the steps: all rectangles, and those at or above the floor, of each class."""
-    found = []
-    for step, there in points:
-        total, true = of.true[step]
-        each = [
-            error_of_counts(true[kind], count(there, of.queries[kind]), total) for kind in CLASSES
-        ]
-        found.append([error.every for error in each] + [error.held for error in each])
-    return np.mean(found, axis=0)
 
 
 def ratios(rows, name, epsilon, method):
@@ -153,6 +65,16 @@ def ratios(rows, name, epsilon, method):
     if method == "ours" and goal:
         verdict = bool((means["ours"] <= goal).all())
         yield [name, epsilon, "ours, absolute goal", *map(str, goal), "", "", "", verdict]
+
+
+@functools.lru_cache(maxsize=1)
+def known(name: str) -> Data:
+    """The named stream."""
+    if name in ("circles", "city"):
+        steps = getattr(spatial_data, name)(seed=FRESH)
+        return judged(spatial_data.SQUARE, steps, 1)
+    retention = 30 if "retention" in name else None
+    return judged(spatial_data.NEW_YORK, spatial_data.gowalla(stay=retention), 100, retention)
 
 
 @measurement(
@@ -177,7 +99,7 @@ def ratios(rows, name, epsilon, method):
 def accuracy(name, epsilon, method, seeds=10):
     of, repeats = known(name), 1 if "empty" in method else seeds
     runs = (released(of, epsilon, method, FRESH + seed) for seed in range(1, repeats + 1))
-    found = np.array([errors(of, points) for points in runs])
+    found = np.array([errors(of, points).mean(axis=0) for points in runs])
     pairs = zip(found.mean(axis=0), mean_error(found), strict=True)
     yield [name, epsilon, method, *(f"{mean:.4f}+-{error:.4f}" for mean, error in pairs), None]
 
@@ -191,10 +113,14 @@ def accuracy(name, epsilon, method, seeds=10):
 def growth(events, seeds=3):
     """The city with more and more events: errors of a release that learns fall."""
     city = spatial_data.city(steps=100, events=events, seed=FRESH)
-    of = judged(spatial_data.SQUARE, city, 1, None)
+    of = judged(spatial_data.SQUARE, city, 1)
     for method in ("ours", HALF):
         runs = (released(of, 1.0, method, FRESH + seed) for seed in range(1, seeds + 1))
-        yield [events, method, *np.mean([errors(of, points)[:3] for points in runs], axis=0)]
+        yield [
+            events,
+            method,
+            *np.mean([errors(of, points).mean(axis=0)[:3] for points in runs], axis=0),
+        ]
 
 
 @measurement(
@@ -212,7 +138,7 @@ def coverage(seeds=5):
     for seed in range(FRESH + 1, FRESH + seeds + 1):
         held, widths = [], []
         ours = SpatialStream(
-            domain=of.box, privacy=PureDP(epsilon=0.5), unit=Event(), horizon=len(of.stream)
+            domain=of.domain, privacy=PureDP(epsilon=0.5), unit=Event(), horizon=len(of.stream)
         )
         noise, state = Noise.insecure(seed), ours.init()
         rng = np.random.default_rng(seed)

@@ -6,7 +6,7 @@ import importlib
 
 from tailrace.experiments.paper import Paper
 
-PAPERS = ("panels",)
+PAPERS = ("spatial", "panels")
 
 
 def paper(name: str) -> Paper:

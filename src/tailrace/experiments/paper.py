@@ -157,6 +157,7 @@ class Curves:
     per: tuple[str, ...] = ()
     unit: str = "mean relative error"
     without: tuple[str, ...] = ()
+    caption: str = ""
 
     def __call__(self, rows: Sequence[Row]) -> Iterator[tuple[str, str]]:
         for values, some in grouped(rows, self.per).items():
@@ -167,7 +168,7 @@ class Curves:
             ]
             title = named(self.per, values) or f"{self.y} by {self.line}"
             svg = chart.line_chart(lines, title=title, x_label=self.x, y_label=self.unit)
-            yield f"{self.y.capitalize()} by {self.x}.", svg
+            yield self.caption or f"{self.y.capitalize()} by {self.x}.", svg
 
     def _points(self, rows: Sequence[Row]) -> tuple[np.ndarray, np.ndarray]:
         pairs = sorted((number(row[self.x]), number(row[self.y])) for row in rows)

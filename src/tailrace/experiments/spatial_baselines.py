@@ -1,43 +1,104 @@
-"""Baseline 1 of PrivStream, for comparison only: it is not private over time."""
+"""PrivStream's three baselines: an offline PrivTree, run in three ways.
+
+Each yields the steps asked for, with the synthetic points there. Offline is one step of
+`papers.privstream`, with its corrected constants: half of epsilon for the tree.
+"""
+
+from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
-from tailrace import Box, Event, Noise, PureDP, papers
+from tailrace.counters import Simple
 from tailrace.counting.plan import Counts
-from tailrace.experiments import spatial_data
-from tailrace.papers.privtree.stream import PrivTreeStream
+from tailrace.experiments.spatial_data import Steps, in_cells, present
+from tailrace.mechanisms.base import Table
+from tailrace.mechanisms.spatial.tree import Places
+from tailrace.noise import Draws, Noise
+from tailrace.papers import privstream
+from tailrace.papers.privtree.stream import PrivTreeStream, PrivTreeView
+from tailrace.privacy.loss import PureDP
+from tailrace.privacy.unit import Event, Unit
+from tailrace.stream.state import no_rows
+
+Points = Iterator[tuple[int, np.ndarray]]
+
+
+def offline(domain: Places, epsilon: float, unit: Unit | None = None) -> PrivTreeStream:
+    """A tree and counts at its leaves, once."""
+    privacy = PureDP(epsilon=epsilon)
+    return privstream(domain=domain, privacy=privacy, unit=unit or Event(), horizon=1)
+
+
+def grown(made: PrivTreeStream, points: np.ndarray, noise: Draws) -> PrivTreeView:
+    """The tree of some points."""
+    counts = made.plan(None).tally(in_cells(made.domain, points))
+    state = made.measure(made.init(), Counts(counts, 0 * counts), noise).state
+    view = made.view(state.public)
+    assert view is not None
+    return view
+
+
+def coordinates(table: Table, domain: Places) -> np.ndarray:
+    """(points, 2) of a synthetic table."""
+    return np.stack([table.columns[name] for name in domain.columns], axis=1)
 
 
 def rerun(
-    stream: spatial_data.Steps, box: Box, *, epsilon: float, steps: Sequence[int], seed: int
-) -> Iterator[tuple[int, np.ndarray]]:
-    """PrivTree and a count at its leaves on all data, anew at every step.
-
-    Each time with the whole of epsilon, half for the tree: one step of `papers.privstream` with its
-    corrected constants. Yields the step and points spread evenly in the leaves.
-    """
-    offline = papers.privstream(
-        domain=box, privacy=PureDP(epsilon=epsilon), unit=Event(), horizon=1
-    )
+    stream: Steps, domain: Places, *, epsilon: float, steps: Sequence[int], seed: int, **more: Any
+) -> Points:
+    """Baseline 1: all data, anew at every step with all of epsilon. NOT private over time."""
+    made = offline(domain, epsilon, **more)
     noise, rng = Noise.insecure(seed), np.random.default_rng(seed)
     for step in steps:
-        counts = tally(offline, spatial_data.present(stream, step))
-        state = offline.measure(offline.init(), Counts(counts, 0 * counts), noise.at(step)).state
-        view = offline.view(state.public)
-        assert view is not None
-        many = np.maximum(np.ceil(view.leaves.count), 0).astype(np.int64)
-        low, high = (np.repeat(side, many, axis=0) for side in (view.leaves.low, view.leaves.high))
-        yield step, low + rng.random(low.shape) * (high - low)
+        view = grown(made, present(stream, step), noise.at(step))
+        yield step, coordinates(made.sample(view, no_rows(made), rng).table, domain)
 
 
-def tally(offline: PrivTreeStream, points: np.ndarray) -> np.ndarray:
-    """How many points lie at each place."""
-    box = offline.domain
-    low, high = np.array(box.low), np.array(box.high)
-    inside = ((points >= low) & (points <= high)).all(axis=1)
-    axes = np.minimum(
-        ((points[inside] - low) / (high - low) * box.side).astype(np.int64), box.side - 1
-    )
-    return offline.plan(None).tally(np.asarray(np.ravel_multi_index(tuple(axes.T), box.shape)))
+def differential(
+    stream: Steps, domain: Places, *, epsilon: float, steps: Sequence[int], seed: int, **more: Any
+) -> Points:
+    """Baseline 2: a step's insertions alone, scaled to the number of points there are.
+
+    The true number, as in the paper.
+    """
+    made = offline(domain, epsilon, **more)
+    noise, rng = Noise.insecure(seed), np.random.default_rng(seed)
+    for step in steps:
+        adds = stream[step - 1][0]
+        view = grown(made, adds, noise.at(step))
+        found = coordinates(made.sample(view, no_rows(made), rng).table, domain)
+        many = len(found) * len(present(stream, step)) // max(len(adds), 1)
+        yield step, found[rng.integers(0, len(found), many)] if len(found) else found
+
+
+def fixed(
+    stream: Steps,
+    domain: Places,
+    *,
+    epsilon: float,
+    begin: int,
+    steps: Sequence[int],
+    seed: int,
+    **more: Any,
+) -> Points:
+    """Baseline 3: the tree of the first release for ever, its leaves counted with all of epsilon.
+
+    The paper's counter, the simple one.
+    """
+    made = offline(domain, epsilon, **more)
+    noise, rng, tally = Noise.insecure(seed), np.random.default_rng(seed), made.plan(None).tally
+    view = grown(made, present(stream, begin), noise.at(begin))
+    counter = Simple(privacy=PureDP(epsilon=epsilon), horizon=len(stream))
+    state, table, since = counter.init(len(view.leaves)), no_rows(made), 0 * view.leaves.count
+    for step, parts in enumerate(stream[begin:], start=begin + 1):
+        adds, deletes = (tally(in_cells(domain, points)) for points in parts)
+        net = np.add.reduceat(adds - deletes, view.start)
+        state, since = counter.step(state, net, noise.at("leaves", step))
+        if step in steps:
+            many = np.ceil(np.maximum(view.leaves.count + since, 0)).astype(np.int64)
+            table = made.sample(replace(view, points=many), table, rng).table
+            yield step, coordinates(table, domain)

@@ -6,8 +6,10 @@ import narwhals as nw
 import numpy as np
 import polars as pl
 
-from tailrace import Box
+from tailrace import Region, Roads
+from tailrace.domain import Box
 from tailrace.experiments.runner import data
+from tailrace.mechanisms.spatial.tree import Places
 
 Steps = list[tuple[np.ndarray, np.ndarray]]
 
@@ -36,6 +38,16 @@ def circles(*, steps: int = 100, events: int = 500, seed: int = 0) -> Steps:
     return found + [
         (ring(0.4, moved), moves[t * moved : (t + 1) * moved]) for t in range(steps - half)
     ]
+
+
+def both_circles(*, steps: int = 100, events: int = 500, seed: int = 0) -> Steps:
+    """Points come on two rings, of radius .2 and .4, and stay."""
+    rng, adds = np.random.default_rng(seed), []
+    for _ in range(steps):
+        angle, inner = rng.uniform(0, 2 * np.pi, events), rng.random(events) < 0.5
+        distance = rng.normal(np.where(inner, 0.2, 0.4), 0.01)
+        adds.append(0.5 + np.stack([distance * np.cos(angle), distance * np.sin(angle)], axis=1))
+    return deleted_after(adds, None)
 
 
 def rings(*, steps: int = 100, events: int = 500, stay: int = 20, seed: int = 0) -> Steps:
@@ -83,6 +95,40 @@ def gowalla(*, steps: int = 300, stay: int | None = None) -> Steps:
     return deleted_after(_by_step(rows.select("lon", "lat").to_numpy(), step, steps), stay)
 
 
+def world(*, steps: int = 300, points: int = 200_000) -> tuple[Places, Steps]:
+    """Points of all check-ins on the world's land, coming as New York's do.
+
+    Drawn from a histogram of 256 x 256 cells over all longitudes and latitudes, evenly in a cell.
+    """
+    land = Region.read(data("land", "world_no_antarctica_110m.geojson"))
+    rows = pl.read_parquet(data("dpcomp_hist", "histograms.parquet"))
+    rows = rows.filter(pl.col("dataset") == "checkin_256_256")
+    rng, weight = np.random.default_rng(0), rows["count"].to_numpy()
+    which = rng.choice(len(rows), points, p=weight / weight.sum())
+    cell = rows.select("j", "i").to_numpy()[which]
+    places = (cell + rng.random(cell.shape)) / 256 * (360, 180) - (180, 90)
+    pace = np.cumsum([len(adds) for adds, _ in gowalla(steps=steps)])
+    cuts = (pace / pace[-1] * points).astype(int)[:-1]
+    return land, deleted_after([inside(land, part) for part in np.split(places, cuts)], None)
+
+
+def pickups(*, where: str, points: int = 100_000) -> tuple[Places, Steps]:
+    """Some of a week's pickups, on the state's land or on Manhattan's roads."""
+    if where == "manhattan":
+        edges, nodes = (data("roads", f"manhattan_{part}.parquet") for part in ("edges", "nodes"))
+        domain: Places = Roads.read(edges, nodes=nodes)
+    else:
+        domain = Region.read(data("land", f"{where}.geojson"))
+    found = [inside(domain, adds) for adds, _ in uber()]
+    rng, share = np.random.default_rng(0), points / sum(map(len, found))
+    return domain, deleted_after([one[rng.random(len(one)) < share] for one in found], None)
+
+
+def inside(domain: Places, points: np.ndarray) -> np.ndarray:
+    """The points that count in a domain."""
+    return points[in_cells(domain, points) >= 0]
+
+
 def uber() -> Steps:
     """4.3 million pickups in New York by hour of the week: 168 steps, no deletions."""
     rows = pl.read_parquet(data("uber_nyc_2014", "pickups.parquet"))
@@ -99,11 +145,11 @@ def deleted_after(adds: list[np.ndarray], stay: int | None) -> Steps:
     ]
 
 
-def frame(box: Box, points: np.ndarray) -> pl.DataFrame:
+def frame(box: Places, points: np.ndarray) -> pl.DataFrame:
     return pl.DataFrame({name: points[:, i] for i, name in enumerate(box.columns)})
 
 
-def in_cells(box: Box, points: np.ndarray) -> np.ndarray:
+def in_cells(box: Places, points: np.ndarray) -> np.ndarray:
     """The cell of each point."""
     return box.cells(nw.from_native(frame(box, points))) if len(points) else np.zeros(0, np.int64)
 

@@ -9,7 +9,7 @@ from tailrace.cli import app
 from tailrace.experiments import PAPERS, paper, runner
 
 # Settings that run in seconds; each exhibit takes those it has.
-TINY = {"seeds": 2, "repetitions": 2}
+TINY = {"seeds": 1, "steps": 20}
 
 
 @pytest.fixture
@@ -31,8 +31,10 @@ def test_every_exhibit_runs_without_real_data_and_is_shown(name, results):
             rows = list(csv.DictReader(file))
         assert rows and all(row["settings"] and row["commit"] for row in rows)
     text = one.page(quick=True).read_text()
-    assert "Not measured yet" not in text and "QUICK" in text and "http" not in text.replace(
-        "http://www.w3.org/2000/svg", ""
+    assert (
+        "Not measured yet" not in text
+        and "QUICK" in text
+        and "http" not in text.replace("http://www.w3.org/2000/svg", "")
     )
     assert all(exhibit.title in text for exhibit in one.exhibits)
     assert list(results.glob("*.svg"))
@@ -55,6 +57,6 @@ def test_a_run_that_was_cut_goes_on_with_the_cases_that_are_left(results):
 
 def test_the_command_says_what_is_wrong_in_a_sentence(tmp_path, results):
     said = CliRunner().invoke(app, ["experiments", "panel", "--to", str(tmp_path)])
-    assert said.exit_code == 3 and "There is no paper panel: choose among panels" in said.output
+    assert said.exit_code == 3 and "There is no paper panel: choose among spatial" in said.output
     said = CliRunner().invoke(app, ["experiments", "panels", "--data", str(tmp_path / "no")])
     assert said.exit_code == 3 and "--data is the folder of the real data" in said.output
