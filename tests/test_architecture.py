@@ -32,6 +32,7 @@ ORDER = (
     "checks",
     "audit",
     "report",
+    "planning",
     "experiments",
     "config",
     "ask",

@@ -47,6 +47,8 @@ from tailrace.mechanisms.trajectories.mechanism import Trajectories as Trajector
 from tailrace.noise import Noise as Noise
 from tailrace.pipeline import release_once as release_once
 from tailrace.pipeline import run as run
+from tailrace.planning import Facts as Facts
+from tailrace.planning import plan as plan
 from tailrace.privacy.guarantee import Guarantee as Guarantee
 from tailrace.privacy.loss import ZCDP as ZCDP
 from tailrace.privacy.loss import ApproxDP as ApproxDP

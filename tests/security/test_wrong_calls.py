@@ -105,6 +105,7 @@ RIGHT: dict[str, Any] = {
     "Release": {name: getattr(TABLE, name) for name in inspect.signature(tr.Release).parameters},
     "Stream": {"mechanism": tr.HistogramStream(**HISTOGRAM)},
     "Ledger": {"path": "tailrace.ledger"},
+    "plan": {"mechanism": tr.HistogramStream(**HISTOGRAM), "others": []},
     "release_once": {"mechanism": tr.Trajectories(**JOURNEY), "frame": TRIP},
     "run": {"stream": tr.Stream(tr.HistogramStream(**HISTOGRAM)), "source": tr.sources.Frames([])},
     "HistogramStream": HISTOGRAM,

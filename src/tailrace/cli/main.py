@@ -78,6 +78,68 @@ def check(
     check_files(config, files or [], json=json, strict=strict)
 
 
+Planned = Annotated[
+    list[Path],
+    Argument(help="The stream's configuration; further ones are compared.", metavar="stream.toml"),
+]
+
+
+@app.command(epilog="Example: tailrace plan stream.toml --rows 500 --error 50 --html plan.html")
+def plan(
+    configs: Planned,
+    epsilon: Annotated[list[str], Option(help="A budget to compare; may be repeated.")] = [],  # noqa: B006 - the command line makes it
+    horizon: Annotated[
+        list[int], Option(help="A number of steps to compare; may be repeated.", min=1)
+    ] = [],  # noqa: B006
+    error: Annotated[
+        float | None, Option(help="Find the epsilon that reaches this standard error.")
+    ] = None,
+    rows: Annotated[int, Option(help="Public fact: rows of a step (people, journeys).")] = 1000,
+    matter: Annotated[int, Option(help="Public fact: columns that hang together.")] = 3,
+    clusters: Annotated[
+        int, Option(help="Public fact: places or types that rows crowd around; 0: spread evenly.")
+    ] = 60,
+    moving: Annotated[
+        float, Option(help="Public fact: the share of the clusters that a step replaces.")
+    ] = 0.0,
+    stays: Annotated[
+        int | None, Option(help="Public fact: steps after which a row is deleted.")
+    ] = None,
+    points: Annotated[int, Option(help="Public fact: points of a journey.")] = 20,
+    like: Annotated[
+        Path | None,
+        Option(help="A public file like the data, instead of facts; never the private data."),
+    ] = None,
+    runs: Annotated[int, Option(help="Runs on stand-in data, for each budget.", min=1)] = 4,
+    alone: Annotated[
+        bool, Option("--alone", help="Do not look at other units and mechanisms.")
+    ] = False,
+    html: Annotated[Path | None, Option(help="A page to write.")] = None,
+    json: Json = False,
+) -> None:
+    """What this epsilon and horizon will buy, before a row is read or a budget is charged: errors
+    over time, exact or by running the mechanism on stand-in data; which epsilon reaches an error;
+    which unit or mechanism would be better.
+    """
+    from tailrace.cli.plan import show_plan
+    from tailrace.planning import Facts
+
+    show_plan(
+        configs,
+        facts=Facts(
+            rows=rows, matter=matter, clusters=clusters, moving=moving, stays=stays, points=points
+        ),
+        html=html,
+        json=json,
+        like=like,
+        epsilons=epsilon,
+        horizons=horizon,
+        error=error,
+        runs=runs,
+        others=[] if alone else None,
+    )
+
+
 Watch = Annotated[bool, Option("--watch", help="Go on: release every step when its time has come.")]
 Every = Annotated[float, Option(help="With --watch: seconds between two looks.", min=0.1)]
 

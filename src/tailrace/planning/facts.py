@@ -1,0 +1,254 @@
+"""Public facts about data, and stand-in data made to them.
+
+Nothing here reads private data: stand-in data are drawn from a seed, to facts that somebody states,
+or come from a file that is public itself.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import deque
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import polars as pl
+
+from tailrace.calls import told
+from tailrace.domain import Schema
+from tailrace.errors import ConfigError, DataError
+from tailrace.mechanisms.base import Mechanism, Takes
+from tailrace.planning.worlds import Points, Types, World
+from tailrace.privacy.loss import real, whole
+
+# Rows added and deleted at one step.
+Batch = tuple[pl.DataFrame, pl.DataFrame | None]
+# Most rows, points and clusters: a plan is made in memory, in minutes.
+_MOST = 10_000_000
+
+
+@told
+@dataclass(frozen=True, kw_only=True)
+class Facts:
+    """Public facts about data, for stand-in data alike.
+
+    Say what everybody knows, never what was read off the private data.
+
+    Parameters
+    rows: rows of a step; of snapshots the people, of journeys the journeys.
+    matter: columns that hang together; the others are independent of each other.
+    clusters: places, or types of rows, around which rows crowd; 0: they are spread evenly.
+    moving: the share of clusters that a step replaces by others; of snapshots also the share of
+        people who change.
+    stays: steps after which a row is deleted; None: it stays.
+    points: of journeys, the points of each.
+
+    >>> Facts(rows=500, moving=0.01).clusters
+    60
+    """
+
+    rows: int = 1000
+    matter: int = 3
+    clusters: int = 60
+    moving: float = 0.0
+    stays: int | None = None
+    points: int = 20
+
+    def __post_init__(self) -> None:
+        for name, least in (("rows", 1), ("matter", 0), ("clusters", 0), ("points", 2)):
+            if whole(name, getattr(self, name), least=least) > _MOST:
+                raise ConfigError(f"{name} must be at most {_MOST:,}: a plan is made in memory.")
+        real("moving", self.moving, least=0, most=1)
+        if self.stays is not None:
+            whole("stays", self.stays)
+
+    def words(self, mechanism: Mechanism) -> str:
+        """The facts that a mechanism's stand-in data have, in a row."""
+        journeys, takes = hasattr(mechanism, "trajectory"), mechanism.takes
+        noun = "people" if takes is Takes.Snapshots else "journeys" if journeys else "rows"
+        said = [f"{self.rows:,} {noun}{' a step' if takes is Takes.Events else ''}"]
+        if journeys:
+            said.append(f"{self.points} points each")
+        columns = len(mechanism.domain.columns)
+        if isinstance(mechanism.domain, Schema) and columns > 1:
+            said.append(f"{min(self.matter, columns)} columns that hang together")
+        said.append(f"around {self.clusters} clusters" if self.clusters else "spread evenly")
+        if takes is not Takes.Once:
+            said.append(
+                f"moving by {100 * self.moving:g} % a step" if self.moving else "not moving"
+            )
+        if self.stays is not None and mechanism.deletes:
+            said.append(f"deleted after {self.stays} steps")
+        return ", ".join(said)
+
+
+class StandIn(Protocol):
+    """Stand-in data: the batches of any number of steps."""
+
+    def batches(
+        self, mechanism: Mechanism, steps: int, rng: np.random.Generator
+    ) -> Iterator[Batch]:
+        """Rows of steps 1, 2, ..., the same from the same generator."""
+        ...
+
+    def words(self, mechanism: Mechanism) -> str:
+        """Where the data come from, in a sentence."""
+        ...
+
+
+@dataclass(frozen=True)
+class Generated:
+    """Stand-in data drawn to facts."""
+
+    facts: Facts
+
+    def words(self, mechanism: Mechanism) -> str:
+        return f"Stand-in data: {self.facts.words(mechanism)}."
+
+    def batches(
+        self, mechanism: Mechanism, steps: int, rng: np.random.Generator
+    ) -> Iterator[Batch]:
+        facts, domain = self.facts, mechanism.domain
+        world: World = (
+            Types(domain, facts.clusters, facts.matter, rng)
+            if isinstance(domain, Schema)
+            else Points(domain, facts.clusters, rng)
+        )
+        changes = getattr(mechanism, "changes", False)
+        if mechanism.takes is Takes.Snapshots or changes:
+            frames = self._people(mechanism, world, steps, rng)
+            yield from _changes(frames) if changes else ((one, None) for one in frames)
+            return
+        draw = self._journeys if hasattr(mechanism, "trajectory") else self._rows
+        yield from _leaving(
+            (draw(mechanism, world, rng, step) for step in range(steps)), facts.stays, mechanism
+        )
+
+    def _rows(
+        self, mechanism: Mechanism, world: World, rng: np.random.Generator, step: int
+    ) -> pl.DataFrame:
+        if step:
+            world.move(self.facts.moving, rng)
+        many = self.facts.rows
+        return _with_ids(world.draw(many, rng), mechanism, step * many + np.arange(many))
+
+    def _journeys(
+        self, mechanism: Mechanism, world: World, rng: np.random.Generator, step: int
+    ) -> pl.DataFrame:
+        assert isinstance(world, Points)
+        if step:
+            world.move(self.facts.moving, rng)
+        many, points = self.facts.rows, self.facts.points
+        number = np.repeat(step * many + np.arange(many), points)
+        columns = world.journeys(many, points, rng)
+        columns[str(getattr(mechanism, "trajectory", ""))] = number
+        columns[str(getattr(mechanism, "order", ""))] = np.tile(np.arange(points), many)
+        return _with_ids(columns, mechanism, number)
+
+    def _people(
+        self, mechanism: Mechanism, world: World, steps: int, rng: np.random.Generator
+    ) -> Iterator[pl.DataFrame]:
+        """Everybody at each step; some have moved since the one before."""
+        many = self.facts.rows
+        held = world.draw(many, rng)
+        for step in range(steps):
+            if step and self.facts.moving:
+                world.move(self.facts.moving, rng)
+                moved = np.flatnonzero(rng.random(many) < self.facts.moving)
+                fresh = world.draw(len(moved), rng)
+                for name, values in held.items():
+                    values[moved] = fresh[name]
+            yield _with_ids(held, mechanism, np.arange(many))
+
+
+@dataclass(frozen=True, eq=False)
+class Like:
+    """Stand-in data from a public file, in its order.
+
+    A column `step` says which step a row is of; without it, rows are cut into equal steps. Of
+    snapshots without it, every step holds all rows.
+    """
+
+    frame: pl.DataFrame
+    stays: int | None
+
+    def words(self, mechanism: Mechanism) -> str:  # noqa: ARG002
+        rows = f"the {len(self.frame):,} rows of a public file"
+        return f"Stand-in data: {rows}, which must not be the private data."
+
+    def batches(
+        self,
+        mechanism: Mechanism,
+        steps: int,
+        rng: np.random.Generator,  # noqa: ARG002
+    ) -> Iterator[Batch]:
+        own = [getattr(mechanism, name, None) for name in ("trajectory", "order")]
+        for column in [*mechanism.domain.columns, *filter(None, own)]:
+            if column not in self.frame.columns:
+                raise DataError(f"The public file has no column '{column}', which the stream has.")
+        frame = _with_ids(self.frame, mechanism, np.arange(len(self.frame)))
+        takes, whole_ = mechanism.takes, "step" not in frame.columns
+        if takes is Takes.Once or (takes is Takes.Snapshots and whole_):
+            yield from ((frame, None) for _ in range(steps))
+            return
+        parts = self._cut(frame, steps, getattr(mechanism, "trajectory", None))
+        if takes is Takes.Snapshots:
+            yield from ((one, None) for one in parts)
+            return
+        yield from _leaving(parts, self.stays, mechanism)
+
+    @staticmethod
+    def _cut(frame: pl.DataFrame, steps: int, journey: str | None) -> list[pl.DataFrame]:
+        """The rows of each step."""
+        if "step" in frame.columns:
+            frame = frame.with_columns(pl.col("step").cast(pl.Int64, strict=False)).drop_nulls(
+                "step"
+            )
+            step = frame["step"].to_numpy() - (frame["step"].min() or 0)
+        else:
+            turn = np.arange(len(frame)) if journey is None else frame[journey].rle_id().to_numpy()
+            step = turn.astype(np.int64) * steps // (int(turn.max(initial=0)) + 1)
+        order = np.argsort(step, kind="stable")
+        ends = np.searchsorted(step[order], np.arange(steps + 1))
+        sorted_ = frame[order]
+        return [sorted_[int(a) : int(b)] for a, b in itertools.pairwise(ends)]
+
+
+def _with_ids(
+    columns: dict[str, np.ndarray] | pl.DataFrame, mechanism: Mechanism, ids: np.ndarray
+) -> pl.DataFrame:
+    """A frame, with ids of people where it has none."""
+    frame = pl.DataFrame(columns)
+    person = getattr(mechanism.unit, "column", None)
+    if person is None or person in frame.columns:
+        return frame
+    return frame.with_columns(pl.Series(person, ids))
+
+
+def _leaving(
+    frames: Iterable[pl.DataFrame], stays: int | None, mechanism: Mechanism
+) -> Iterator[Batch]:
+    """Each step's rows with those deleted that came `stays` steps before."""
+    if stays is None or not mechanism.deletes:
+        yield from ((one, None) for one in frames)
+        return
+    held: deque[pl.DataFrame] = deque()
+    for frame in frames:
+        held.append(frame)
+        yield frame, held.popleft() if len(held) > stays else None
+
+
+def _changes(frames: Iterable[pl.DataFrame]) -> Iterator[Batch]:
+    """Snapshots as rows added and deleted since the one before."""
+    before: pl.DataFrame | None = None
+    for frame in frames:
+        yield frame, before
+        before = frame
+
+
+def facts_of(value: Any) -> Facts:
+    """The facts given, or those that nobody contradicted."""
+    if value is not None and not isinstance(value, Facts):
+        raise ConfigError("facts must be Facts(...), for example Facts(rows=500).")
+    return Facts() if value is None else value

@@ -1,0 +1,232 @@
+"""Questions that a plan asks, with true answers on stand-in data.
+
+A question is a kind of count: one value of a column, a rectangle of the map. It is asked many times
+of each release, and its error is the root mean square over all of them.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import deque
+from typing import Any, NamedTuple, Protocol
+
+import narwhals as nw
+import numpy as np
+import polars as pl
+
+from tailrace.counting.marginals import Marginals
+from tailrace.domain import Box, Schema
+from tailrace.domain.geometry.shares import shares
+from tailrace.mechanisms.base import Mechanism, Takes
+from tailrace.mechanisms.histogram import HistogramStream, HistogramView
+from tailrace.mechanisms.snapshot.histogram import SnapshotHistogram, SnapshotView
+from tailrace.mechanisms.spatial.stream import SpatialStream
+from tailrace.mechanisms.spatial.view import SpatialView
+from tailrace.mechanisms.tabular.view import TabularView
+from tailrace.mechanisms.tabular.workloads import Tabular
+from tailrace.planning.facts import Batch
+
+# Mechanisms whose views are asked; of others the synthetic rows are counted.
+_ANSWERING = (HistogramStream, Tabular, SnapshotHistogram, SpatialStream)
+# Named columns at most, pairs of columns, cells of a pair, rectangles of each size, and sides of
+# districts: enough for a stable mean, few enough to be asked at every step shown.
+_NAMED, _PAIRS, _CELLS, _RECTANGLES, _SIDE = 3, 30, 1 << 22, 40, 8
+_SHARES = (0.01, 0.1)
+
+
+class Answered(NamedTuple):
+    """Released and true counts of one question."""
+
+    shown: np.ndarray
+    true: np.ndarray
+
+
+class Questions(Protocol):
+    """All that is asked of a mechanism, and the truth so far."""
+
+    @property
+    def names(self) -> tuple[str, ...]: ...
+    def happened(self, batch: Batch) -> None:
+        """Take a step's rows into the truth."""
+        ...
+
+    def answered(self, release: Any) -> list[Answered]:
+        """Ask a view, or a frame of synthetic rows."""
+        ...
+
+
+def answers_itself(mechanism: Mechanism) -> bool:
+    """Whether the view of a mechanism is asked, not its rows."""
+    return isinstance(mechanism, _ANSWERING)
+
+
+def questions_of(mechanism: Mechanism, rng: np.random.Generator) -> Questions:
+    """The questions that fit a mechanism's data."""
+    if hasattr(mechanism, "trajectory"):
+        return OfJourneys(mechanism)
+    if isinstance(mechanism.domain, Schema):
+        return OfCells(mechanism)
+    return OfPlaces(mechanism, rng)
+
+
+def cliques_of(domain: Schema) -> dict[str, list[tuple[int, ...]]]:
+    """The columns that each question is about, by its name."""
+    columns = range(len(domain.columns))
+    singles = [(column,) for column in columns]
+    if len(columns) <= _NAMED:
+        found = {f"one value of {domain.columns[column]}": [(column,)] for column in columns}
+    else:
+        found = {"one value of a column": singles}
+    pairs = [
+        (i, j)
+        for i, j in itertools.combinations(columns, 2)
+        if domain.shape[i] * domain.shape[j] <= _CELLS
+    ]
+    if pairs:
+        some = np.unique(np.linspace(0, len(pairs) - 1, _PAIRS).astype(int))
+        found["one pair of values of two columns"] = [pairs[place] for place in some]
+    return found
+
+
+class OfCells:
+    """Values of columns, and pairs of them."""
+
+    def __init__(self, mechanism: Mechanism):
+        assert isinstance(mechanism.domain, Schema)
+        self.domain, self.cliques = mechanism.domain, cliques_of(mechanism.domain)
+        self.anew = mechanism.takes is Takes.Snapshots
+        different = dict.fromkeys(itertools.chain.from_iterable(self.cliques.values()))
+        self.marginals = Marginals(self.domain.shape, tuple(different))
+        self.true = np.zeros(self.marginals.size, np.int64)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self.cliques)
+
+    def _tally(self, frame: pl.DataFrame) -> np.ndarray:
+        digits = self.domain.digits(nw.from_native(frame, eager_only=True))
+        return self.marginals.tally(digits[digits[:, 0] >= 0])
+
+    def happened(self, batch: Batch) -> None:
+        adds, deletes = batch
+        self.true = self._tally(adds) + (0 if self.anew else self.true)
+        if deletes is not None and len(deletes):
+            self.true = self.true - self._tally(deletes)
+
+    def answered(self, release: Any) -> list[Answered]:
+        tally = self._tally(release) if isinstance(release, pl.DataFrame) else None
+        found = []
+        for cliques in self.cliques.values():
+            shown = [
+                self._shown(release, clique) if tally is None else self._part(tally, clique)
+                for clique in cliques
+            ]
+            true = [self._part(self.true, clique) for clique in cliques]
+            found.append(Answered(np.concatenate(shown), np.concatenate(true)))
+        return found
+
+    def _part(self, counts: np.ndarray, clique: tuple[int, ...]) -> np.ndarray:
+        return self.marginals.part(counts, self.marginals.index(clique)).reshape(-1)
+
+    def _shown(self, view: Any, clique: tuple[int, ...]) -> np.ndarray:
+        names = [self.domain.columns[column] for column in clique]
+        if isinstance(view, TabularView):
+            return view.marginal(*names).values.reshape(-1)
+        if isinstance(view, HistogramView):
+            return view.marginal(*names)[0].reshape(-1)
+        assert isinstance(view, SnapshotView)
+        others = tuple(axis for axis in range(len(self.domain.shape)) if axis not in clique)
+        return view.estimates.reshape(self.domain.shape).sum(axis=others).reshape(-1)
+
+
+class OfPlaces:
+    """Rectangles of the map, anywhere and of any shape."""
+
+    def __init__(self, mechanism: Mechanism, rng: np.random.Generator):
+        self.domain: Any = mechanism.domain
+        self.columns = list(self.domain.columns)
+        low, high = np.array(self.domain.low, float), np.array(self.domain.high, float)
+        sides = []
+        for share in _SHARES:
+            part = share ** rng.dirichlet(np.full(len(low), 4.0), _RECTANGLES)
+            corner = rng.random(part.shape) * (1 - part)
+            sides.append((low + corner * (high - low), low + (corner + part) * (high - low)))
+        self.low, self.high = (np.concatenate(ends) for ends in zip(*sides, strict=True))
+        self.true = np.zeros(len(self.low), np.int64)
+        self.leaving: deque[np.ndarray] = deque()
+        self.retention: int | None = getattr(mechanism, "retention", None)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(f"a rectangle of {100 * share:g} % of the area" for share in _SHARES)
+
+    def _tally(self, frame: pl.DataFrame) -> np.ndarray:
+        if not isinstance(self.domain, Box):
+            cells = self.domain.cells(nw.from_native(frame[self.columns], eager_only=True))
+            frame = frame.filter(cells >= 0)
+        points = frame.select(pl.col(self.columns).cast(pl.Float64)).to_numpy()
+        found = [
+            int(((points >= low) & (points < high)).all(axis=1).sum())
+            for low, high in zip(self.low, self.high, strict=True)
+        ]
+        return np.array(found)
+
+    def happened(self, batch: Batch) -> None:
+        adds, deletes = batch
+        came = self._tally(adds)
+        self.true = self.true + came
+        if deletes is not None:
+            self.true = self.true - self._tally(deletes)
+        if self.retention is not None:
+            self.leaving.append(came)
+            if len(self.leaving) > self.retention:
+                self.true = self.true - self.leaving.popleft()
+
+    def answered(self, release: Any) -> list[Answered]:
+        if isinstance(release, pl.DataFrame):
+            shown = self._tally(release)
+        else:
+            assert isinstance(release, SpatialView)
+            leaves, corners = release.leaves, zip(self.low, self.high, strict=True)
+            parts = (shares(self.domain, leaves.low, leaves.high, *ends) for ends in corners)
+            shown = np.array([part @ leaves.count for part in parts])
+        parts = zip(np.split(shown, len(_SHARES)), np.split(self.true, len(_SHARES)), strict=True)
+        return [Answered(one, true) for one, true in parts]
+
+
+class OfJourneys:
+    """Journeys by the districts that they begin in and pass."""
+
+    names: tuple[str, ...] = (
+        f"the journeys that pass through a district (one of {_SIDE} by {_SIDE})",
+        f"the journeys that begin in a district (one of {_SIDE} by {_SIDE})",
+    )
+
+    def __init__(self, mechanism: Any):
+        self.domain, self.journey, self.order = (
+            mechanism.domain,
+            mechanism.trajectory,
+            mechanism.order,
+        )
+        self.true = np.zeros((2, _SIDE**2), np.int64)
+
+    def _tally(self, frame: pl.DataFrame) -> np.ndarray:
+        """(2, districts) journeys that pass, and that begin."""
+        low, high = self.domain.low, self.domain.high
+        district = pl.lit(0)
+        for axis, name in enumerate(self.domain.columns):
+            width = (high[axis] - low[axis]) / _SIDE
+            part = ((pl.col(name).cast(pl.Float64) - low[axis]) / width).floor()
+            district = district * _SIDE + part.clip(0, _SIDE - 1).cast(pl.Int64)
+        rows = frame.with_columns(_district=district).sort(self.journey, self.order)
+        passed = rows.unique([self.journey, "_district"])["_district"]
+        began = rows.unique(self.journey, keep="first", maintain_order=True)["_district"]
+        return np.stack(
+            [np.bincount(one.to_numpy(), minlength=_SIDE**2) for one in (passed, began)]
+        )
+
+    def happened(self, batch: Batch) -> None:
+        self.true = self.true + self._tally(batch[0])
+
+    def answered(self, release: Any) -> list[Answered]:
+        return [Answered(*both) for both in zip(self._tally(release), self.true, strict=True)]
