@@ -106,6 +106,8 @@ class _Making:
         self.runs, self.seed = whole("runs", runs), whole("seed", seed, least=0)
         if self.runs > _MOST_RUNS:
             raise ConfigError(f"runs must be at most {_MOST_RUNS:,}.")
+        if progress is not None and (isinstance(progress, type) or not callable(progress)):
+            raise ConfigError("progress must be a function, or None.")
         self.progress, self.total, self.done = progress, 0, 0
 
     def budgets(self, given: list[Fraction]) -> dict[Fraction, Any]:
@@ -240,7 +242,7 @@ def opened(like: Any) -> pl.DataFrame:
         try:
             file = Path(like)
             return pl.read_parquet(file) if file.suffix == ".parquet" else pl.read_csv(file)
-        except (OSError, pl.exceptions.PolarsError, ValueError):
+        except (OSError, pl.exceptions.PolarsError, ValueError, TypeError):
             raise DataError(
                 f"{os.path.basename(like)} cannot be read: like names a public .csv or .parquet "
                 "file with the columns of the stream."
