@@ -10,6 +10,7 @@ from tailrace.ask import open_releases as open_releases
 from tailrace.ask import plot as plot
 from tailrace.calendar import Calendar as Calendar
 from tailrace.counting.memory import Missing as Missing
+from tailrace.domain import Amount as Amount
 from tailrace.domain import Box as Box
 from tailrace.domain import Categorical as Categorical
 from tailrace.domain import Integer as Integer

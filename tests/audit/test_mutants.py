@@ -14,6 +14,7 @@ from samples import growing, rows
 from tailrace import (
     ZCDP,
     AddRemove,
+    Amount,
     Box,
     Categorical,
     Event,
@@ -32,6 +33,7 @@ from tailrace import (
     counters,
 )
 from tailrace.checks import check_mechanism
+from tailrace.counters.choice import allot
 from tailrace.counters.ladder import LadderCounter
 from tailrace.errors import NoiseReused
 from tailrace.mechanisms.base import State
@@ -47,6 +49,7 @@ from tailrace.papers.snapshot_policies import DSAT
 from tailrace.papers.snapshot_policies.static import LaplaceBins
 
 WARD = Schema(sex=Categorical(["f", "m"]), age=Integer(0, 3))
+SPENT = Schema(sex=Categorical(["f", "m"]), x=Amount(0, 1, unit=0.05))
 SQUARE = Box(low=(0, 0), high=(1, 1), columns=("x", "y"), cells=8)
 PURE = PureDP(epsilon=1)
 
@@ -143,6 +146,8 @@ SOUND = {
     "subtracting": (histogram(counter=counters.KaryTree(arity=3, levels=2)), BATCHES),
     "gaussian": (histogram(privacy=ZCDP(rho=0.1), counter=counters.SqrtToeplitz()), BATCHES),
     "people": (histogram(unit=User(column="id", events=2)), BATCHES),
+    "amounts": (histogram(domain=SPENT, privacy=ZCDP(rho=0.1)), BATCHES),
+    "spending": (histogram(domain=SPENT, unit=User(column="id", events=2)), BATCHES),
     "spatial": (spatial(), BATCHES),
     "retention": (spatial(retention=2), ADDED),
     # its first epoch holds enough for several rounds
@@ -247,6 +252,18 @@ def halved(sound):
         )
 
     return draw
+
+
+def half_of_the_bounds(sound):
+    return property(lambda self: [bound // 2 for bound in sound.fget(self)])
+
+
+def sums_beside_the_budget(sound):
+    def counters_(self):
+        whole = allot(None, privacy=self.privacy, horizon=self.horizon, events=self._events)
+        return (whole, *sound.fget(self)[1:])
+
+    return property(counters_)
 
 
 def whole_budgets(_):
@@ -414,6 +431,27 @@ MUTANTS = {
         "_measured",
         whole_budgets_unsaid,
         LOSS,
+    ),
+    "noise by half of the bound": (
+        "amounts",
+        HistogramStream,
+        "_bounds",
+        half_of_the_bounds,
+        LOSS,
+    ),
+    "a person's noise by half of the bound": (
+        "spending",
+        HistogramStream,
+        "_bounds",
+        half_of_the_bounds,
+        LOSS,
+    ),
+    "sums beside the budget": (
+        "amounts",
+        HistogramStream,
+        "_counters",
+        sums_beside_the_budget,
+        "within the declared loss",
     ),
     "a forgotten level": ("tree", LadderCounter, "atoms", forgotten_level, LOSS),
     "a reused path": (

@@ -21,6 +21,9 @@ WARD = tr.Schema(
     age=tr.Integer(0, 4),
     weight=tr.Real(edges=[0, 50, 100], outside="clip"),
 )
+SPENT = tr.Schema(
+    sex=tr.Categorical(["f", "m"]), age=tr.Integer(0, 4), weight=tr.Amount(0, 100, unit=0.5)
+)
 STATUS = tr.Schema(status=tr.Integer(0, 1))
 BINS = tr.Schema(bin=tr.Integer(0, 15))
 SQUARE = tr.Box(low=(0, 0), high=(1, 1), columns=("x", "y"), cells=64)
@@ -89,6 +92,8 @@ def mechanisms():
             place = {**table, "domain": SQUARE}
             whose = f"{name} {type(unit).__name__.lower()}"
             cases[f"histogram {whose}"] = tr.HistogramStream(**table), rows, 3
+            spent = {**table, "domain": SPENT, "totals_by": ("sex",)}
+            cases[f"amounts {whose}"] = tr.HistogramStream(**spent), rows, 3
             cases[f"spatial {whose}"] = tr.SpatialStream(**place), points, 3
             cases[f"spatial retention {whose}"] = tr.SpatialStream(**place, retention=2), points, 3
             cases[f"tabular {whose}"] = tr.TabularStream(**table), rows, 3

@@ -14,6 +14,7 @@ from samples import examples, rows
 from tailrace import (
     ZCDP,
     AddRemove,
+    Amount,
     Box,
     Categorical,
     Event,
@@ -36,6 +37,7 @@ from tailrace.stream.release import Kind
 
 WARD = Schema(sex=Categorical(["f", "m"]), age=Integer(0, 2))
 SQUARE = Box(low=(0, 0), high=(1, 1), columns=("x", "y"), cells=8)
+SPENT = Schema(sex=WARD.attributes[0], x=Amount(0, 1, unit=0.125))
 PURE = {"privacy": PureDP(epsilon=1), "horizon": 2}
 TRIPS = {"trajectory": "trip", "order": "time", "privacy": PureDP(epsilon=3), "domain": SQUARE}
 PANEL = {"domain": Schema(sex=WARD.attributes[0]), "window": 2, "neighbours": AddRemove}
@@ -48,6 +50,8 @@ MECHANISMS = {
     "snapshot": SnapshotHistogram(domain=WARD, unit=User(column="id", records=2), **PURE),
     "window": SnapshotHistogram(domain=WARD, unit=Window(steps=2, column="id", records=2), **PURE),
     "month": HistogramStream(domain=WARD, unit=Window(steps=2, column="id", events=2), **PURE),
+    "sums": HistogramStream(domain=SPENT, unit=Event(), **PURE),
+    "spending": HistogramStream(domain=SPENT, unit=User(column="id", events=2), **PURE),
     "trips": Trajectories(unit=Event(), **TRIPS),
     "travellers": Trajectories(unit=User(column="id"), **TRIPS),
 }

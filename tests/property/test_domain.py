@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from samples import examples
 from tailrace import ConfigError
 from tailrace.counting.plan import Plan
-from tailrace.domain import Box, Categorical, Integer, Real, Schema, from_dict
+from tailrace.domain import Amount, Box, Categorical, Integer, Real, Schema, from_dict
 
 pa = pytest.importorskip("pyarrow", reason="the frames are made from Arrow tables")
 
@@ -46,7 +46,15 @@ flags = st.builds(
     st.sampled_from([[True], [False, True], [True, False]]),
     known,
 )
-schemas = st.lists(st.one_of(integers, reals, words, members, flags), min_size=1, max_size=4).map(
+amounts = st.builds(
+    lambda low, units, unit, out: Amount(low, low + units * unit, unit=unit, outside=out),
+    small,
+    st.integers(1, 40),
+    st.sampled_from([0.25, 0.5, 1, 3]),
+    st.sampled_from(["clip", "drop"]),
+)
+attributes = st.one_of(integers, reals, words, members, flags, amounts)
+schemas = st.lists(attributes, min_size=1, max_size=4).map(
     lambda attributes: Schema(**{f"c{i}": attribute for i, attribute in enumerate(attributes)})
 )
 

@@ -21,7 +21,7 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from samples import examples, unit_rows
-from tailrace import Box, Categorical, DataError, Integer, Real, Schema, User
+from tailrace import Amount, Box, Categorical, DataError, Integer, Real, Schema, User
 from tailrace.counting.journeys.reading import Reading
 from tailrace.counting.memory import counted, hash_units
 from tailrace.counting.plan import Plan
@@ -33,6 +33,8 @@ ATTRIBUTES = [
     Integer(0, 9, outside="clip"),
     Integer(0, 9, outside="other"),
     Real(edges=[0, 1.5, 20]),
+    Amount(0, 20, unit=0.5),
+    Amount(-2, 7, outside="drop"),
     Categorical([3, 1, 7], outside="other"),
     Categorical([True, False]),
     Categorical(["f", "m"], outside="other"),

@@ -99,6 +99,7 @@ RIGHT: dict[str, Any] = {
     "Calendar": {"start": "2026-01-01", "period": "1 day"},
     "Categorical": {"values": ["f", "m"]},
     "Integer": {"low": 0, "high": 9},
+    "Amount": {"low": 0, "high": 9, "unit": 0.5},
     "Real": {"edges": [0, 1, 2]},
     "Schema": {"age": tr.Integer(0, 9)},
     "Noise": None,  # made by Noise.fresh and Noise.insecure

@@ -6,6 +6,7 @@
 | `count(low=, high=)`        | points or journeys by coordinates                   |
 | `estimate(query)`           | people of a panel by their values at the step       |
 | `marginal(*columns)`        | combinations of values; else counted one by one     |
+| `amounts`                   | totals and means by group                           |
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from tailrace.domain import Categorical, Integer, Schema
 from tailrace.errors import ConfigError
 from tailrace.mechanisms.base import Estimate
 from tailrace.mechanisms.panel.queries import AtLeast, Weighted
+from tailrace.mechanisms.shared.totals import GroupTotals
 
 if TYPE_CHECKING:
     import polars as pl
@@ -155,6 +157,35 @@ def marginal(view: Any, domain: Any, columns: Sequence[str]) -> Marginal:
     return Marginal(tuple(columns), labels, values, errors)
 
 
+def with_amounts(view: Any) -> Any:
+    """The view, if it adds up amounts."""
+    if not getattr(view, "amounts", None):
+        raise ConfigError("This stream adds up no amounts: declare one as Amount(low, high).")
+    return view
+
+
+def totals(view: Any, column: str) -> pl.DataFrame:
+    """The total and the mean of an amount in each group, with standard errors."""
+    import polars as pl
+
+    found = with_amounts(view).totals(column)
+    by, combinations = _groups(found)
+    groups = [
+        pl.Series(name, [one[place] for one in combinations], strict=False)
+        for place, name in enumerate(by)
+    ]
+    names = _beside(by, "total", "error", "mean", "mean_error")
+    numbers = (found.total, found.total_error, found.mean, found.mean_error)
+    return pl.DataFrame([*groups, *map(pl.Series, names, numbers)])
+
+
+def _groups(found: GroupTotals) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
+    """The columns that make groups, and the values of each group."""
+    if found.groups is None:
+        return (), [()]
+    return found.groups.columns, [*itertools.product(*map(labels_of, found.groups.attributes))]
+
+
 def labels_of(attribute: Any) -> tuple[Any, ...]:
     """The values of an attribute for people; None for what lies outside.
 
@@ -221,6 +252,13 @@ def measured(view: Any, domain: Any) -> list[Rows]:
         ]
         cells = [list(cell) for cell in itertools.product(*texts)]
         rows.append((columns, cells, one.values.ravel(), np.ravel(one.errors)))
+    for column in getattr(view, "amounts", {}):
+        found = view.totals(column)
+        by, combinations = _groups(found)
+        said = f"{found.amount.low:g} to {found.amount.high:g} by {found.amount.unit:g}"
+        cells = [["outside" if v is None else str(v) for v in one] for one in combinations]
+        names = [*by, f"total of {column}"]
+        rows.append((names, [[*cell, said] for cell in cells], found.total, found.total_error))
     total = count(view, domain, {})
     return [((), [[]], np.array([total.value]), np.array([total.error])), *rows]
 

@@ -1,6 +1,7 @@
 """Questions in words, such as `count where district = 3`.
 
-    question    count | share, then perhaps: where condition and condition ...
+    question    count | share | total of amount | mean of amount, then perhaps: where condition and
+                condition ...
     condition   column = value | column between value and value | column in (value, value, ...)
 
 Names and values with blanks or signs in them stand in quotes.
@@ -14,22 +15,32 @@ from dataclasses import dataclass
 from typing import Any
 
 from tailrace.config.problem import nearest, one_line
-from tailrace.domain import Categorical, Integer
+from tailrace.domain import Categorical, Integer, Schema
 from tailrace.errors import ConfigError
 
 _TOKEN = re.compile(r"""\s*(?:"([^"]*)"|'([^']*)'|([=(),])|([^\s=(),"']+))""")
+_WHATS = ("count", "share", "total", "mean")
 _FORM = (
     "A question is written like: count where district = 3 and age between 60 and 79, or: share "
-    "where sex in (f, m)."
+    "where sex in (f, m), or: mean of price where district = 3."
 )
 
 
 @dataclass(frozen=True)
 class Question:
-    """A count, or a share, of the records that match."""
+    """What is asked of the records that match.
+
+    Their count, share, or the total or mean `of` an amount.
+    """
 
     where: Mapping[str, Any]
-    share: bool = False
+    what: str = "count"
+    of: str = ""
+
+    @property
+    def share(self) -> bool:
+        """Whether their share is asked for."""
+        return self.what == "share"
 
 
 def read_question(text: str, domain: Any) -> Question:
@@ -41,13 +52,15 @@ def read_question(text: str, domain: Any) -> Question:
     {'sex': 'f', 'age': (60, 79)}
     """
     words = _Words(_tokens(text))
-    share = words.take("share")
-    if not share and not words.take("count"):
+    what = next((one for one in _WHATS if words.take(one)), None)
+    if what is None:
         raise ConfigError(_FORM)
+    amounts = domain.amounts if isinstance(domain, Schema) else {}
+    of = _amount(words, what, amounts) if what in ("total", "mean") else ""
     where: dict[str, Any] = {}
     if words.take("where"):
         while True:
-            column, wanted = _condition(words, domain)
+            column, wanted = _condition(words, domain.bins if amounts else domain)
             if column in where:
                 raise ConfigError(f"'{column}' is asked for twice: say it in one condition.")
             where[column] = wanted
@@ -55,7 +68,18 @@ def read_question(text: str, domain: Any) -> Question:
                 break
     if not words.over:
         raise ConfigError(_FORM)
-    return Question(where, share)
+    return Question(where, what, of)
+
+
+def _amount(words: _Words, what: str, amounts: Mapping[str, Any]) -> str:
+    """The amount that a total or mean is of."""
+    if not words.take("of"):
+        raise ConfigError(f"A {what} is of an amount: {what} of price where district = 3.")
+    column = words.value()
+    if column not in amounts:
+        there = f"there are {', '.join(amounts)}." if amounts else "this stream has none."
+        raise ConfigError(f"There is no amount '{one_line(column)}': {there}")
+    return column
 
 
 def _tokens(text: str) -> list[tuple[str, bool]]:

@@ -18,6 +18,7 @@ from tailrace.ask.place import Place, place_of
 from tailrace.ask.question import Question, read_question
 from tailrace.calendar import Calendar
 from tailrace.calls import told
+from tailrace.domain import Schema
 from tailrace.errors import ConfigError, Corrupt, StateError
 from tailrace.mechanisms.base import Estimate, Mechanism
 from tailrace.privacy.guarantee import Guarantee
@@ -153,7 +154,7 @@ class Releases:
         its values. Of places, ranges of coordinates; of a panel, values at the step. The step may
         stand first.
         """
-        return answers.count(self._measured(step), self.domain, where)
+        return answers.count(self._measured(step), self._counted, where)
 
     def proportion(self, step: int | None = None, /, **where: Any) -> Estimate:
         """Estimate the share of records that match.
@@ -161,11 +162,32 @@ class Releases:
         Unless the view knows better, the error adds up that of the count and that of the total,
         which holds however the two depend on each other.
         """
-        return answers.proportion(self._measured(step), self.domain, where)
+        return answers.proportion(self._measured(step), self._counted, where)
+
+    def total(self, column: str, step: int | None = None, /, **where: Any) -> Estimate:
+        """Add up an amount over the records that match: `total("price", district=3)`.
+
+        Conditions are those of `count`. The step may stand second.
+        """
+        return answers.with_amounts(self._measured(step)).total(column, **where)
+
+    def mean(self, column: str, step: int | None = None, /, **where: Any) -> Estimate:
+        """Estimate the mean of an amount, with conditions as in `total`.
+
+        Its error holds where the count is large beside its own error.
+        """
+        return answers.with_amounts(self._measured(step)).mean(column, **where)
+
+    def totals(self, column: str, step: int | None = None) -> Any:
+        """The total and the mean of an amount in each group, as a table.
+
+        The columns are those that make groups, `total`, `error`, `mean` and `mean_error`.
+        """
+        return self._given(answers.totals(self._measured(step), column))
 
     def marginal(self, *columns: str, step: int | None = None) -> Marginal:
         """Estimate the count of every combination of values: `marginal("sex", "age")`."""
-        found = answers.marginal(self._measured(step), self.domain, columns)
+        found = answers.marginal(self._measured(step), self._counted, columns)
         return replace(found, frames=self._given)
 
     def measurements(self, step: int | None = None) -> Any:
@@ -174,11 +196,14 @@ class Releases:
         The columns are `what` was counted (names of columns), `cells` (a value of each, as text),
         `value` and `error`, a standard error.
         """
-        return self._given(answers.measurements(self._measured(step), self.domain))
+        return self._given(answers.measurements(self._measured(step), self._counted))
 
     def ask(self, question: str | Question, step: int | None = None) -> Estimate:
         """Answer a question in words: `ask("count where age between 60 and 79")`."""
         asked = read_question(question, self.domain) if isinstance(question, str) else question
+        if asked.of:
+            find = self.total if asked.what == "total" else self.mean
+            return find(asked.of, self._at(step), **asked.where)
         find = self.proportion if asked.share else self.count
         return find(self._at(step), **asked.where)
 
@@ -197,6 +222,11 @@ class Releases:
                 "promise": str(self.guarantee),
             }
         )
+
+    @property
+    def _counted(self) -> Any:
+        """The columns that are counted: all but amounts."""
+        return self.domain.bins if isinstance(self.domain, Schema) else self.domain
 
     def _measured(self, step: int | None) -> Any:
         view = self.view(step)

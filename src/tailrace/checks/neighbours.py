@@ -3,7 +3,8 @@
 The two worlds of a pair differ by:
 
 - `Event`: a rare row of the first batch, the last row, a deletion; the only row, early and late;
-  one of a crowd in one place; a row that is inserted and deleted (the loss of a life).
+  one of a crowd in one place; a row that is inserted and deleted (the loss of a life). Rows that
+  are made up have the highest of every amount.
 - `User`, `Null`: the busiest person; a person with more rows than are accepted, in one place or
   moving, deleted at the end; such a person alone.
 - `Window`: such a person, inside the first and inside a later window. Of events: a person who
@@ -102,7 +103,15 @@ def _pool(mechanism: Mechanism, frames: list[pl.DataFrame]) -> pl.DataFrame:
     first = {code: row for row, code in reversed(list(enumerate(codes))) if min(code) >= 0}
     places = sorted(first)
     some = {*np.linspace(0, len(places) - 1, _PLACES).astype(int).tolist()} if places else set()
-    return frames[0][[first[places[i]] for i in sorted(some)]]
+    return _highest(mechanism, frames[0][[first[places[i]] for i in sorted(some)]])
+
+
+def _highest(mechanism: Mechanism, rows: pl.DataFrame) -> pl.DataFrame:
+    """The same rows, with the highest of every amount."""
+    amounts = mechanism.domain.amounts if isinstance(mechanism.domain, Schema) else {}
+    return rows.with_columns(
+        pl.lit(one.high).cast(rows.schema[name]).alias(name) for name, one in amounts.items()
+    )
 
 
 def _with(frame: pl.DataFrame | None, rows: pl.DataFrame | None) -> pl.DataFrame | None:

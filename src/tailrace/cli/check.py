@@ -92,14 +92,23 @@ def lost(config: Config, found: Examination) -> list[str]:
         ),
     ]
     dropping = _dropping(config)
+    amounts: Any = getattr(config.mechanism.domain, "amounts", {})
+    # Clipping is what an amount is for.
+    clipped = {name for name, one in amounts.items() if one.outside == "clip"}
     for one in found.columns:
         kind = f"in column '{one.name}'"
         if one.name in dropping:
             reasons += [
-                (one.missing, f"have no value {kind}", 'count them with outside = "other"'),
+                (
+                    one.missing,
+                    f"have no value {kind}",
+                    "write 0 where there was none"
+                    if one.name in amounts
+                    else 'count them with outside = "other"',
+                ),
                 (one.unreadable, f"hold what cannot be read {kind}", "mend it at its source"),
                 (
-                    one.outside or 0,
+                    0 if one.name in clipped else one.outside or 0,
                     f"lie outside the domain {kind}",
                     "declare what is missing there, name other spellings in [aliases], or choose "
                     "another outside",

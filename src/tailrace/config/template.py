@@ -105,8 +105,8 @@ op = "op"  # a column that says insert or delete (with deletes = true)
 formulas = true  # leave texts that a spreadsheet would run; left out: marked with a '
 """
 _SCHEMA = """\
-# What each column may hold: Integer (low, high), Categorical (values) or Real (edges of its bins)\
-. A value outside
+# What each column may hold: Integer (low, high), Categorical (values), Real (edges of its bins) or\
+ Amount (low, high, unit: added up). A value outside
 # is left out ("drop"), moved to the nearest ("clip", numbers only) \
 or counted as one more value ("other").
 [schema]

@@ -20,8 +20,8 @@ from tailrace.counters.ladder import BinaryTree, Block, KaryTree, Simple, Unboun
 from tailrace.counters.matrix import SqrtToeplitz
 from tailrace.counters.unbounded import Hybrid, Unbounded
 from tailrace.errors import ConfigError
-from tailrace.privacy.budget import per_event
-from tailrace.privacy.loss import Loss, PureDP, check_privacy, whole
+from tailrace.privacy.budget import Drawn, part, per_event
+from tailrace.privacy.loss import Loss, Number, PureDP, check_privacy, whole
 
 # Steps over which counters without a horizon are compared; a convention.
 ENDLESS = 4096
@@ -89,6 +89,32 @@ def allot(
     return min(
         (best(privacy=budget, horizon=horizon) for budget in budgets), key=mean_squared_error
     )
+
+
+@functools.lru_cache(maxsize=256)
+def allot_parts(
+    counter: Any,
+    *,
+    privacy: Loss,
+    horizon: int | None,
+    parts: tuple[tuple[Number, tuple[int, int]], ...],
+) -> tuple[Counter[Any], ...]:
+    """Give several counters their shares of the budget of a unit.
+
+    A part is its share, and how far a unit raises and lowers the inputs of its counter. All are
+    pure, or all zCDP, whichever has the lower error in the first part, so that losses add up.
+    """
+    kinds: list[Drawn] = [privacy.pure_within()]
+    if not isinstance(privacy, PureDP):
+        kinds = [privacy.zcdp_within()] if counter is not None else [*kinds, privacy.zcdp_within()]
+    made = [
+        tuple(
+            allot(counter, privacy=part(kind, share), horizon=horizon, events=events)
+            for share, events in parts
+        )
+        for kind in kinds
+    ]
+    return min(made, key=lambda several: mean_squared_error(several[0]))
 
 
 def mean_squared_error(counter: Counter[Any], steps: int | None = None) -> float:

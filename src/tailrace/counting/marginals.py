@@ -142,15 +142,13 @@ class Marginals:
             self.part(flat, i)[...] = self.covering.part(blocks, b).sum(axis=others)
         return flat
 
-    def query(self, rows: nw.LazyFrame[Any], schema: Schema) -> nw.LazyFrame[Any]:
+    def query(self, digits: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
         """One query for the covering's counts, where rows lie.
 
-        Its columns are `cell` and `rows`; cells without rows are left out.
+        `digits` has columns `digit0`, ... of rows that are counted. The columns are `cell` and
+        `rows`; cells without rows are left out.
         """
-        digits = [code.alias(f"digit{a}") for a, code in enumerate(schema.codes(rows))]
-        inside = (~nw.col(f"digit{a}").is_null() for a in range(len(self.shape)))
-        kept = rows.select(*digits).filter(*inside)
-        return self.covering._stacked(kept).group_by("cell").agg(nw.len().alias("rows"))
+        return self.covering._stacked(digits).group_by("cell").agg(nw.len().alias("rows"))
 
     def _stacked(self, digits: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
         """The cells of all rows in all marginals, one column.

@@ -21,6 +21,7 @@ import numpy as np
 from tailrace.counting import arrow, executors
 from tailrace.counting.batches import batches
 from tailrace.counting.marginals import Marginals
+from tailrace.counting.sums import Sums
 from tailrace.domain import Codes, Frame, Schema
 from tailrace.domain.cells import holds_objects, named
 from tailrace.domain.columns import MOST_CELLS, kinds, unreadable
@@ -97,7 +98,8 @@ class Plan:
     groups: the group of each cell, from 0, or -1 for a cell that is not counted. Groups are counted
         in place of cells; rows and units are still known by their cells.
     marginals: those of a schema, counted in place of its cells. The cells may then be more than can
-        be counted, or even numbered where there is no key.
+        be counted, or even numbered where there is no key. Amounts are no part of them.
+    sums: of the schema's amounts, after the counts of marginals.
 
     >>> import polars as pl
     >>> from tailrace.domain import Integer, Schema
@@ -110,6 +112,7 @@ class Plan:
     memory: Recall | None = None
     groups: np.ndarray | None = field(default=None, compare=False)  # (cells,) integers
     marginals: Marginals | None = None
+    sums: Sums | None = None
 
     def __post_init__(self) -> None:
         if self.key is not None and (not isinstance(self.key, str) or not self.key):
@@ -122,8 +125,10 @@ class Plan:
             self._check_marginals(self.marginals)
 
     def _check_marginals(self, marginals: Marginals) -> None:
-        if not isinstance(self.codes, Schema) or self.codes.shape != marginals.shape:
+        if not isinstance(self.codes, Schema) or self.codes.bins.shape != marginals.shape:
             raise ConfigError("marginals must be those of the Schema that codes is.")
+        if self.sums is not None and self.sums.shape != marginals.shape:
+            raise ConfigError("sums must be those of the Schema that codes is.")
         if self.groups is not None or self.memory is not None:
             raise ConfigError("A plan counts marginals, or groups of cells, or units: one of them.")
         if self.key is not None and self.codes.size > MOST_CELLS:
@@ -141,7 +146,7 @@ class Plan:
         if self.memory is not None:
             return self.memory.size
         if self.marginals is not None:
-            return self.marginals.size
+            return self.marginals.size + (0 if self.sums is None else self.sums.size)
         return self.codes.size if self.groups is None else int(self.groups.max(initial=-1)) + 1
 
     def count(self, frame: Any) -> np.ndarray:
@@ -181,7 +186,7 @@ class Plan:
         from tailrace.domain import kernel
 
         if self.marginals is not None:
-            return self.marginals.tally(kernel.split(cells, np.array(self.marginals.shape)), rows)
+            return self._tallied(kernel.split(cells, np.array(self._schema.shape)), rows)
         numbers = cells if self.groups is None else kernel.look_up(cells, self.groups)
         if rows is None:
             return kernel.count(numbers, self.size)
@@ -210,32 +215,68 @@ class Plan:
         pieces = with_cells(rows, self.codes, [unit_of(rows, self.key)])
         return ((ids_of(found.get_column("unit")), cells) for found, cells in pieces)
 
+    @property
+    def _schema(self) -> Schema:
+        """The domain of marginals."""
+        assert isinstance(self.codes, Schema)
+        return self.codes
+
+    def _tallied(self, digits: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
+        """Counts of marginals, then sums, from digits of all columns."""
+        assert self.marginals is not None
+        if not self._schema.amounts:
+            return self.marginals.tally(digits, rows)
+        summed = np.array([column in self._schema.amounts for column in self._schema.columns])
+        counted, codes = digits[:, ~summed], digits[:, summed]
+        counts = self.marginals.tally(counted, rows)
+        if self.sums is None:
+            return counts
+        return np.concatenate([counts, self.sums.tally(counted, codes, rows)])
+
     def _marginals_here(self, rows: nw.DataFrame[Any]) -> np.ndarray:
-        assert self.marginals is not None and isinstance(self.codes, Schema)
         counts = np.zeros(self.size, np.int64)
         for at in range(0, len(rows), _PIECE):
-            counts += self.marginals.tally(self.codes.digits(rows[at : at + _PIECE]))
+            counts += self._tallied(self._schema.digits(rows[at : at + _PIECE]))
         return counts
+
+    def _digits_there(self, rows: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
+        """The codes of counted rows: `digit0`, ... and, of amounts, `amount0`, ..."""
+        names, schema = {}, self._schema
+        for column in schema.columns:
+            kind = "amount" if column in schema.amounts else "digit"
+            names[column] = f"{kind}{sum(name.startswith(kind) for name in names.values())}"
+        codes = zip(schema.codes(rows), names.values(), strict=True)
+        digits = rows.select(*(code.alias(name) for code, name in codes))
+        return digits.filter(*(~nw.col(name).is_null() for name in names.values()))
 
     def _counted_there(self, rows: nw.LazyFrame[Any]) -> np.ndarray:
         if executors.on_spark(rows):
             with executors.explained(rows.to_native().sparkSession):
                 return executors.counted(self, rows)
 
+        if self.marginals is not None:
+            return self._marginals_there(rows, self.marginals)
+
         def query() -> nw.LazyFrame[Any]:
-            if self.marginals is not None and isinstance(self.codes, Schema):
-                return self.marginals.query(rows, self.codes)
             numbers = rows.select(self.codes.cell(rows).alias("cell"))
             inside = numbers.filter(~nw.col("cell").is_null())
             return inside.group_by("cell").agg(nw.len().alias("rows"))
 
         found = fetched(rows, query)
         cells, many = (found.get_column(n).to_numpy().astype(np.int64) for n in ("cell", "rows"))
-        if self.marginals is not None:
-            from tailrace.domain import kernel
-
-            return self.marginals.summed(kernel.add_up(cells, many, self.marginals.covering.size))
         return self.tally(self.codes.settle(cells), many)
+
+    def _marginals_there(self, rows: nw.LazyFrame[Any], marginals: Marginals) -> np.ndarray:
+        from tailrace.domain import kernel
+
+        found = fetched(rows, lambda: marginals.query(self._digits_there(rows)))
+        cells, many = (found.get_column(n).to_numpy().astype(np.int64) for n in ("cell", "rows"))
+        counts = marginals.summed(kernel.add_up(cells, many, marginals.covering.size))
+        sums = self.sums
+        if sums is None:
+            return counts
+        added = sums.fetched(fetched(rows, lambda: sums.query(self._digits_there(rows))))
+        return np.concatenate([counts, added])
 
 
 def with_cells(

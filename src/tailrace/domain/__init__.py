@@ -3,13 +3,15 @@
 Rows become cell numbers, and cells rows, on every engine.
 """
 
-from tailrace.domain.attributes import Attribute, Categorical, Integer, Real
+from tailrace.domain.amounts import Amount
+from tailrace.domain.attributes import Categorical, Integer, Real
 from tailrace.domain.box import Box
 from tailrace.domain.codes import Codes, from_dict
 from tailrace.domain.columns import Frame
-from tailrace.domain.schema import Schema
+from tailrace.domain.schema import Attribute, Schema
 
 __all__ = [
+    "Amount",
     "Attribute",
     "Box",
     "Categorical",

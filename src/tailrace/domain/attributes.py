@@ -42,7 +42,7 @@ EXACT = 2**53 - 1
 _LISTED = 20
 
 
-class _Coded(abc.ABC):
+class Coded(abc.ABC):
     """What attributes share: the last code where one stands for all outside."""
 
     outside: Any  # each has its own policies
@@ -68,7 +68,7 @@ class _Coded(abc.ABC):
 
 @told
 @dataclass(frozen=True)
-class Categorical(_Coded):
+class Categorical(Coded):
     """One of a list of texts, whole numbers or booleans.
 
     >>> Categorical(["f", "m"], outside="other").size
@@ -207,7 +207,7 @@ class Categorical(_Coded):
 
 @told
 @dataclass(frozen=True)
-class Integer(_Coded):
+class Integer(Coded):
     """A whole number from `low` to `high`, both included.
 
     A number with a fraction lies outside ("clip" rounds it down).
@@ -271,7 +271,7 @@ class Integer(_Coded):
 
 @told
 @dataclass(frozen=True, kw_only=True)
-class Real(_Coded):
+class Real(Coded):
     """A number, known by its bin.
 
     A bin goes from an edge up to the next, the last bin closed; values are decoded evenly inside
@@ -334,9 +334,6 @@ class Real(_Coded):
         # Rounding must not carry a value over its upper edge, which belongs to the next bin.
         values = np.clip(values, low, np.where(bins == last, high, np.nextafter(high, low)))
         return np.where(codes > last, np.nan, values)
-
-
-Attribute = Categorical | Integer | Real
 
 
 def listed(values: Sequence[Any]) -> str:

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 import narwhals as nw
 import numpy as np
 
+from tailrace.domain.amounts import Amount
 from tailrace.domain.attributes import Categorical, Integer, Real
 from tailrace.domain.box import Box
 from tailrace.domain.columns import Frame
@@ -33,7 +34,7 @@ class Codes(Protocol):
     def decode(self, cells: np.ndarray, rng: np.random.Generator) -> dict[str, np.ndarray]: ...
 
 
-_ATTRIBUTES = {kind.__name__: kind for kind in (Categorical, Integer, Real)}
+_ATTRIBUTES = {kind.__name__: kind for kind in (Categorical, Integer, Real, Amount)}
 
 
 def from_dict(plain: dict[str, Any]) -> Schema | Box:

@@ -88,6 +88,18 @@ def grid(values, low, high, scale, cells, clip):
 
 
 @njit(cache=True)
+def units(values, low, high, start, scale, clip):
+    """The whole units from `start` of each value; -1 where dropped."""
+    codes = np.empty(len(values), np.int64)
+    for i in range(len(values)):
+        x = values[i]
+        if clip and not np.isnan(x):
+            x = min(max(x, low), high)
+        codes[i] = np.int64(np.floor((x - start) * scale)) if low <= x <= high else -1
+    return codes
+
+
+@njit(cache=True)
 def join(cells, codes, size):
     """Append one attribute's codes to cell numbers, in place.
 

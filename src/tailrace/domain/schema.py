@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from typing import Any
 
 import narwhals as nw
 
 from tailrace.calls import told
-from tailrace.domain.attributes import Attribute
+from tailrace.domain.amounts import Amount
+from tailrace.domain.attributes import Categorical, Integer, Real
 from tailrace.domain.columns import Product
 from tailrace.errors import ConfigError
+
+Attribute = Categorical | Integer | Real | Amount
 
 
 @told
@@ -40,6 +44,26 @@ class Schema(Product):
     def __repr__(self) -> str:
         parts = zip(self.columns, self.attributes, strict=True)
         return f"Schema({', '.join(f'{column}={attribute!r}' for column, attribute in parts)})"
+
+    @functools.cached_property
+    def amounts(self) -> dict[str, Amount]:
+        """The columns that are added up."""
+        pairs = zip(self.columns, self.attributes, strict=True)
+        return {column: one for column, one in pairs if isinstance(one, Amount)}
+
+    @functools.cached_property
+    def bins(self) -> Schema:
+        """The columns that are counted: all but amounts."""
+        if not self.amounts:
+            return self
+        pairs = zip(self.columns, self.attributes, strict=True)
+        counted = {column: one for column, one in pairs if column not in self.amounts}
+        if not counted:
+            raise ConfigError(
+                "A Schema of amounts needs a column to count by, for example "
+                "Schema(shop=Categorical(['a', 'b']), price=Amount(0, 500))."
+            )
+        return Schema(**counted)
 
     @property
     def axes(self) -> tuple[Attribute, ...]:

@@ -13,6 +13,8 @@ Privacy: the declared loss of the declared unit over the horizon, neighbours add
    A `Window`'s rows move the inputs by a - b of other sums (`privacy.unit.events_of`), and lose
    the counter's loss of those.
 4. Truncation to m looks only at the unit's own rows, so removing a unit changes only its events.
+5. Where the domain has amounts, counts and the sums of each amount take shares of the budget, and
+   their losses add up (`shared/totals.py`).
 Accuracy: each bin has the counter's variance, `counter.variance(t)`; bins are independent.
 Source: PrivStream's counting at fixed cells (its Algorithm 3 without the tree); counters as in
 `tailrace.counters`.
@@ -22,22 +24,36 @@ change as little as it allows.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from tailrace.calls import told
 from tailrace.counters.base import Counter
-from tailrace.counters.choice import allot, check_counter
+from tailrace.counters.choice import allot, allot_parts, check_counter
+from tailrace.counting.marginals import Marginals
 from tailrace.counting.plan import Counts, Plan
+from tailrace.counting.sums import Sums
 from tailrace.domain import Schema
+from tailrace.errors import ConfigError
 from tailrace.mechanisms.base import Estimate, Sample, State, Step, Table
-from tailrace.mechanisms.shared.bins import axes_of, check_bins, frozen, resampled, weights
+from tailrace.mechanisms.shared.bins import (
+    axes_of,
+    check_bins,
+    check_columns,
+    frozen,
+    resampled,
+    weights,
+)
 from tailrace.mechanisms.shared.events import OfEvents
+from tailrace.mechanisms.shared.totals import GroupTotals, Totals, groups_of, sums_of
 from tailrace.noise import Draws
 from tailrace.privacy.budget import restate
-from tailrace.privacy.loss import Loss
+from tailrace.privacy.loss import Loss, exact
 from tailrace.privacy.unit import Unit
 
 
@@ -50,12 +66,28 @@ class HistogramPublic:
 
 
 @dataclass(frozen=True)
+class TotalsPublic(HistogramPublic):
+    """The same, with the sums of amounts."""
+
+    sums: np.ndarray  # (amounts, groups) running sums in units, unbiased
+
+
+@dataclass(frozen=True)
+class TotalsPrivate:
+    """The states of all counters, where there are amounts."""
+
+    bins: Any
+    sums: tuple[Any, ...]
+
+
+@dataclass(frozen=True)
 class HistogramView:
     """Estimates of the bins; every answer has a standard error."""
 
     domain: Schema
     estimates: np.ndarray  # (bins,)
     variance: float  # of each bin; bins are independent
+    amounts: dict[str, Totals] = field(default_factory=dict)  # by column
 
     def count(self, **where: Any) -> Estimate:
         """Count records: `view.count(sex="f", age=(20, 29))`.
@@ -66,6 +98,34 @@ class HistogramView:
         asked = weights(self.domain, where)
         error = float(np.sqrt((asked**2).sum() * self.variance))
         return Estimate(float(asked @ self.estimates), error)
+
+    def total(self, column: str, /, **where: Any) -> Estimate:
+        """Add up an amount: `view.total("price", district=3)`.
+
+        Conditions are those of `count`, on columns by which the amount is added up.
+        """
+        return self._amount(column).total(where, self.count(**where))
+
+    def mean(self, column: str, /, **where: Any) -> Estimate:
+        """The mean of an amount, with conditions as in `total`.
+
+        Its error holds where the count is large beside its own error.
+        """
+        return self._amount(column).mean(where, self.count(**where))
+
+    def totals(self, column: str) -> GroupTotals:
+        """The total and the mean of an amount in each group."""
+        found = self._amount(column)
+        if found.by:
+            return found.by_group(*self.marginal(*found.by))
+        every = self.count()
+        return found.by_group(np.array([every.value]), every.error)
+
+    def _amount(self, column: str) -> Totals:
+        if column not in self.amounts:
+            there = ", ".join(self.amounts) or "none: declare one as Amount(low, high, unit=...)"
+            raise ConfigError(f"There is no amount '{column}' in this stream; it has {there}.")
+        return self.amounts[column]
 
     def marginal(self, *columns: str) -> tuple[np.ndarray, float]:
         """Sum the estimates over all other columns.
@@ -84,6 +144,15 @@ class HistogramView:
 class HistogramStream(OfEvents):
     """A histogram over `domain`, updated by insertions and deletions.
 
+    Parameters
+    domain: the table's columns; amounts among them are added up, and are in no synthetic row.
+    privacy, unit: the loss, and who is protected.
+    horizon: steps; None: no end.
+    counter: a counter without a budget; None: the best one.
+    deletes: whether records leave.
+    totals_by: the columns by which amounts are added up; none: all.
+    totals_share: the part of the budget for sums, divided among the amounts.
+
     >>> from tailrace import Categorical, Event, Integer, PureDP, Schema
     >>> ward = Schema(sex=Categorical(["f", "m"]), age=Integer(0, 99))
     >>> bins = HistogramStream(domain=ward, privacy=PureDP(epsilon=1), unit=Event(), horizon=365)
@@ -97,50 +166,129 @@ class HistogramStream(OfEvents):
     horizon: int | None
     counter: Any = None
     deletes: bool = True
+    totals_by: Sequence[str] | None = None
+    totals_share: float = 0.5
 
     def __post_init__(self) -> None:
-        check_bins(self.domain)
+        check_bins(self.domain, amounts=True)
         self._check()
         check_counter(self.counter)
-        self.counting.init(0)  # a counter that does not fit is refused now, not at the first step
+        if self.totals_by is not None:
+            if isinstance(self.totals_by, str) or not self.domain.amounts:
+                raise ConfigError(
+                    "totals_by is a list of columns by which the amounts of the domain are added "
+                    "up: declare one, for example price=Amount(0, 500)."
+                )
+            object.__setattr__(self, "totals_by", tuple(self.totals_by))
+            check_columns(self.rows, self.totals_by)
+        exact("totals_share", self.totals_share, below=1)
+        # A counter that does not fit is refused now, not at the first step.
+        for counter in (self.counting, *self.adding):
+            counter.init(0)
 
     @property
     def rows(self) -> Schema:
-        return self.domain
+        return self.domain.bins
 
     @property
     def counting(self) -> Counter[Any]:
-        """The counter with its budget per event."""
+        """The counter of records, with its budget per event."""
+        if self.domain.amounts:
+            return self._counters[0]
         return allot(self.counter, privacy=self.privacy, horizon=self.horizon, events=self._events)
 
+    @property
+    def adding(self) -> tuple[Counter[Any], ...]:
+        """The counter of each amount, with its budget per unit of it."""
+        return self._counters[1:] if self.domain.amounts else ()
+
+    @property
+    def _counters(self) -> tuple[Counter[Any], ...]:
+        """Those of records and amounts: the one place that divides the budget among them."""
+        share = exact("totals_share", self.totals_share, below=1)
+        inserted, deleted = self._events
+        amounts = [
+            (share / len(self._bounds), (inserted * bound, deleted * bound))
+            for bound in self._bounds
+        ]
+        parts: tuple[tuple[Fraction, tuple[int, int]], ...] = ((1 - share, self._events), *amounts)
+        return allot_parts(self.counter, privacy=self.privacy, horizon=self.horizon, parts=parts)
+
+    @property
+    def _bounds(self) -> list[int]:
+        """How far one event moves the sum of each amount."""
+        return [amount.bound for amount in self.domain.amounts.values()]
+
+    @functools.cached_property
+    def _sums(self) -> Sums:
+        return sums_of(self.domain, self.totals_by)
+
     def _loss(self, inserted: int, deleted: int) -> Loss:
-        return restate(self.counting.loss(inserted, deleted), self.privacy)
+        loss = self.counting.loss(inserted, deleted)
+        for bound, counter in zip(self._bounds, self.adding, strict=True):
+            loss = loss & counter.loss(inserted * bound, deleted * bound)
+        return restate(loss, self.privacy)
 
     def init(self) -> State[HistogramPublic, object]:
+        bins = self.domain.bins.size
+        public = HistogramPublic(np.zeros((), np.int64), np.zeros(bins))
+        private = self.counting.init(bins)
+        if not self.domain.amounts:
+            return State(public, private)
+        sums, groups = np.zeros((self._sums.amounts, self._sums.groups)), self._sums.groups
+        adding = tuple(counter.init(groups) for counter in self.adding)
         return State(
-            public=HistogramPublic(np.zeros((), np.int64), np.zeros(self.domain.size)),
-            private=self.counting.init(self.domain.size),
+            TotalsPublic(public.step, public.estimates, sums), TotalsPrivate(private, adding)
         )
 
     def plan(self, public: HistogramPublic) -> Plan:  # noqa: ARG002
-        return Plan(codes=self.domain, key=self._key)
+        if not self.domain.amounts:
+            return Plan(codes=self.domain, key=self._key)
+        shape = self.domain.bins.shape
+        whole = Marginals(shape, (tuple(range(len(shape))),))
+        return Plan(codes=self.domain, key=self._key, marginals=whole, sums=self._sums)
 
     def measure(
-        self, state: State[HistogramPublic, object], counts: Counts, noise: Draws
+        self, state: State[HistogramPublic, Any], counts: Counts, noise: Draws
     ) -> Step[HistogramPublic, object]:
-        private, estimates = self.counting.step(state.private, counts.net, noise.at("bins"))
-        public = HistogramPublic(np.asarray(state.public.step + 1), estimates.astype(float))
-        return Step(State(public, private))
+        private, bins = state.private, self.domain.bins.size
+        mine = private.bins if isinstance(private, TotalsPrivate) else private
+        mine, found = self.counting.step(mine, counts.net[:bins], noise.at("bins"))
+        public = HistogramPublic(np.asarray(state.public.step + 1), found.astype(float))
+        if not isinstance(private, TotalsPrivate):
+            return Step(State(public, mine))
+        inputs = counts.net[bins:].reshape(self._sums.amounts, self._sums.groups)
+        stepped = [
+            counter.step(before, x, noise.at("amount", i))
+            for i, (counter, before, x) in enumerate(
+                zip(self.adding, private.sums, inputs, strict=True)
+            )
+        ]
+        sums = np.array([estimates for _, estimates in stepped], float)
+        return Step(
+            State(
+                TotalsPublic(public.step, public.estimates, sums),
+                TotalsPrivate(mine, tuple(after for after, _ in stepped)),
+            )
+        )
 
     def view(self, public: HistogramPublic) -> HistogramView | None:
         step = int(public.step)
         if not step:
             return None
-        shown = frozen(public.estimates)
-        return HistogramView(self.domain, shown, float(self.counting.variance(step)))
+        amounts = {}
+        if isinstance(public, TotalsPublic):
+            groups, named = groups_of(self.domain, self._sums), self.domain.amounts.items()
+            for (column, amount), counter, units in zip(
+                named, self.adding, public.sums, strict=True
+            ):
+                variance = float(counter.variance(step))
+                amounts[column] = Totals(column, amount, groups, frozen(units), variance)
+        bins, variance = self.domain.bins, float(self.counting.variance(step))
+        return HistogramView(bins, frozen(public.estimates), variance, amounts)
 
     def sample(
         self, view: HistogramView | None, previous: Table, rng: np.random.Generator
     ) -> Sample:
-        estimates = np.zeros(self.domain.size) if view is None else view.estimates
-        return resampled(self.domain, estimates, previous, rng)
+        estimates = np.zeros(self.rows.size) if view is None else view.estimates
+        return resampled(self.rows, estimates, previous, rng)

@@ -230,6 +230,7 @@ def _asked(attribute: Attribute, codes: Sequence[int]) -> Sequence[str | float |
         return [attribute.values[code] for code in codes]
     if isinstance(attribute, Integer):
         return attribute.low + codes[0], attribute.low + codes[-1]
+    assert isinstance(attribute, Real), "amounts are no columns of a view"
     return attribute.edges[codes[0]], attribute.edges[codes[-1] + 1]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tailrace.domain import Attribute, Categorical, Integer, Real, Schema
+from tailrace.domain import Amount, Attribute, Categorical, Integer, Real, Schema
 from tailrace.domain.attributes import listed
 from tailrace.errors import ConfigError
 from tailrace.mechanisms.base import Sample, Table
@@ -19,20 +19,25 @@ from tailrace.models.postprocess import on_simplex, rounded
 LARGEST = 10_000_000
 
 
-def check_bins(domain: Schema) -> None:
+def check_bins(domain: Schema, *, amounts: bool = False) -> None:
     """Refuse a domain whose cells cannot be bins."""
-    check_schema(domain)
-    if domain.size > LARGEST:
+    check_schema(domain, amounts=amounts)
+    if domain.bins.size > LARGEST:
         raise ConfigError(
             f"The domain has more than {LARGEST:,} bins: use fewer attributes or coarser edges."
         )
 
 
-def check_schema(domain: Schema) -> None:
-    """Refuse a domain that is no schema."""
+def check_schema(domain: Schema, *, amounts: bool = False) -> None:
+    """Refuse a domain that is no schema, or has amounts where none can be."""
     if not isinstance(domain, Schema):
         raise ConfigError(
             "domain must be a Schema of attributes, for example Schema(age=Integer(0, 99))."
+        )
+    if domain.amounts and not amounts:
+        raise ConfigError(
+            f"domain has the amount '{next(iter(domain.amounts))}', which HistogramStream adds up; "
+            "here use an Integer, or a Real with edges."
         )
 
 
@@ -105,6 +110,8 @@ def _own(cells: np.ndarray) -> np.ndarray:
 
 def _chosen(column: str, attribute: Attribute, wanted: Any) -> np.ndarray:
     """The share of each value that one condition selects."""
+    if isinstance(attribute, Amount):
+        raise ConfigError(f"'{column}' is added up, and not counted: ask for its total or mean.")
     weights, pair = np.zeros(attribute.size), isinstance(wanted, tuple) and len(wanted) == 2
     if isinstance(attribute, Real):
         if not pair:
