@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
@@ -161,12 +162,15 @@ class Curves:
 
     def __call__(self, rows: Sequence[Row]) -> Iterator[tuple[str, str]]:
         for values, some in grouped(rows, self.per).items():
+            # One value makes no line: the table has it.
+            if len({row[self.x] for row in some}) < 2:
+                continue
             lines = [
                 chart.Line(name, *self._points(found), dashed="bound" in name)
                 for (name,), found in grouped(some, (self.line,)).items()
                 if name not in self.without
             ]
-            title = named(self.per, values) or f"{self.y} by {self.line}"
+            title = named(self.per, values) or f"{self.y.capitalize()} error by {self.x}"
             svg = chart.line_chart(lines, title=title, x_label=self.x, y_label=self.unit)
             yield self.caption or f"{self.y.capitalize()} by {self.x}.", svg
 
@@ -226,7 +230,8 @@ class Pivot:
     def __call__(self, rows: Sequence[Row]) -> str:
         heads = list(dict.fromkeys(row[self.across] for row in rows)) if self.across else [""]
         columns = [(head, name) for head in heads for name in self.value]
-        names = [*self.rows, *(self._head(*column) for column in columns)]
+        names = [*self.rows, *([" / ".join(self.ratio)] if self.ratio else [])]
+        names += [self._head(*column) for column in columns]
         cells = []
         for values, some in grouped(rows, self.rows).items():
             by = grouped(some, (self.across,)) if self.across else {("",): some}
@@ -234,12 +239,11 @@ class Pivot:
                 (head, name): self._cell([row[name] for row in by.get((head,), ())])
                 for head, name in columns
             }
-            cells.append([*values, *found.values()])
+            ratio = []
             if self.ratio:
                 one, other = (number(found.get((head, self.value[0]), "")) for head in self.ratio)
-                cells[-1].append(f"{one / other:.2f}" if one / other > 0 else "")
-        if self.ratio:
-            names.append(" / ".join(self.ratio))
+                ratio = [f"{one / other:.2f}" if one / other > 0 else ""]
+            cells.append([*values, *ratio, *found.values()])
         return page.table(names, cells)
 
     def _head(self, head: str, name: str) -> str:
@@ -247,6 +251,7 @@ class Pivot:
 
     def _cell(self, cells: list[str]) -> str:
         if len(set(cells)) == 1:
-            return cells[0].replace("+-", " ± ")
+            # One repetition has no error.
+            return re.sub(r"\+-0\.?0*$", "", cells[0]).replace("+-", " ± ")
         found = [number(cell) for cell in cells if cell]
         return f"{np.mean(found):.3g}" if found else ""

@@ -12,6 +12,7 @@ import polars as pl
 
 from tailrace import Integer, Schema
 from tailrace.experiments.runner import data
+from tailrace.experiments.spatial_data import city
 
 CENSUS = (96, 2, 12, 2, 2, 3)
 
@@ -92,16 +93,26 @@ def _joint(rng: np.random.Generator) -> np.ndarray:
     return table / table.sum()
 
 
-def traffic(*, side: int = 1024) -> Series:
-    """Where the objects are, on a grid of side x side cells, at each of 200 steps."""
+def traffic(*, side: int = 1024, steps: int = 200) -> Series:
+    """Where the objects are, on a grid of side x side cells, at each of up to 200 steps."""
     points = pl.read_parquet(data("oldenburg_traffic", "points.parquet")).sort("t")
     x, y = (
         np.clip(points[name].to_numpy() * side // 100_000, 0, side - 1) for name in ("x_dm", "y_dm")
     )
     cells, step = (x * side + y).astype(np.int32), points["t"].to_numpy()
-    starts = np.searchsorted(step, np.arange(201))
+    starts = np.searchsorted(step, np.arange(steps + 1))
     parts = [cells[a:b] for a, b in itertools.pairwise(starts)]
     return Series("traffic", (side, side), 4000, parts, sparse=True)
+
+
+def moving(
+    *, side: int = 256, steps: int = 200, people: int = 4000, stay: int = 20, seed: int = 0
+) -> Series:
+    """A generated city on a grid: who came in the last `stay` steps."""
+    adds = [new for new, _ in city(steps=steps, events=people // stay, stay=None, seed=seed)]
+    cells = [np.minimum((new * side).astype(np.int32), side - 1) @ [side, 1] for new in adds]
+    parts = [np.concatenate(cells[max(0, t - stay + 1) : t + 1]) for t in range(steps)]
+    return Series("moving", (side, side), people, parts, sparse=True)
 
 
 def taxis(*, steps: int = 400, people: int = 100_000, rate: float = 0.1, seed: int = 0) -> Series:

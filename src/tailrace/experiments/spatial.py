@@ -205,7 +205,7 @@ def known(name: str, begin: int, most: int) -> Data:
     ),
     needs=NEEDS,
 )
-def over_time(name, epsilon, begin, method, seeds=3, steps=300):
+def over_time(name, epsilon, begin, method, seeds=1, steps=300):
     of = known(name, begin, steps)
     runs = [
         errors(of, released(of, epsilon, METHODS[method], FRESH + seed))

@@ -232,7 +232,7 @@ class _Plot:
         near = (self.x_high - self.x_low) / 12
         ticks = [self.x_low, *(tick for tick in round_ones if tick > self.x_low + near)]
         for tick in ticks:
-            if tick == int(tick):
+            if tick == int(tick) or self.x_high - self.x_low < 5:
                 parts.append(_path("axis", f"M{self.x(tick):.1f} {self.bottom}v5", "#999"))
                 parts.append(_text(self.x(tick), self.bottom + 20, _number(tick)))
         return [*parts, _text((self.left + self.right) / 2, HEIGHT - 6, label)]

@@ -1,12 +1,14 @@
 """Experiments: every exhibit runs small, resumes, and is shown on its paper's page."""
 
 import csv
+import re
 
 import pytest
 from typer.testing import CliRunner
 
 from tailrace.cli import app
 from tailrace.experiments import PAPERS, paper, runner
+from tailrace.experiments.paper import Curves, Pivot
 
 # Settings that run in seconds; each exhibit takes those it has.
 TINY = {"seeds": 1, "steps": 20}
@@ -37,7 +39,19 @@ def test_every_exhibit_runs_without_real_data_and_is_shown(name, results):
         and "http" not in text.replace("http://www.w3.org/2000/svg", "")
     )
     assert all(exhibit.title in text for exhibit in one.exhibits)
-    assert list(results.glob("*.svg"))
+
+
+def test_rows_become_lines_and_a_table_with_the_ratio():
+    rows = [
+        {"data": "a", "step": str(step), "method": method, "error": f"{error * step}+-0.0"}
+        for step in (1, 2)
+        for method, error in (("ours", 1), ("published", 4))
+    ]
+    [(caption, svg)] = Curves("step", "error", "method", per=("data",))(rows)
+    assert caption == "Error by step." and svg.count("<polyline") == 2 and ">ours</text>" in svg
+    assert not list(Curves("step", "error", "method")(rows[:2])), "one step makes no line"
+    table = Pivot(("data",), ("error",), across="method", ratio=("ours", "published"))(rows)
+    assert re.findall("<td>(.*?)</td>", table) == ["a", "0.25", "1.5", "6"]
 
 
 def test_a_run_that_was_cut_goes_on_with_the_cases_that_are_left(results):
