@@ -3,6 +3,7 @@
 import re
 import signal
 import stat
+import tomllib
 from functools import partial
 from pathlib import Path
 
@@ -35,7 +36,8 @@ ANSWERS = (  # a question, and what is typed; an answer that cannot be read is a
     ("Epsilon over all steps?", "1"),
     ("How many steps at most?", "-3"),
     ("How many steps at most?", "31"),
-    ("In which folder do files arrive?", ""),
+    ("Which column names a row", ""),
+    (r"In which folder do files arrive\? \[incoming\]", ""),
 )
 
 
@@ -140,6 +142,37 @@ def test_init_asks_for_what_is_not_said_and_writes_the_same_file(folder):
     assert sorted(asked) == sorted(flagged), (
         "the order of columns is that of the file, or that of the flags"
     )
+
+
+PLACES = (  # what the names of columns suggest is offered; what only the curator knows is not
+    ("What is one row\\?.*What is one row\\?", "places"),
+    (r"Whose data are these\? \(for example", "callers"),
+    (r"Folder for the stream\?", ""),
+    (r"when a row happened\? .*\[call_date\]", ""),
+    (r"How are its times written\?", ""),
+    (r"When does step 1 begin\?", "2026-01-01"),
+    (r"How long is a step\?", ""),
+    (r"In which time zone\?", ""),
+    (r"Who is protected.*\(for example", "event"),
+    (r"x and y\? \[lon lat\]", ""),
+    (r"Which area: .*\(for example", "13 52 14 53"),
+    (r"Epsilon over all steps\?", ""),
+    (r"How many steps at most\?", "31"),
+    (r"Which column names a row.*\[none\]", "case"),
+    (r"In which folder do files arrive\? \[\.\]", ""),
+)
+
+
+def test_init_offers_columns_by_their_names_and_reads_one_file_where_others_may_come(tmp_path):
+    (tmp_path / "calls.csv").write_text("case,call_date,lat,lon\n")
+    child = terminal("tailrace init --like calls.csv", tmp_path)
+    for question, answer in PLACES:
+        child.expect(question)
+        child.sendline(answer)
+    child.expect(pexpect.EOF)
+    source = tomllib.loads((tmp_path / "stream.toml").read_text())["source"]
+    given = {"time": "call_date", "id": "case", "files": "calls.csv"}
+    assert source == {"kind": "Folder", "path": ".", **given}
 
 
 def test_a_question_that_is_not_answered_leaves_nothing(folder):

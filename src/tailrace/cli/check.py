@@ -95,6 +95,9 @@ def lost(config: Config, found: Examination) -> list[str]:
     amounts: Any = getattr(config.mechanism.domain, "amounts", {})
     # Clipping is what an amount is for.
     clipped = {name for name, one in amounts.items() if one.outside == "clip"}
+    wider = "declare what is missing, name other spellings in [aliases], or choose another outside"
+    if not hasattr(config.mechanism.domain, "attributes"):
+        wider = 'choose a larger area, or count them at its border with outside = "clip"'
     for one in found.columns:
         kind = f"in column '{one.name}'"
         if one.name in dropping:
@@ -110,8 +113,7 @@ def lost(config: Config, found: Examination) -> list[str]:
                 (
                     0 if one.name in clipped else one.outside or 0,
                     f"lie outside the domain {kind}",
-                    "declare what is missing there, name other spellings in [aliases], or choose "
-                    "another outside",
+                    wider,
                 ),
             ]
     if all(one.outside is None for one in found.columns):

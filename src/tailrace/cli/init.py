@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -54,18 +55,19 @@ def write_configuration(to: Path, like: Path | None, flags: Flags) -> None:
         raise ConfigError(f"{to} is there already: choose another name with --to.")
     names = [] if like is None else names_in(like)
     say.interruptible()
-    answers = _answers(flags, names, "*.csv" if like is None else f"*{like.suffix}")
+    answers = _answers(flags, names, like)
     say.write_new(to, write(answers).encode(), check=load)
     say.tell(f"Wrote {to}. Look it over, then: tailrace check {to}, and tailrace run {to}.")
 
 
+_TIMES = ("date", "time", "datetime", "timestamp", "ts", "day", "month", "when", "hour")
 _PUBLIC = (
     "Everything you answer is public and stands in the file: answer from what everybody knows, "
     "never by looking at the data."
 )
 
 
-def _answers(flags: Flags, names: list[str], files: str) -> Answers:
+def _answers(flags: Flags, names: list[str], like: Path | None) -> Answers:
     if names:
         say.tell(f"Columns: {', '.join(names)}. (Only their names were read.)")
     if flags.kind is None and _someone():
@@ -75,7 +77,7 @@ def _answers(flags: Flags, names: list[str], files: str) -> Answers:
     assert isinstance(kind, Kind)
     whose = "Whose data are these?"
     population = _ask(flags.population, "--population", whose, "patients of the ward")
-    path = _ask(flags.path, "--path", "Folder for the stream?", "stream.tail")
+    path = _ask(flags.path, "--path", "Folder for the stream?", "stream.tail", offer="stream.tail")
     timed, calendar = _no_calendar(flags) if kind.once else _calendar(flags, names)
     unit = _ask(flags.unit, "--unit", kind.who, kind.example, kind.unit)
     more = _more(kind, flags, names)
@@ -84,15 +86,27 @@ def _answers(flags: Flags, names: list[str], files: str) -> Answers:
     places = _places(flags, left) if kind.placed else None
     attributes = () if kind.placed else _attributes(kind, flags.column, left)
     all_steps = "Epsilon over all steps?"
-    epsilon = _ask(flags.epsilon, "--epsilon", all_steps, "1", lambda text: budget(text).epsilon)
+    epsilon = _ask(
+        flags.epsilon, "--epsilon", all_steps, "1", lambda text: budget(text).epsilon, offer="1"
+    )
     delta = flags.delta
     if kind.gaussian:
         question = "Delta, the chance that the promise fails (less than one in all people)?"
-        delta = _ask(flags.delta, "--delta", question, "1e-6")
+        delta = _ask(flags.delta, "--delta", question, "1e-6", offer="1e-6")
     steps = "How many steps at most?"
-    horizon = 1 if kind.once else flags.horizon or _ask(None, "--horizon", steps, "365", _whole)
-    named = {} if flags.id is None else {"id": _among(names)(flags.id)}
-    folder = _ask(flags.folder, "--folder", "In which folder do files arrive?", "incoming")
+    horizon = flags.horizon
+    if kind.once:
+        horizon = 1
+    elif horizon is None:
+        horizon = _ask(None, "--horizon", steps, "365", _whole, offer="365")
+    named = _named_rows(kind, flags, [name for name in names if name not in taken])
+    arriving = "In which folder do files arrive?"
+    beside = None if like is None else str(like.parent)
+    folder = _ask(flags.folder, "--folder", arriving, "incoming", offer=beside)
+    files = "*.csv" if like is None else f"*{like.suffix}"
+    if like is not None and folder == ".":
+        # exports and other tables may come to lie beside this file: they are no rows
+        files = like.name
     assert isinstance(unit, Event | User)
     return Answers(
         path=path,
@@ -111,18 +125,40 @@ def _answers(flags: Flags, names: list[str], files: str) -> Answers:
     )
 
 
+def _named_rows(kind: Kind, flags: Flags, names: list[str]) -> dict[str, str]:
+    """The column that tells rows apart, where a row may come twice."""
+    asked = flags.kind is None and kind.repeats and names and _someone()
+    if flags.id is None and not asked:
+        return {}
+    question = "Which column names a row, where the same row may come twice? (none: no row does)"
+    name = _ask(flags.id, "--id", question, "none", _among([*names, "none"]), offer="none")
+    return {} if name == "none" else {"id": name}
+
+
+def _like(names: list[str], *words: str) -> str | None:
+    """The first column that is called, or begins or ends with, one of the words."""
+    for word in words:
+        for name in names:
+            parts = re.split(r"[^a-z]+", name.lower())
+            if word in (parts[0], parts[-1]):
+                return name
+    return None
+
+
 def _more(kind: Kind, flags: Flags, names: list[str]) -> dict[str, Any]:
     """The keys that only this kind of mechanism has."""
     if kind.mechanism == "PanelWindow":
         question = "How many steps in a row may questions be about?"
-        window = flags.window or _ask(None, "--window", question, "3", _whole)
+        window = flags.window or _ask(None, "--window", question, "3", _whole, offer="3")
         return {"window": window, "neighbours": {"kind": "AddRemove"}}
     if kind.mechanism == "Trajectories":
         which, when = "Which column says which journey it is?", "Which column orders its points?"
-        trajectory = _ask(flags.trajectory, "--trajectory", which, "trip", _among(names))
+        trip, minute = _like(names, "trip", "traj", "trajectory", "journey"), _like(names, *_TIMES)
         return {
-            "trajectory": trajectory,
-            "order": _ask(flags.order, "--order", when, "minute", _among(names)),
+            "trajectory": _ask(
+                flags.trajectory, "--trajectory", which, "trip", _among(names), offer=trip
+            ),
+            "order": _ask(flags.order, "--order", when, "minute", _among(names), offer=minute),
         }
     return {}
 
@@ -136,12 +172,13 @@ def _places(flags: Flags, names: list[str]) -> dict[str, Any]:
             raise ConfigError("--place names two columns, x and y, for example 'lon lat'.")
         return [_among(names)(column) for column in columns]
 
-    columns = _ask(flags.place, "--place", "Which two columns hold x and y?", "lon lat", two)
+    x, y = _like(names, "lon", "lng", "longitude", "x"), _like(names, "lat", "latitude", "y")
+    offer = f"{x} {y}" if x and y else None
+    question = "Which two columns hold x and y?"
+    columns = _ask(flags.place, "--place", question, "lon lat", two, offer=offer)
     question = "Which area: west south east north, or a file of GeoJSON with its border?"
-    return {
-        "columns": columns,
-        **_ask(flags.area, "--area", question, "13.0 52.3 13.8 52.7", _area),
-    }
+    area = _ask(flags.area, "--area", question, "13.0 52.3 13.8 52.7", _area)
+    return {"columns": columns, **area}
 
 
 def _area(text: str) -> dict[str, Any]:
@@ -175,7 +212,10 @@ def _calendar(flags: Flags, names: list[str]) -> tuple[dict[str, Any], Calendar 
     if time is None and _someone():
         question = "Which column says when a row happened? (none: every file is a step)"
         offered = [*names, "none"] if names else []
-        time = _ask(None, "--time", question, "none", lambda text: _named(text, offered))
+        found = _like(names, *_TIMES) or "none"
+        time = _ask(
+            None, "--time", question, found, lambda text: _named(text, offered), offer=found
+        )
         time = None if time == "none" else time
         if time is not None and written is None:
             question = "How are its times written? (ISO, or a pattern such as %d.%m.%Y)"
@@ -185,9 +225,10 @@ def _calendar(flags: Flags, names: list[str]) -> tuple[dict[str, Any], Calendar 
         return _no_calendar(flags)
     _named(time, names)
     january = date.today().replace(month=1, day=1).isoformat()
-    start = _ask(flags.start, "--start", "When does step 1 begin?", january)
-    period = _ask(flags.period, "--period", "How long is a step?", "1 day")
-    timezone = _ask(flags.timezone, "--timezone", "In which time zone?", "UTC")
+    begin, length = "When does step 1 begin?", "How long is a step?"
+    start = _ask(flags.start, "--start", begin, january, offer=january)
+    period = _ask(flags.period, "--period", length, "1 day", offer="1 day")
+    timezone = _ask(flags.timezone, "--timezone", "In which time zone?", "UTC", offer="UTC")
     forms = {} if written is None else {"format": written[0] if len(written) == 1 else written}
     return {"time": time, **forms}, Calendar(start=start, period=period, timezone=timezone)
 
@@ -227,7 +268,7 @@ def _attributes(
             "What may each column hold? integer 0 99 | category f m | real 0 10 20 | boolean | skip"
         )
         for name in names or _names():
-            made = _ask(None, "--column", f"  {name}", "skip", _attribute)
+            made = _ask(None, "--column", f"  {name}", "skip", _attribute, offer="skip")
             if made is not None:
                 found[name] = made
     if not found:
@@ -254,15 +295,21 @@ def _ask(
     question: str,
     example: str,
     make: Callable[[str], Any] = lambda text: text,
+    *,
+    offer: str | None = None,
 ) -> Any:
-    """The answer as `make` reads it, asked until it can."""
+    """The answer as `make` reads it, asked until it can.
+
+    offer: what an empty answer means; None where only the curator can know.
+    """
     if given is not None or not _someone():
         if given is None:
             raise ConfigError(f"{question} Say it with {flag}, for example {flag} '{example}'.")
         return make(given)
     while True:
         try:
-            return make(say.ask(question, default=example))
+            hint = question if offer else f"{question} (for example {example})"
+            return make(say.ask(hint, default=offer))
         except ConfigError as error:
             say.tell(f"  {error}")
 

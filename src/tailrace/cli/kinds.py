@@ -22,6 +22,7 @@ class Kind:
     placed: whether rows are points, and not values of columns.
     once: whether everything is released at a single step.
     columns: the most columns that are published.
+    repeats: whether the same row may come in two files.
     """
 
     row: str
@@ -33,6 +34,7 @@ class Kind:
     placed: bool = False
     once: bool = False
     columns: int | None = None
+    repeats: bool = False
 
 
 def _of_events(words: str) -> Protected:
@@ -86,6 +88,7 @@ KINDS = {
         who=_EVENT,
         example="event",
         unit=_of_events,
+        repeats=True,
         placed=True,
     ),
     "table": Kind(
@@ -94,6 +97,7 @@ KINDS = {
         who=_EVENT,
         example="event",
         unit=_of_events,
+        repeats=True,
     ),
     "panel": Kind(
         row="what one person said at one step: employed or not, each month",
@@ -126,6 +130,7 @@ KINDS = {
         who=_EVENT,
         example="event",
         unit=_of_events,
+        repeats=True,
     ),
 }
 
