@@ -40,17 +40,26 @@ def killing():
 
 @pytest.fixture(scope="session")
 def browser():
-    """Open a page with a script added, in Chromium; what the script left in `data-told`."""
+    """Open a page with a script added, in Chromium; what the script left in `data-told`.
+
+    A word of the page or of Chromium on the console is a failure.
+    """
     names = ("chromium", "chromium-browser", "google-chrome")
     program = next(filter(None, map(shutil.which, names)), None)
     if program is None:
         pytest.skip("Chromium is not installed")
 
-    def told(page, script, folder):
+    def told(page, script, folder, width=1200):
         moved = folder / "moved.html"
         moved.write_text(page.replace("</body>", f"{script}</body>"))
         options = ["--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=6000"]
-        shown = run(program, *options, "--dump-dom", f"file://{moved}").stdout
-        return json.loads(re.search(r'data-told="([^"]*)"', shown)[1].replace("&quot;", '"'))
+        options += ["--enable-logging=stderr", f"--window-size={width},1000"]
+        done = run(program, *options, "--dump-dom", f"file://{moved}")
+        said = [line for line in done.stderr.splitlines() if ":CONSOLE" in line]
+        # Reading the canvas again and again is the test's own doing.
+        assert all("willReadFrequently" in line for line in said), said
+        found = re.search(r'data-told="([^"]*)"', done.stdout)
+        assert found, done.stderr[-2000:]
+        return json.loads(found[1].replace("&quot;", '"'))
 
     return told

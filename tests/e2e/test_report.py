@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pytest
 
-# Moves the slider, plays, and hides the partition; what the page then shows is left in the page for
+# Moves the slider, shows the partition, and plays; what the page then shows is left in the page for
 # the test to read.
 MOVES = """<script>
 const told = {}, slider = document.getElementById("step");
@@ -16,8 +16,20 @@ const text = (id) => document.getElementById(id).textContent;
 const state = () => ({ label: text("step-label"), points: text("count-synthetic"),
   ink: ink("map-synthetic") });
 told.last = state();
+const canvas = document.getElementById("map-synthetic");
+const drawing = () => canvas.toDataURL();
+const key = (name) => { canvas.dispatchEvent(new KeyboardEvent("keydown", { key: name, bubbles: true, cancelable: true })); return drawing(); };
+const before = drawing(), closer = key("+"), aside = key("ArrowRight"), again = key("0");
+told.keys = { zooms: closer !== before, moves: aside !== closer, returns: again === before,
+  where: document.getElementById("where").textContent, label: canvas.getAttribute("aria-label") };
+document.getElementById("closer").click();
+told.keys.button = drawing() === closer;
+document.getElementById("all").click();
+told.tabs = [...document.querySelectorAll("a, button, input, canvas, summary")]
+  .filter((one) => one.tabIndex === 0 && one.getClientRects().length).map((one) => one.id || one.tagName.toLowerCase());
+told.wide = document.documentElement.scrollWidth - document.documentElement.clientWidth;
 slider.value = 5; slider.dispatchEvent(new Event("input")); told.fifth = state();
-document.getElementById("partition").click(); told.bare = state();
+document.getElementById("partition").click(); told.parted = state();
 document.getElementById("play").click();
 setTimeout(() => { told.played = state(); document.body.setAttribute("data-told", JSON.stringify(told)); }, 1500);
 </script>"""
@@ -64,6 +76,13 @@ def test_a_second_demo_takes_the_place_of_the_first(demo, tailrace):
 
 def test_a_browser_moves_the_slider_and_plays(demo, browser, tmp_path):
     told = browser((demo[0] / "out" / "report.html").read_text(), MOVES, tmp_path)
+    keys, tabs, wide = told.pop("keys"), told.pop("tabs"), told.pop("wide")
+    assert keys["zooms"] and keys["moves"] and keys["returns"] and keys["button"]
+    assert keys["where"] == "Middle: east 6.00, north 4.50; zoom 1\N{MULTIPLICATION SIGN}."
+    assert re.match(r"Map of [\d,]+ synthetic points, step 60, 2026-04-29\.", keys["label"])
+    first = ["play", "step", "partition", "closer", "farther", "all", "map-synthetic"]
+    assert tabs == [*first, "summary"], "controls, then the map, then the numbers of the chart"
+    assert wide == 0, "nothing is wider than the page"
     points = {name: int(state["points"].replace(",", "")) for name, state in told.items()}
     assert (
         told["last"]["label"] == "step 60, 2026-04-29"
@@ -71,8 +90,8 @@ def test_a_browser_moves_the_slider_and_plays(demo, browser, tmp_path):
     )
     assert points["last"] > 5 * points["fifth"] > 5000
     assert (
-        told["bare"]["points"] == told["fifth"]["points"]
-        and told["bare"]["ink"] < told["fifth"]["ink"]
+        told["parted"]["points"] == told["fifth"]["points"]
+        and told["parted"]["ink"] > told["fifth"]["ink"]
     )
     assert int(re.search(r"step (\d+)", told["played"]["label"])[1]) > 8
 

@@ -14,6 +14,7 @@ from tailrace import Box, Event, Integer, PureDP, Region, Roads, Schema, Spatial
 from tailrace.errors import ConfigError
 from tailrace.metrics import Tracks
 from tailrace.report import journeys
+from tailrace.report.maps import Sheet
 from tailrace.report.page import rendered
 
 SQUARE = Box(low=(0, 0), high=(10, 5), columns=("x", "y"), cells=64)
@@ -38,6 +39,21 @@ const ink = (id) => { const c = document.getElementById(id); const d = c.getCont
 const state = () => ({ label: document.getElementById("many-label").textContent,
   journeys: document.getElementById("count-synthetic").textContent, ink: ink("map-synthetic"), truth: ink("map-true") });
 told.all = state();
+const hour = document.getElementById("hour"); hour.value = 8; hour.dispatchEvent(new Event("input"));
+told.eight = state(); told.hour = document.getElementById("hour-label").textContent;
+hour.value = -1; hour.dispatchEvent(new Event("input"));
+const canvas = document.getElementById("map-synthetic");
+const drawing = () => canvas.toDataURL();
+const key = (name) => { canvas.dispatchEvent(new KeyboardEvent("keydown", { key: name, bubbles: true, cancelable: true })); return drawing(); };
+const before = drawing(), closer = key("+"), aside = key("ArrowRight"), again = key("0");
+told.keys = { zooms: closer !== before, moves: aside !== closer, returns: again === before,
+  where: document.getElementById("where").textContent, label: canvas.getAttribute("aria-label") };
+document.getElementById("closer").click();
+told.keys.button = drawing() === closer;
+document.getElementById("all").click();
+told.tabs = [...document.querySelectorAll("a, button, input, canvas, summary")]
+  .filter((one) => one.tabIndex === 0 && one.getClientRects().length).map((one) => one.id || one.tagName.toLowerCase());
+told.wide = document.documentElement.scrollWidth - document.documentElement.clientWidth;
 document.getElementById("ground").click(); told.bare = state();
 slider.value = 3; slider.dispatchEvent(new Event("input")); told.few = state();
 document.getElementById("ends").click(); told.ends = state();
@@ -56,15 +72,18 @@ def walks(number, seed, size=12):
     return Tracks(np.arange(number + 1) * size, x, y)
 
 
-def report(domain, synthetic, truth=None):
+def report(domain, synthetic, truth=None, hours=None):
     promise = SpatialStream(
         domain=SQUARE, privacy=PureDP(epsilon=1), unit=Event(), horizon=1
     ).guarantee
+    synthetic, truth = (
+        None if one is None else journeys.Timed(one, hours) for one in (synthetic, truth)
+    )
     return rendered(journeys.journeys_page(domain, synthetic, truth), promise, [])
 
 
 def data_of(html):
-    return json.loads(re.search(r'<script id="journeys-data"[^>]*>(.*?)</script>', html, re.S)[1])
+    return json.loads(re.search(r'<script id="map-data"[^>]*>(.*?)</script>', html, re.S)[1])
 
 
 def numbers(text):
@@ -116,7 +135,7 @@ def test_a_map_draws_some_of_many_and_a_page_stays_small():
 
 def test_a_line_keeps_its_corners_and_breaks_outside_of_the_map():
     tracks = Tracks([0, 5, 7], [0, 5, 5, 5, 10, 1, 1], [0, 5, 5, 99, 5, 1, 1])
-    lines = journeys.drawn(tracks, (0, 0), (10, 5))
+    lines = journeys.drawn(tracks, Sheet.of(SQUARE))
     assert lines["sizes"] == [2, 1, 1] and lines["owners"] == [0, 0, 1], (
         "points that repeat are drawn once"
     )
@@ -131,11 +150,7 @@ def test_a_line_keeps_its_corners_and_breaks_outside_of_the_map():
 def test_below_the_journeys_lie_the_roads_or_borders(domain, lines, name):
     html = report(domain, walks(5, 5))
     assert len(data_of(html)["ground"]["sizes"]) == lines
-    assert (
-        (f"checked> {name}</label>" in html and "hidden" not in html)
-        if name
-        else "<label hidden>" in html
-    )
+    assert f"checked> {name}</label>" in html if name else 'id="ground"' not in html
 
 
 def test_a_release_of_nothing_has_a_report():
@@ -148,10 +163,8 @@ def test_a_release_of_nothing_has_a_report():
 
 def test_degrees_are_drawn_as_on_the_ground():
     beijing = Box(low=(116.15, 39.75), high=(116.60, 40.10), columns=("lon", "lat"))
-    width, height = map(
-        int, re.search(r'width="(\d+)" height="(\d+)"', report(beijing, walks(1, 7))).groups()
-    )
-    assert height / width == pytest.approx(0.35 / (0.45 * 0.767), abs=0.002)
+    shape = 1 / float(re.search(r"aspect-ratio: ([\d.]+)", report(beijing, walks(1, 7)))[1])
+    assert shape == pytest.approx(0.35 / (0.45 * 0.767), abs=0.002)
 
 
 def test_a_table_is_no_map():
@@ -160,7 +173,15 @@ def test_a_table_is_no_map():
 
 
 def test_a_browser_draws_fewer_hides_the_roads_and_shows_ends(browser, tmp_path):
-    told = browser(report(STREETS, walks(20, 9), walks(10, 10)), MOVES, tmp_path)
+    hours = np.arange(20) % 4 + 6
+    page = report(STREETS, walks(20, 9), walks(10, 10), hours=hours)
+    told = browser(page, MOVES, tmp_path, width=500)
+    keys = told["keys"]
+    assert keys["zooms"] and keys["moves"] and keys["returns"] and told["wide"] == 0
+    maps = ["map-synthetic", "map-true"]
+    wanted = ["many", "hour", "ends", "ground", "closer", "farther", "all", *maps, "summary"]
+    assert told["tabs"] == wanted
+    assert told["hour"] == "8:00 to 8:59" and told["eight"]["journeys"] == "5"
     assert told["all"]["label"] == "20 journeys" and told["few"]["label"] == "3 journeys"
     assert told["few"]["journeys"] == "3" and told["all"]["truth"] > 0
     assert told["all"]["ink"] > told["bare"]["ink"] > 2 * told["few"]["ink"] > 0

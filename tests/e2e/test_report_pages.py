@@ -119,7 +119,7 @@ def test_every_mechanism_of_a_configuration_is_reported_here():
 
 
 @pytest.mark.parametrize("name", STREAMS)
-def test_a_mechanism_has_its_page(reported, name):
+def test_a_mechanism_has_its_page(reported, name, tmp_path):
     page = reported(name)
     words = STREAMS[name][-1]
     assert words in page and "Whoever sees" in page and "Public: made of noisy counts only." in page
@@ -128,8 +128,12 @@ def test_a_mechanism_has_its_page(reported, name):
     assert set(re.findall(r"https?://[^\"\s]+", page)) <= {"http://www.w3.org/2000/svg"}
     assert "prefers-color-scheme: dark" in page and "width=device-width" in page
     Balanced(page)
-
-
-@pytest.mark.parametrize("name", ["TabularStream", "PanelWindow"])
-def test_a_private_page_needs_a_map(reported, name):
-    assert "two dimensions" in reported(name, "--private", code=3)
+    assert "<h1>ward: " in page, "the title names the stream"
+    for figure in re.findall(r"<figure>.*?</figure>", page, re.S):
+        assert "<figcaption>" in figure and "<table" in figure, "a sentence and a table each"
+    call("report", "stream.toml", "--private")
+    (private,) = tmp_path.glob("*.tail/private/PRIVATE-report.html")
+    shown = private.read_text()
+    assert "<title>PRIVATE: ward" in shown and "true" in shown and "How far" in shown
+    assert words in shown and "nan" not in shown.lower().split("<body>")[1].split("<script")[0]
+    Balanced(shown)

@@ -392,7 +392,7 @@ To = Annotated[Path | None, Option(help="The page to write; report.html where le
 Truth = Annotated[
     bool,
     Option(
-        "--private", help="For the curator: read the source again and show the true points beside."
+        "--private", help="For the curator: read the source again and show the true data beside."
     ),
 ]
 

@@ -18,7 +18,7 @@ import numpy as np
 from tailrace.mechanisms.base import Estimate
 
 WIDTH, HEIGHT = 640, 320
-COLOURS = ("#1b6ca8", "#c23b4f", "#a86f00", "#00798c", "#6a4c93", "#5c677d", "#4d7f3f")
+COLOURS = ("#1b6ca8", "#c23b4f", "#9a6500", "#00798c", "#6a4c93", "#5c677d", "#4d7f3f")
 _TOP, _BOTTOM = 42, 46
 # Units of width for each letter of a label: enough for the larger letters of a narrow screen.
 _LETTER = 9.5
@@ -37,6 +37,7 @@ class Line:
     dashed: bool = False
     dots: np.ndarray | None = None  # measured values, drawn as dots on the same x
     error: np.ndarray | None = None  # standard errors: a band of two to each side
+    colour: int | None = None  # that of another line, beside which it needs no name
 
     @classmethod
     def of(cls, name: str, x: np.ndarray, found: Iterable[Estimate]) -> Line:
@@ -54,16 +55,25 @@ class Spread:
     answers: Mapping[str, np.ndarray]
 
 
-def line_chart(lines: Sequence[Line], *, title: str, x_label: str, y_label: str) -> str:
+def line_chart(
+    lines: Sequence[Line], *, title: str, x_label: str, y_label: str, percent: bool = False
+) -> str:
     """Draw lines over a common x as an <svg> element."""
     tops = [line.y if line.error is None else line.y + 2 * line.error for line in lines]
     low = min(0.0, *(_finite(line.y).min(initial=0.0) for line in lines))
     high = 1.05 * max(_finite(top).max(initial=0.0) for top in tops) or 1.0
     first, last = (end(float(end(line.x)) for line in lines) for end in (min, max))
-    room = _LETTER * max(len(_short(line.name)) for line in lines) + 8
-    plot = _Plot(min(first, 1.0), max(last, first + 1), low, high, right=WIDTH - room)
+    named = [line for line in lines if line.colour is None]
+    room = _LETTER * max(len(_short(line.name)) for line in named) + 8
+    ends = (min(first, 1.0), max(last, first + 1), low, high)
+    plot = _Plot(*ends, right=WIDTH - room, percent=percent)
     parts = [*plot.opened(title, y_label), *plot.x_axis(x_label)]
-    drawn = list(zip(lines, range(len(COLOURS)), strict=False))
+    colours = dict(zip(map(id, named), range(len(COLOURS)), strict=False))
+    drawn = [
+        (line, colours[id(line)] if line.colour is None else line.colour)
+        for line in lines
+        if line.colour is not None or id(line) in colours
+    ]
     parts += [plot.band(line, colour) for line, colour in drawn if line.error is not None]
     for line, colour in drawn:
         parts.append(_group(colour))
@@ -81,20 +91,26 @@ def line_chart(lines: Sequence[Line], *, title: str, x_label: str, y_label: str)
                 x, y = plot.x(float(line.x[i])), plot.y(float(line.dots[i]))
                 parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="2.2" fill="currentColor"/>')
         parts.append("</g>")
-    ends = [plot.y(float(np.nan_to_num(line.y[-1]))) for line in lines]
-    heights = _apart(ends, gap=19, low=_TOP, high=plot.bottom)
-    for (line, colour), y in zip(drawn, heights, strict=False):
+    labelled = [(line, colour) for line, colour in drawn if line.colour is None]
+    heights = [plot.y(float(np.nan_to_num(line.y[-1]))) for line, _ in labelled]
+    heights = _apart(heights, gap=19, low=_TOP, high=plot.bottom)
+    for (line, colour), y in zip(labelled, heights, strict=True):
         name = _text(plot.right + 8, y + 4, _short(line.name), "start", fill="currentColor")
         parts.append(f"{_group(colour)}{name}</g>")
     return "\n".join([*parts, "</svg>"])
 
 
-def heat_map(rows: Sequence[str], steps: np.ndarray, values: np.ndarray, *, title: str) -> str:
-    """Draw values (rows, steps) as cells: the larger, the stronger."""
+def heat_map(
+    rows: Sequence[str], steps: np.ndarray, values: np.ndarray, *, title: str, marks: np.ndarray
+) -> str:
+    """Draw values (rows, steps) as cells: the larger, the stronger.
+
+    `marks` (steps,) says which steps have a dot below.
+    """
     left = _LETTER * max(len(_short(name)) for name in rows) + 20
     height, width = 22, (WIDTH - left - 8) / len(steps)
     bottom, high = _TOP + height * len(rows), max(float(values.max(initial=0.0)), 1e-12)
-    parts = _opened(title, round(bottom + _BOTTOM), left=8)
+    parts = _opened(title, round(bottom + _BOTTOM + 12), left=8)
     for row, name in enumerate(rows):
         y = _TOP + height * row
         parts.append(_text(left - 8, y + 16, _short(name), "end") + _group(0))
@@ -108,21 +124,60 @@ def heat_map(rows: Sequence[str], steps: np.ndarray, values: np.ndarray, *, titl
                 f'fill-opacity="{strength:.2f}"/>'
             )
         parts.append("</g>")
+    parts.append(_group(1))
+    for column in np.flatnonzero(marks):
+        x = left + width * (column + 0.5)
+        parts.append(f'<circle cx="{x:.1f}" cy="{bottom + 7}" r="2.2" fill="currentColor"/>')
+    parts.append("</g>")
     for column in _some(np.arange(len(steps)), 6):
-        parts.append(_text(left + width * (column + 0.5), bottom + 18, f"{steps[column]:,}"))
-    parts.append(_text((left + WIDTH) / 2, bottom + 38, "step"))
+        parts.append(_text(left + width * (column + 0.5), bottom + 28, f"{steps[column]:,}"))
+    parts.append(_text((left + WIDTH) / 2, bottom + 50, "step"))
     return "\n".join([*parts, "</svg>"])
 
 
-def bar(value: float, error: float, high: float) -> str:
-    """Draw a value up to `high`, and two standard errors."""
+def column_chart(
+    names: Sequence[str],
+    series: Mapping[str, np.ndarray],
+    *,
+    title: str,
+    x_label: str,
+    y_label: str,
+) -> str:
+    """Draw columns side by side, one of each series for each name."""
+    high = 1.05 * max(float(one.max(initial=0.0)) for one in series.values()) or 1.0
+    plot = _Plot(0, len(names), 0.0, high, right=WIDTH - 12, top=64 if len(series) > 1 else _TOP)
+    parts = plot.opened(title, y_label)
+    parts += _legend(list(series), plot.left, truth=False) if len(series) > 1 else []
+    lane = (plot.x(1) - plot.x(0)) * 0.84 / len(series)
+    for number, values in enumerate(series.values()):
+        parts.append(_group(number))
+        for place, value in enumerate(values):
+            x, y = plot.x(place + 0.08) + lane * number, plot.y(max(float(value), 0.0))
+            parts.append(
+                f'<rect x="{x:.1f}" y="{y:.1f}" width="{lane:.1f}" '
+                f'height="{plot.bottom - y:.1f}" fill="currentColor"/>'
+            )
+        parts.append("</g>")
+    for place in _some(np.arange(len(names)), 8):
+        parts.append(_text(plot.x(place + 0.5), plot.bottom + 20, names[int(place)]))
+    parts.append(_path("axis", f"M{plot.left:.1f} {plot.bottom}H{plot.right:.1f}", "#999"))
+    return "\n".join([*parts, _text((plot.left + plot.right) / 2, HEIGHT - 6, x_label), "</svg>"])
+
+
+def bar(value: float, error: float, high: float, true: float | None = None) -> str:
+    """Draw a value up to `high`, two standard errors, and the truth."""
     ends = np.array([value, value - 2 * error, value + 2 * error]) / high if high > 0 else [0.0] * 3
     length, first, last = (100 * min(max(float(end), 0.0), 1.0) for end in ends)
-    whisker = _path("whisker", f"M{first:.1f} 5H{last:.1f}", "#333", 'stroke-width="1.4"')
+    whisker = _path("whisker", f"M{first:.1f} 5H{last:.1f}", "#333", 'stroke-width="2"')
+    mark = ""
+    if true is not None and high > 0:
+        at = f"M{100 * min(max(true / high, 0.0), 1.0):.1f} 0V10"
+        mark = f'{_group(1)}<path d="{at}" stroke="currentColor" stroke-width="1.6"/></g>'
     return (
-        '<svg class="bar" viewBox="0 0 100 10" preserveAspectRatio="none">'
-        f'{_group(0)}<rect y="1" width="{length:.1f}" height="8" fill="currentColor"/></g>'
-        f"{whisker if math.isfinite(error) else ''}</svg>"
+        '<svg class="bar" viewBox="0 0 100 10" preserveAspectRatio="none" aria-hidden="true">'
+        f'{_group(0)}<rect y="1" width="{length:.1f}" height="8" fill="currentColor" '
+        'fill-opacity="0.6"/></g>'
+        f"{whisker if math.isfinite(error) else ''}{mark}</svg>"
     )
 
 
@@ -183,11 +238,15 @@ class _Plot:
     right: float
     top: float = _TOP
     bottom: float = HEIGHT - _BOTTOM
+    percent: bool = False
 
     @functools.cached_property
     def left(self) -> float:
         """Room for the values and the name of the axis."""
-        return 28 + _LETTER * max(len(_number(tick)) for tick in _ticks(self.y_low, self.y_high))
+        return 28 + _LETTER * max(len(self._tick(tick)) for tick in _ticks(self.y_low, self.y_high))
+
+    def _tick(self, value: float) -> str:
+        return f"{_number(100 * value)} %" if self.percent else _number(value)
 
     def x(self, value: float) -> float:
         share = (value - self.x_low) / (self.x_high - self.x_low)
@@ -220,7 +279,7 @@ class _Plot:
         for tick in _ticks(self.y_low, self.y_high):
             y = self.y(tick)
             parts.append(_path("grid", f"M{self.left:.1f} {y:.1f}H{self.right:.1f}", "#e5e5e5"))
-            parts.append(_text(self.left - 8, y + 4, _number(tick), "end"))
+            parts.append(_text(self.left - 8, y + 4, self._tick(tick), "end"))
         middle = (self.top + self.bottom) / 2
         return [*parts, _text(14, middle, y_label, transform=f"rotate(-90 14 {middle})")]
 
@@ -266,7 +325,7 @@ def _text(x: float, y: float, words: str, anchor: str = "middle", **more: str) -
     return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"{others}>{escape(words)}</text>'
 
 
-def _legend(methods: Sequence[str], left: float) -> list[str]:
+def _legend(methods: Sequence[str], left: float, *, truth: bool = True) -> list[str]:
     parts, x = [], left
     for number, method in enumerate(methods[: len(COLOURS)]):
         parts.append(
@@ -274,7 +333,7 @@ def _legend(methods: Sequence[str], left: float) -> list[str]:
             f'fill-opacity="0.35" stroke="currentColor"/></g>{_text(x + 17, 46, method, "start")}'
         )
         x += 30 + 6.6 * len(method)
-    return [*parts, _cross(x + 4, 42), _text(x + 14, 46, "truth", "start")]
+    return [*parts, _cross(x + 4, 42), _text(x + 14, 46, "truth", "start")] if truth else parts
 
 
 def _ticks(low: float, high: float) -> list[float]:

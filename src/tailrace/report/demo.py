@@ -19,7 +19,8 @@ from tailrace.privacy.guarantee import Guarantee
 from tailrace.privacy.loss import PureDP
 from tailrace.privacy.unit import Event
 from tailrace.report.page import stream_report
-from tailrace.report.places import follow, lives
+from tailrace.report.places import follow
+from tailrace.report.truth import frame_at, true_history
 from tailrace.storage.durable import write_file
 from tailrace.stream.stream import Stream
 
@@ -53,10 +54,11 @@ def run(folder: Path, *, progress: Callable[[], None]) -> Demo:
     about = {"population": "generated city", "calendar": Calendar(start="2026-03-01", period="day")}
     with Stream.create(folder / STREAM, mechanism, **about) as stream:
         for day in days():
-            stream.push(_frame(day.came), deletes=_frame(day.left))
-            changes.append((day.came, day.left))
+            changes.append((_frame(day.came), _frame(day.left)))
+            stream.push(changes[-1][0], deletes=changes[-1][1])
             progress()
-        truth, entries = lives(changes), Ledger(folder / "tailrace.ledger").entries()
+        truth = true_history(changes, mechanism)
+        entries = Ledger(folder / "tailrace.ledger").entries()
         report = folder / "report.html"
         private = folder / STREAM / "private" / "PRIVATE-report.html"
         report.write_text(stream_report(stream, entries), encoding="utf-8")
@@ -68,9 +70,9 @@ def run(folder: Path, *, progress: Callable[[], None]) -> Demo:
             report=report,
             private_report=private,
             guarantee=stream.guarantee,
-            people=len(truth.at(DAYS)),
-            synthetic=len(followed.synthetic.at(DAYS)),
-            error=(float(followed.measured[-1]), float(followed.predicted[-1])),
+            people=len(frame_at(truth, DAYS)),
+            synthetic=len(stream.release(DAYS).rows),
+            error=(float(followed.measured[-1]), float(followed.stated[-1])),
         )
 
 

@@ -6,25 +6,28 @@ beside, measures how far the two are from each other, and says PRIVATE wherever 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
 import polars as pl
 
 from tailrace.domain import Codes
-from tailrace.domain.geometry import Region, Roads, shapes
+from tailrace.domain.geometry import Region, Roads
 from tailrace.errors import ConfigError
 from tailrace.mechanisms.trajectories.view import TrajectoriesView
 from tailrace.metrics import Tracks, small_rectangles, trajectory_error
 from tailrace.papers.privtree_trajectories.mechanism import PrivTreeTrajectoriesView
-from tailrace.report.maps import WIDTH, Ground, is_flat, maps, on_map, packed
+from tailrace.report import page
+from tailrace.report.chart import column_chart
+from tailrace.report.maps import Ground, Lines, Sheet, begin, is_flat, lines, maps
 from tailrace.report.page import Page, note, page_of, table
+from tailrace.report.truth import frame_at
+from tailrace.stream.log import History
 from tailrace.stream.stream import Stream
 
 JOURNEYS = 1_000  # drawn on a map at most
 POINTS = 150_000  # of all of them together at most: a page of about a megabyte
-_FINEST = 1_500  # roads and borders are drawn to this part of a map's width
 _MEASURES = {
     "ends_jsd": "Pairs of first and last cell, of 1,600 (SE_JSD)",
     "ends_are": "the same as a relative error (SE_ARE)",
@@ -44,111 +47,166 @@ _SCALES = (
 )
 
 
+@dataclass(frozen=True, eq=False)
+class Timed:
+    """Journeys, and the hour of the day at which each begins."""
+
+    tracks: Tracks
+    hours: np.ndarray | None  # (journeys,) from 0 to 23; None where their order is no time
+
+
 @page_of.register(TrajectoriesView)
 @page_of.register(PrivTreeTrajectoriesView)
-def _(_view: object, stream: Stream, truth: Tracks | None = None) -> Page:
-    synthetic = tracks_in(stream.release(stream.step).table, stream.mechanism)
-    return journeys_page(stream.mechanism.domain, synthetic, truth)
+def _(_view: object, stream: Stream, truth: History | None = None) -> Page:
+    made = stream.mechanism
+    synthetic = timed(pl.DataFrame(stream.release(stream.step).rows.columns), made)
+    true = None if truth is None else timed(frame_at(truth, stream.step), made)
+    return journeys_page(made.domain, synthetic, true)
 
 
-def journeys_page(domain: Codes, synthetic: Tracks, truth: Tracks | None = None) -> Page:
+def journeys_page(domain: Codes, synthetic: Timed, truth: Timed | None = None) -> Page:
     """Show journeys in two dimensions; with `truth` the curator's page."""
     if not is_flat(domain):
         raise ConfigError("The report of journeys is a map: it needs points in two dimensions.")
-    ground = cast("Ground", domain)
-    layers = [_layer("synthetic", "synthetic", 0, synthetic, ground)]
-    if truth is None:
-        return Page(title="Synthetic journeys", sections=[("On the map", _maps(layers, ground))])
-    layers.append(_layer("true", "true: PRIVATE", 1, truth, ground))
-    errors = ("How far they are from the true ones", _errors(truth, synthetic, ground))
-    sections = [("On the map", _maps(layers, ground)), errors]
-    return Page(title="synthetic journeys beside the true ones", sections=sections, private=True)
+    ground, both = cast("Ground", domain), {"synthetic": synthetic}
+    if truth is not None:
+        both["true: PRIVATE"] = truth
+    sections = [("On the map", _maps(both, ground)), ("By area", _areas(both, ground))]
+    if all(one.hours is not None for one in both.values()):
+        sections.append(("By hour of the day", _hours(both)))
+    if truth is not None:
+        errors = _errors(truth.tracks, synthetic.tracks, ground)
+        sections.append(("How far they are from the true ones", errors))
+    return Page(title="synthetic journeys", sections=sections, private=truth is not None)
 
 
-def tracks_in(frame: pl.DataFrame, mechanism: Any) -> Tracks:
+def timed(frame: pl.DataFrame, mechanism: Any) -> Timed:
     """Read journeys from a Polars frame, without incomplete rows."""
     names = [mechanism.trajectory, mechanism.order, *mechanism.domain.columns]
-    trajectory, order, x, y = (one.to_numpy() for one in frame[names].drop_nulls().get_columns())
+    place = pl.col(names[2:]).cast(pl.Float64)
+    rows = (
+        frame[names].drop_nulls().with_columns(place).filter(pl.all_horizontal(place.is_finite()))
+    )
+    trajectory, order, x, y = (one.to_numpy() for one in rows.get_columns())
     _, codes = np.unique(trajectory, return_inverse=True)
-    return Tracks.of_rows(codes, order, x, y)
+    return Timed(Tracks.of_rows(codes, order, x, y), _begun(rows, codes, mechanism.order))
 
 
-def some(tracks: Tracks) -> Tracks:
+def _begun(rows: pl.DataFrame, codes: np.ndarray, name: str) -> np.ndarray | None:
+    """The hour of each journey's first point, where the order has times of day."""
+    order = rows[name]
+    if order.dtype == pl.String:
+        order = order.str.to_datetime(strict=False)
+    if not isinstance(order.dtype, pl.Datetime) or order.null_count():
+        return None
+    first = rows.select(pl.Series("\0code", codes), order.alias("\0time"))
+    begins = first.group_by("\0code").agg(pl.col("\0time").min()).sort("\0code")
+    return begins["\0time"].dt.hour().to_numpy()
+
+
+def some(tracks: Tracks) -> np.ndarray:
     """Choose journeys to draw, always the same ones."""
     order = np.random.default_rng(0).permutation(len(tracks))[:JOURNEYS]
     total = np.cumsum(np.diff(tracks.offsets)[order])
-    return tracks.pick(order[: max(1, int((total <= POINTS).sum()))])
+    return order[: max(1, int((total <= POINTS).sum()))]
 
 
-def drawn(tracks: Tracks, low: Sequence[float], high: Sequence[float]) -> dict[str, Any]:
+def drawn(tracks: Tracks, sheet: Sheet) -> Lines:
     """Write journeys as lines of a map.
 
     `owners` says whose each line is. A journey that leaves the map goes on as another line.
 
-    >>> drawn(Tracks([0, 4], [0.0, 0.5, 7.0, 1.0], [0.0, 0.5, 7.0, 1.0]), (0, 0), (1, 1))["sizes"]
+    >>> from tailrace import Box
+    >>> sheet = Sheet.of(Box(low=(0, 0), high=(1, 1), columns=("x", "y")))
+    >>> drawn(Tracks([0, 4], [0.0, 0.5, 7.0, 1.0], [0.0, 0.5, 7.0, 1.0]), sheet)["sizes"]
     [2, 1]
     """
-    points = np.stack([tracks.x, tracks.y], axis=1)
-    inside = ((points >= low) & (points <= high)).all(axis=1)
+    points = np.stack([tracks.x, tracks.y], axis=1)[:, sheet.axes]
+    inside = ((points >= sheet.low) & (points <= sheet.high)).all(axis=1)
     owner = np.repeat(np.arange(len(tracks)), np.diff(tracks.offsets))
     # Another number after every point outside, and for every owner.
     line = owner + np.cumsum(~inside)
-    placed, owner, line = on_map(points[inside], low, high), owner[inside], line[inside]
-    begins = _begins(line)
+    placed, owner, line = sheet.scaled(points[inside]), owner[inside], line[inside]
+    begins = begin(line)
     same = np.zeros(len(line), bool)
     same[1:] = (placed[1:] == placed[:-1]).all(axis=1) & ~begins[1:]
-    return _lines(placed[~same], begins[~same], owner[~same])
+    return lines(placed[~same], begins[~same], owner[~same])
 
 
-def _layer(name: str, title: str, colour: int, tracks: Tracks, domain: Ground) -> dict[str, Any]:
-    chosen = some(tracks)
-    lines = drawn(chosen, domain.low, domain.high)
-    return {"name": name, "title": title, "colour": colour, "drawn": len(chosen), "lines": lines}
-
-
-def _ground(domain: Ground) -> dict[str, Any]:
-    """Write roads or borders as lines of a map."""
-    if isinstance(domain, Roads):
-        shape = domain.lines
-    elif isinstance(domain, Region):
-        shape = shapes.library().boundary(domain.polygons)
-    else:
-        return _lines(np.zeros((0, 2), np.int64), np.zeros(0, bool), np.zeros(0, np.int64))
-    shapely = shapes.library()
-    (left, bottom), (right, top) = domain.low, domain.high
-    shape = shapes.within(shape, (left, bottom, right, top))
-    finest = max(np.subtract(domain.high, domain.low)) / _FINEST
-    shape = shapely.simplify(shape, finest, preserve_topology=False)
-    points, owner = shapely.get_coordinates(shapely.get_parts(shape), return_index=True)
-    return _lines(on_map(points, domain.low, domain.high), _begins(owner), owner)
-
-
-def _begins(numbers: np.ndarray) -> np.ndarray:
-    """Where another number begins."""
-    return np.diff(numbers, prepend=-1) != 0
-
-
-def _lines(placed: np.ndarray, begins: np.ndarray, owner: np.ndarray) -> dict[str, Any]:
-    starts, (x, y) = np.flatnonzero(begins), placed.T
-    sizes, owners = np.diff(starts, append=len(placed)).tolist(), owner[starts].tolist()
-    return {"x": packed(x), "y": packed(y), "sizes": sizes, "owners": owners}
-
-
-def _maps(layers: list[dict[str, Any]], domain: Ground) -> str:
-    # Twice the pixels that are shown, for sharp lines.
-    width = WIDTH if len(layers) > 1 else 2 * WIDTH
+def _maps(both: dict[str, Timed], domain: Ground) -> str:
+    sheet, layers = Sheet.of(domain), []
+    for colour, (title, found) in enumerate(both.items()):
+        chosen = some(found.tracks) if len(found.tracks) else np.zeros(0, np.int64)
+        layers.append(
+            {
+                "name": title.partition(":")[0],
+                "title": title,
+                "colour": colour,
+                "drawn": len(chosen),
+                "lines": drawn(found.tracks.pick(chosen), sheet),
+                "hours": [] if found.hours is None else found.hours[chosen].tolist(),
+            }
+        )
     most = max(1, *(one["drawn"] for one in layers))
-    below = "roads" if isinstance(domain, Roads) else "borders"
-    hidden = "" if isinstance(domain, Roads | Region) else " hidden"
     controls = (
         f'<input id="many" type="range" min="1" max="{most}" value="{most}" aria-label="journeys"> '
         '<output id="many-label" for="many"></output> '
-        f'<label{hidden}><input id="ground" type="checkbox" checked> {below}</label> '
+    )
+    if all(found.hours is not None for found in both.values()):
+        controls += (
+            '<input id="hour" type="range" min="-1" max="23" value="-1" aria-label="hour"> '
+            '<output id="hour-label" for="hour"></output> '
+        )
+    controls += (
         '<label><input id="ends" type="checkbox"> ends (from the rings to the squares)</label>'
     )
     told = note(f"At most {JOURNEYS:,} are drawn, chosen at random; common ways are stronger.")
-    data = {"layers": layers, "ground": _ground(domain)}
-    return f"{told}\n{maps('journeys', data, controls, domain, width=width, of='journeys')}"
+    legend = '<span class="c{colour}">&horbar;</span> a journey'
+    if isinstance(domain, Roads | Region):
+        kind = "road" if isinstance(domain, Roads) else "border"
+        legend += f" <span>&horbar;</span> a {kind}"
+    drawing = maps("journeys", layers, {}, controls, domain, of="journeys", legend=legend)
+    return f"{told}\n{drawing}"
+
+
+def _areas(both: dict[str, Timed], domain: Ground) -> str:
+    """Write how many journeys begin and end in sixteen parts of the map."""
+    sheet, parts = Sheet.of(domain), []
+    for title, found in both.items():
+        tracks = found.tracks
+        for name, places in (("begin", tracks.offsets[:-1]), ("end", tracks.offsets[1:] - 1)):
+            ends = np.stack([tracks.x[places], tracks.y[places]], axis=1)
+
+            def inside(
+                low: np.ndarray, high: np.ndarray, ends: np.ndarray = ends
+            ) -> tuple[float, str]:
+                many = int(((ends >= low) & (ends < high)).all(axis=1).sum())
+                return many, f"{many:,}"
+
+            heading = page.heading(f"{title}: where they {name}")
+            parts.append(f"<div>{heading}{sheet.by_area(inside)}</div>")
+    words = note(
+        "Sixteen parts of the map, as they lie on it, and the journeys that begin and end there."
+    )
+    return f'{words}<div class="two">{"".join(parts)}</div>'
+
+
+def _hours(both: dict[str, Timed]) -> str:
+    """Draw when journeys begin."""
+    names = [f"{hour}:00" for hour in range(24)]
+    counts = {
+        title.partition(":")[0]: np.bincount(found.hours, minlength=24)
+        for title, found in both.items()
+        if found.hours is not None
+    }
+    chart = column_chart(
+        names, counts, title="Journeys by their first hour", x_label="hour", y_label="journeys"
+    )
+    rows = [
+        (name, *(f"{one[hour]:,}" for one in counts.values())) for hour, name in enumerate(names)
+    ]
+    caption = "How many journeys begin in each hour of the day."
+    return page.figure(chart, caption, table(("hour", *counts), rows))
 
 
 def _errors(truth: Tracks, synthetic: Tracks, domain: Ground) -> str:

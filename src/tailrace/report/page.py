@@ -1,18 +1,19 @@
 """The frame of every page, and the choice between them.
 
 A page is one HTML file: it loads nothing from elsewhere, follows the reader's light or dark
-setting, and fits a phone. The type of a stream's view chooses it, so a mechanism brings its own
-by registering one function::
+setting, fits a phone, and every figure has a sentence and a table beside it. The type of a
+stream's view chooses it, so a mechanism brings its own by registering one function::
 
     @page_of.register(MyView)
     def my_page(view, stream, truth=None):
-        return Page(title="My data", sections=[("My heading", "<p>My numbers</p>")])
+        return Page(title="my data", sections=[("My heading", "<p>My numbers</p>")])
 """
 
 from __future__ import annotations
 
 import functools
 import importlib
+import math
 import os
 import pkgutil
 from collections.abc import Iterable, Sequence
@@ -24,23 +25,27 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tailrace.errors import ConfigError
+from tailrace.mechanisms.base import Estimate
 from tailrace.report.chart import COLOURS, Line, bar, line_chart
 
 if TYPE_CHECKING:
     from tailrace.ledger import Entry
-    from tailrace.mechanisms.base import Estimate
     from tailrace.privacy.guarantee import Guarantee
     from tailrace.stream.stream import Stream
 
 OURS = '<meta name="generator" content="tailrace">'  # by which a page of ours is known
 _PUBLIC = "Public: made of noisy counts only."
 _PRIVATE = "PRIVATE: it shows the true data. For the curator only; never publish it."
-# Steps of a line over time: reading a release takes its whole table from the disk.
+_LEDGER = ("population", "stream", "charged", "step")
+BARS = "± is one standard error; the line over a bar reaches two to each side."
+# Steps of a line over time: more cannot be told apart on a page.
 _STEPS = 60
-_TONES = ("paper", "back", "ink", "quiet", "line", "soft", "head")
-_LIGHT = ("#fff", "#fafafa", "#222", "#565b63", "#e0e0e0", "#eef4f9", "#f0f0f0")
-_DARK = ("#1c1f24", "#14161a", "#e8e8e8", "#a9b0ba", "#3a3f48", "#1b2936", "#262a31")
-_DARK_COLOURS = ("#6db3e8", "#f0808f", "#edae49", "#4cc4d6", "#b79ae0", "#a9b4c4", "#a3cf95")
+TONES = ("paper", "back", "ink", "quiet", "line", "soft", "head")
+LIGHT = ("#fff", "#fafafa", "#222", "#565b63", "#e0e0e0", "#eef4f9", "#f0f0f0", *COLOURS)
+DARK = (
+    *("#1c1f24", "#14161a", "#e8e8e8", "#a9b0ba", "#3a3f48", "#1b2936", "#262a31"),
+    *("#6db3e8", "#f0808f", "#edae49", "#4cc4d6", "#b79ae0", "#a9b4c4", "#a3cf95"),
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +53,7 @@ class Page:
     """The part of a page between promise and ledger.
 
     Parameters:
-        title: the heading.
+        title: the heading, after the stream's name.
         sections: headings, each with a body of HTML.
         private: whether the true data are shown.
     """
@@ -70,8 +75,7 @@ def page_of(view: Any, stream: Stream, truth: Any = None) -> Page:  # noqa: ARG0
         truth: the true data for a curator's page; a page that shows them sets `private`.
     """
     return Page(
-        title="Synthetic data, released step by step",
-        sections=[("Step by step", rows_chart(stream))],
+        title="synthetic data, step by step", sections=[("Step by step", rows_chart(stream))]
     )
 
 
@@ -81,7 +85,7 @@ def stream_report(stream: Stream, entries: Sequence[Entry], truth: Any = None) -
     Parameters:
         stream: an open stream.
         entries: its charges in the ledger.
-        truth: the true points (`Lives`) or journeys (`Tracks`), for a page that can show them.
+        truth: the true rows (`truth.true_history`), for a page that can show them.
     """
     if not stream.step:
         raise ConfigError(
@@ -90,16 +94,18 @@ def stream_report(stream: Stream, entries: Sequence[Entry], truth: Any = None) -
     # Every module of this folder registers its pages.
     for module in pkgutil.iter_modules([os.path.dirname(__file__)]):
         importlib.import_module(f"tailrace.report.{module.name}")
-    page = page_of(stream.release(stream.step).view, stream, truth)
+    page = page_of(stream.view(stream.step), stream, truth)
     if truth is not None and not page.private:
         raise ConfigError(
-            "The private report is a map: it needs a release of points or journeys in two "
-            "dimensions."
+            "There is no private report of this stream: its page does not show the true data."
         )
-    return rendered(page, stream.guarantee, entries)
+    name = "" if stream.name == "in memory" else stream.name
+    return rendered(page, stream.guarantee, entries, name=name, lead=span(stream))
 
 
-def rendered(page: Page, guarantee: Guarantee, entries: Sequence[Entry]) -> str:
+def rendered(
+    page: Page, guarantee: Guarantee, entries: Sequence[Entry], *, name: str = "", lead: str = ""
+) -> str:
     """Set a page between the promise and the ledger."""
     charges = [
         (one.population, one.path.rsplit("/", 1)[-1], one.guarantee.short, str(one.mark.step))
@@ -108,10 +114,11 @@ def rendered(page: Page, guarantee: Guarantee, entries: Sequence[Entry]) -> str:
     sections = [
         ("The promise", quote(str(guarantee))),
         *page.sections,
-        ("The ledger", table(("population", "stream", "charged", "step"), charges)),
+        ("The ledger", _table(_LEDGER, (tuple(map(escape, row)) for row in charges), "words")),
     ]
-    title, lead = (f"PRIVATE: {page.title}", _PRIVATE) if page.private else (page.title, _PUBLIC)
-    return html(title, lead, sections)
+    title = f"{name}: {page.title}" if name else page.title[:1].upper() + page.title[1:]
+    title = f"PRIVATE: {title}" if page.private else title
+    return html(title, f"{_PRIVATE if page.private else _PUBLIC}{lead}", sections)
 
 
 def html(title: str, lead: str, sections: Sequence[tuple[str, str]]) -> str:
@@ -122,8 +129,8 @@ def html(title: str, lead: str, sections: Sequence[tuple[str, str]]) -> str:
     )
     series = [f"c{number}" for number in range(len(COLOURS))]
     light, dark = (
-        "".join(f"--{name}: {tone}; " for name, tone in zip((*_TONES, *series), tones, strict=True))
-        for tones in ((*_LIGHT, *COLOURS), (*_DARK, *_DARK_COLOURS))
+        "".join(f"--{name}: {tone}; " for name, tone in zip((*TONES, *series), tones, strict=True))
+        for tones in (LIGHT, DARK)
     )
     classes = "\n".join(f".{name} {{ color: var(--{name}); }}" for name in series)
     own = files("tailrace.report").joinpath("page.css").read_text(encoding="utf-8")
@@ -139,13 +146,57 @@ def html(title: str, lead: str, sections: Sequence[tuple[str, str]]) -> str:
     top = f'<h1>{escape(title)}</h1>\n<p class="lead">{escape(lead)}</p>'
     return (
         f'<!doctype html>\n<html lang="en">\n<head>\n{head}\n</head>\n'
-        f"<body>\n{top}\n{body}\n</body>\n</html>\n"
+        f"<body>\n<main>\n{top}\n{body}\n</main>\n</body>\n</html>\n"
     )
 
 
-def figure(svg: str, caption: str) -> str:
-    """Set a caption below a chart."""
-    return f"<figure>\n{svg}\n<figcaption>{escape(caption)}</figcaption>\n</figure>"
+def figure(svg: str, caption: str, numbers: str = "") -> str:
+    """Set a caption below a chart, and its numbers to be unfolded."""
+    folded = f"<details><summary>The numbers</summary>\n{numbers}</details>\n" if numbers else ""
+    return f"<figure>\n{svg}\n<figcaption>{escape(caption)}</figcaption>\n{folded}</figure>"
+
+
+def lines(
+    stream: Stream,
+    drawn: Sequence[Line],
+    title: str,
+    y_label: str,
+    caption: str,
+    *,
+    percent: bool = False,
+) -> str:
+    """Draw lines over steps, with a caption and a table of them."""
+    chart = line_chart(drawn, title=title, x_label="step", y_label=y_label, percent=percent)
+    steps = sorted({int(step) for line in drawn for step in line.x}, reverse=True)
+    held = [{int(step): i for i, step in enumerate(line.x)} for line in drawn]
+    named = dict(zip(range(1, stream.step + 1), labels(stream), strict=True))
+    rows = [
+        (
+            named[step],
+            *(
+                _at(line, places.get(step), percent)
+                for line, places in zip(drawn, held, strict=True)
+            ),
+        )
+        for step in steps
+    ]
+    return figure(chart, caption, table(("step", *(line.name for line in drawn)), rows))
+
+
+def _at(line: Line, place: int | None, percent: bool) -> str:
+    """A line's value at one of its places, in words."""
+    if place is None or not np.isfinite(line.y[place]):
+        return ""
+    value = float(line.y[place])
+    if line.error is not None:
+        return told(Estimate(value, float(line.error[place])), percent=percent)
+    return (
+        f"{100 * value:.1f} %"
+        if percent
+        else f"{value:,.0f}"
+        if abs(value) >= 100
+        else f"{value:.3g}"
+    )
 
 
 def note(text: str) -> str:
@@ -168,36 +219,94 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return _table(header, (tuple(map(escape, row)) for row in rows))
 
 
-def bars(
-    header: tuple[str, str], rows: Sequence[tuple[str, Estimate]], *, percent: bool = False
-) -> str:
-    """Write estimates with standard errors, and a bar each."""
-    tops = (found.value + 2 * found.error for _, found in rows if np.isfinite(found.error))
-    high = max(tops, default=0.0)
-    cells = (
-        (escape(name), told(found, percent=percent), bar(found.value, found.error, high))
-        for name, found in rows
+def shaded(header: Sequence[str], rows: Sequence[tuple[str, Sequence[tuple[float, str]]]]) -> str:
+    """Write numbers in words, each cell the darker the larger its number."""
+    high = max((value for _, cells in rows for value, _ in cells), default=0.0)
+    lines = []
+    for name, cells in rows:
+        parts = "".join(
+            f'<td style="--part: {round(30 * max(value, 0.0) / max(high, 1e-12))}%">'
+            f"{escape(words)}</td>"
+            for value, words in cells
+        )
+        lines.append(f'<tr><th scope="row">{escape(name)}</th>{parts}</tr>')
+    return _framed(header, "\n".join(lines), "shaded")
+
+
+def bars(header: Sequence[str], rows: Sequence[tuple[Any, ...]], *, percent: bool = False) -> str:
+    """Write estimates with standard errors, and a bar each.
+
+    Parameters:
+        header: of the name, of the estimate, and of further texts.
+        rows: a name, an estimate, then perhaps the true number or None, and further texts.
+        percent: whether they are shares.
+    """
+    trues = [row[2] if len(row) > 2 else None for row in rows]
+    tops = [row[1].value + 2 * row[1].error for row in rows if np.isfinite(row[1].error)]
+    high = max([*tops, *(one for one in trues if one is not None)], default=0.0)
+    shown = any(one is not None for one in trues)
+    cells = []
+    for (name, found, *more), true in zip(rows, trues, strict=True):
+        told_of = [_exact(true, percent)] if shown else []
+        drawn = bar(found.value, found.error, high, true)
+        cells.append(
+            (escape(name), told(found, percent=percent), *told_of, drawn, *map(escape, more[1:]))
+        )
+    first, second, *others = header
+    return _table(
+        (first, second, *(["true"] if shown else []), "", *others),
+        cells,
+        "many" if others else "few",
     )
-    return _table((*header, ""), cells)
 
 
-def told(found: Estimate, *, percent: bool = False) -> str:
+def _exact(true: float | None, percent: bool) -> str:
+    if true is None:
+        return ""
+    return f"{100 * true:.1f} %" if percent else f"{true:,.0f}"
+
+
+def told(found: Estimate, *, percent: bool = False, sign: bool = False) -> str:
     """Print an estimate with its error, or as a percentage."""
-    if not percent:
-        return str(found).replace("+-", "±")
-    return f"{100 * found.value:.1f} ± {100 * found.error:.1f} %"
+    if percent:
+        text = f"{100 * found.value:.1f} ± {100 * found.error:.1f} %"
+    elif math.isfinite(found.error) and max(abs(found.value), found.error) >= 100:
+        text = f"{found.value:,.0f} ± {found.error:,.0f}"
+    else:
+        text = str(found).replace("+-", "±")
+    return f"+{text}" if sign and found.value >= 0 else text.replace("-", "\N{MINUS SIGN}")
 
 
-def steps_of(stream: Stream, first: int = 1) -> np.ndarray:
+def change(now: Estimate, before: Estimate) -> str:
+    """Print how far an estimate moved.
+
+    The errors add up, which holds however the two depend on each other.
+    """
+    moved = Estimate(now.value - before.value, now.error + before.error)
+    return told(moved, sign=True)
+
+
+def steps_of(stream: Stream, first: int = 1, *, most: int = _STEPS) -> np.ndarray:
     """Choose evenly spaced steps to show, with both ends."""
-    most = min(_STEPS, stream.step - first + 1)
-    return np.unique(np.linspace(first, stream.step, most).astype(int))
+    many = min(most, stream.step - first + 1)
+    return np.unique(np.linspace(first, stream.step, many).astype(int))
+
+
+def labels(stream: Stream) -> list[str]:
+    """Name every step, with its period where there is a calendar."""
+    calendar = stream.calendar
+    return [
+        f"step {step}" + ("" if calendar is None else f", {calendar.label(step)}")
+        for step in range(1, stream.step + 1)
+    ]
 
 
 def span(stream: Stream) -> str:
-    """Say which periods the calendar gives to the steps."""
+    """Say how many steps there are, and the calendar's periods."""
+    if stream.step == 1:
+        return "" if stream.calendar is None else f" Step 1: {stream.calendar.label(1)}."
     if stream.calendar is None:
-        return ""
+        return f" Steps 1 to {stream.step}."
     ends = (stream.calendar.label(step) for step in (1, stream.step))
     return f" Steps 1 to {stream.step}: {' to '.join(ends)}."
 
@@ -205,19 +314,20 @@ def span(stream: Stream) -> str:
 def rows_chart(stream: Stream) -> str:
     """Draw how many synthetic rows each step released."""
     steps = steps_of(stream)
-    rows = np.array([len(stream.release(int(step)).rows.cells) for step in steps])
-    line = Line("synthetic rows", steps, rows)
-    chart = line_chart([line], title="Rows released", x_label="step", y_label="rows")
-    told = "The number of synthetic rows at each step, itself a noisy count."
-    return figure(chart, f"{told}{span(stream)}")
+    line = Line("synthetic rows", steps, stream.history().rows_at(steps))
+    words = "The number of synthetic rows at each step, itself a noisy count."
+    return lines(stream, [line], "Rows released", "rows", words)
 
 
-def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    head = "".join(f"<th>{escape(cell)}</th>" for cell in header)
+def _table(header: Sequence[str], rows: Iterable[Sequence[str]], kind: str = "plain") -> str:
     cells = ("".join(f"<td{_bar(cell)}>{cell}</td>" for cell in row) for row in rows)
-    body = "\n".join(f"<tr>{row}</tr>" for row in cells)
+    return _framed(header, "\n".join(f"<tr>{row}</tr>" for row in cells), kind)
+
+
+def _framed(header: Sequence[str], body: str, kind: str) -> str:
+    head = "".join(f'<th scope="col">{escape(cell)}</th>' for cell in header)
     table = f"<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody>"
-    return f'<div class="wide"><table>\n{table}\n</table></div>'
+    return f'<div class="wide"><table class="{kind}">\n{table}\n</table></div>'
 
 
 def _bar(cell: str) -> str:

@@ -1,4 +1,4 @@
-"""The page of places: maps step by step, and errors.
+"""The page of places: a map step by step, and errors.
 
 Without the true points it shows releases only. With them it is the curator's: it shows them
 beside, measures the error, and says PRIVATE wherever it is read.
@@ -6,146 +6,118 @@ beside, measures the error, and says PRIVATE wherever it is read.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
 
 from tailrace.mechanisms.spatial.view import SpatialView
+from tailrace.metrics import relative_error, standard_queries
 from tailrace.papers.privtree.stream import PrivTreeView
-from tailrace.report.chart import Line, line_chart
-from tailrace.report.maps import FULL, WIDTH, Ground, is_flat, maps, on_map, packed
-from tailrace.report.page import Page, figure, page_of, rows_chart
+from tailrace.report import page
+from tailrace.report.chart import Line
+from tailrace.report.maps import Ground, Sheet, is_flat, maps, packed
+from tailrace.report.page import Page, page_of, rows_chart
+from tailrace.stream.log import History
 from tailrace.stream.stream import Stream
 
 _RECTANGLES = 60
+# Steps at which errors are found: a view of a million points takes a tenth of a second.
+_STEPS = 8
+_BOXES = 60_000  # of partitions on a page at most: half a megabyte
 _STATED = ": no true count was read for this."
 _MEASURED = ", and as measured on the true points."
 _MEAN_OF_ABSOLUTE = 0.8  # of a normal variable, in standard deviations
-
-
-@dataclass(frozen=True)
-class Lives:
-    """Points with their first step and their end.
-
-    `gone` is the first step without the point.
-    """
-
-    points: np.ndarray  # (points, 2)
-    born: np.ndarray  # (points,) steps
-    gone: np.ndarray
-
-    def at(self, step: int) -> np.ndarray:
-        """Return the points that exist at a step."""
-        return self.points[(self.born <= step) & (step < self.gone)]
-
-
-def lives(changes: Iterable[tuple[np.ndarray, np.ndarray]]) -> Lives:
-    """Follow points through the changes of steps 1, 2, ...
-
-    Each step gives the points added and the points removed.
-
-    A removal ends the oldest life of a point at that place; of a point never added, none.
-
-    >>> place = np.array([[0.5, 0.5]])
-    >>> lives([(place, place[:0]), (place[:0], place)]).gone
-    array([2])
-    """
-    points: list[np.ndarray] = []
-    born: list[int] = []
-    gone: list[int] = []
-    alive: dict[bytes, list[int]] = defaultdict(list)
-    for step, (added, removed) in enumerate(changes, 1):
-        for place in removed:
-            held = alive.get(place.tobytes())
-            if held:
-                gone[held.pop(0)] = step
-        for place in added:
-            alive[place.tobytes()].append(len(points))
-            points.append(place)
-            born.append(step)
-            gone.append(FULL)
-    placed = np.array(points) if points else np.zeros((0, 2))
-    return Lives(placed, np.array(born, np.int64), np.array(gone, np.int64))
+_LEGEND = (
+    '1 <span class="ramp"></span> <span class="most"></span> in a square of '
+    '<span class="square"></span>'
+)
 
 
 @dataclass(frozen=True)
 class Followed:
-    """A stream's points, partitions and errors, step by step."""
+    """A stream's partitions and errors, at some steps."""
 
-    synthetic: Lives
+    steps: np.ndarray  # (steps,)
     partitions: list[dict[str, Any]]
     # (steps,) mean absolute error of the rectangles, as the releases state it
-    predicted: np.ndarray
+    stated: np.ndarray
     measured: np.ndarray | None  # the same against the true points
 
 
 @page_of.register(SpatialView)
 @page_of.register(PrivTreeView)
 def spatial_page(
-    _view: SpatialView | PrivTreeView, stream: Stream, truth: Lives | None = None
+    view: SpatialView | PrivTreeView, stream: Stream, truth: History | None = None
 ) -> Page:
     """Show points on a map, or their number elsewhere."""
     flat, domain = is_flat(stream.mechanism.domain), cast("Ground", stream.mechanism.domain)
-    if not flat:
-        truth = None
     followed = follow(stream, truth)
-    steps = np.arange(1, stream.step + 1)
-    lines = [Line("stated", steps, followed.predicted, dashed=truth is not None)]
+    lines = [Line("stated", followed.steps, followed.stated, dashed=truth is not None)]
     if followed.measured is not None:
-        lines.insert(0, Line("measured", steps, followed.measured))
-    title = "Error of a count in a rectangle"
-    error = line_chart(lines, title=title, x_label="step", y_label="points")
-    shown = _maps(followed, truth, domain, _labels(stream)) if flat else rows_chart(stream)
-    private = truth is not None
+        lines.insert(0, Line("measured", followed.steps, followed.measured))
     caption = (
         f"Mean absolute error over {_RECTANGLES} rectangles of 1 to 10 % of the area, as the "
-        f"releases state it{_MEASURED if private else _STATED}"
+        f"releases state it{_STATED if truth is None else _MEASURED}"
     )
-    sections = [("Step by step", shown), ("How far off a count is", figure(error, caption))]
-    public = "Synthetic points, released step by step"
-    title = "synthetic points beside the true ones" if private else public
-    return Page(title=title, sections=sections, private=private)
+    error = page.lines(stream, lines, "Error of a count in a rectangle", "points", caption)
+    history = stream.history()
+    shown = _map(followed, history, truth, stream) if flat else rows_chart(stream)
+    sections = [("Step by step", shown)]
+    if flat:
+        sections.append((f"By area, at step {stream.step}", _areas(view, domain, truth, stream)))
+    sections.append(("How far off a count is", error))
+    if truth is not None:
+        sections.append(
+            ("How far they are from the true points", _measures(history, truth, stream))
+        )
+    title = "synthetic points, step by step"
+    return Page(title=title, sections=sections, private=truth is not None)
 
 
-def follow(stream: Stream, truth: Lives | None) -> Followed:
-    """Read every release once; compare with the true points."""
-    flat, domain = is_flat(stream.mechanism.domain), cast("Ground", stream.mechanism.domain)
-    rectangles = _rectangles(domain)
-    changes, partitions, stated, measured = [], [], [], []
-    last = None
-    for step in range(1, stream.step + 1):
-        release = stream.release(step)
-        tables = (release.added.columns, release.removed.columns)
-        changes.append(tuple(_points(columns, domain.columns) for columns in tables))
-        if release.view is None:
+def points_at(history: History, columns: Sequence[str], step: int) -> np.ndarray:
+    """Return the points that exist at a step."""
+    there = (history.born <= step) & (step < history.gone)
+    return np.stack([history.columns[name][there] for name in columns], axis=1).astype(float)
+
+
+def follow(stream: Stream, truth: History | None) -> Followed:
+    """Read views at some steps; compare with the true points."""
+    domain = cast("Ground", stream.mechanism.domain)
+    sheet = Sheet.of(domain) if is_flat(stream.mechanism.domain) else None
+    rectangles, chosen = _rectangles(domain), page.steps_of(stream, most=_STEPS)
+    partitions, stated, measured = [], [], []
+    for step in chosen:
+        view = stream.view(int(step))
+        if view is None:
             stated.append(np.nan)
             measured.append(np.nan)
             continue
-        leaves = release.view.leaves
-        boxes = np.concatenate([leaves.low, leaves.high], axis=1)
-        if last is None or boxes.shape != last.shape or (boxes != last).any():
-            corners = [on_map(part, domain.low, domain.high) for part in (leaves.low, leaves.high)]
-            packing = packed(np.concatenate(corners, axis=1).ravel())
-            partitions.append({"since": step, "boxes": packing})
-            last = boxes
-        answers = [release.view.count(low=low, high=high) for low, high in rectangles]
+        if sheet is not None:
+            corners = [sheet.placed(part) for part in (view.leaves.low, view.leaves.high)]
+            partitions.append((int(step), np.concatenate(corners, axis=1).ravel()))
+        answers = [view.count(low=low, high=high) for low, high in rectangles]
         stated.append(_MEAN_OF_ABSOLUTE * float(np.mean([answer.error for answer in answers])))
         if truth is not None:
-            there = truth.at(step)
+            there = points_at(truth, domain.columns, int(step))
             inside = ((there >= low) & (there <= high) for low, high in rectangles)
             true = [found.all(axis=1).sum() for found in inside]
             off = [abs(one.value - truly) for one, truly in zip(answers, true, strict=True)]
             measured.append(float(np.mean(off)))
-    found = lives(changes if flat else ())
     errors = None if truth is None else np.array(measured)
-    return Followed(found, partitions, np.array(stated), errors)
+    return Followed(chosen, _kept(partitions), np.array(stated), errors)
 
 
-def _points(columns: dict[str, np.ndarray], names: Sequence[str]) -> np.ndarray:
-    return np.stack([columns[name] for name in names], axis=1)
+def _kept(partitions: list[tuple[int, np.ndarray]]) -> list[dict[str, Any]]:
+    """The latest partitions that a page can hold, from the first step each is for."""
+    found, room = [], 4 * _BOXES
+    for step, boxes in reversed(partitions):
+        if len(boxes) > room:
+            break
+        room -= len(boxes)
+        found.insert(0, {"since": step, "boxes": packed(boxes)})
+    return found
 
 
 def _rectangles(domain: Ground) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -160,30 +132,67 @@ def _rectangles(domain: Ground) -> list[tuple[np.ndarray, np.ndarray]]:
     return found
 
 
-def _layer(name: str, title: str, colour: int, found: Lives, domain: Ground) -> dict[str, Any]:
-    x, y = on_map(found.points, domain.low, domain.high).T
-    steps = {"born": packed(found.born), "gone": packed(found.gone)}
-    return {"name": name, "title": title, "colour": colour, "x": packed(x), "y": packed(y), **steps}
-
-
-def _maps(followed: Followed, truth: Lives | None, domain: Ground, labels: list[str]) -> str:
-    layers = [_layer("synthetic", "synthetic", 0, followed.synthetic, domain)]
-    if truth is not None:
-        layers.append(_layer("true", "true: PRIVATE", 1, truth, domain))
-    last = len(labels)
+def _map(followed: Followed, history: History, truth: History | None, stream: Stream) -> str:
+    domain, labels = cast("Ground", stream.mechanism.domain), page.labels(stream)
+    sheet, steps = Sheet.of(domain), np.arange(1, stream.step + 1)
+    layers, points = [], {}
+    for name, title, colour, found in (
+        ("synthetic", "synthetic", 0, history),
+        ("true", "true: PRIVATE", 1, truth),
+    ):
+        if found is None:
+            continue
+        born = np.searchsorted(found.born, steps, "right").tolist()
+        layers.append({"name": name, "title": title, "colour": colour, "born": born})
+        columns = [found.columns[column] for column in domain.columns]
+        x, y = sheet.placed(np.stack(columns, axis=1)).T
+        points[name] = packed(x, y, found.gone)
+    last = stream.step
     controls = (
         '<button id="play" type="button">Play</button> '
         f'<input id="step" type="range" min="1" max="{last}" value="{last}" aria-label="step"> '
         '<output id="step-label" for="step"></output> '
-        '<label><input id="partition" type="checkbox" checked> partition</label>'
+        '<label><input id="partition" type="checkbox"> partition</label>'
     )
-    data = {"layers": layers, "partitions": followed.partitions, "labels": labels}
-    return maps("map", data, controls, domain, width=WIDTH // len(layers), of="points")
+    data = {"partitions": followed.partitions, "labels": labels}
+    return page.note(
+        "Colours say how many points lie in each small square; the partition is the one that the "
+        "mechanism counts in."
+    ) + maps("points", layers, data, controls, domain, of="points", legend=_LEGEND, points=points)
 
 
-def _labels(stream: Stream) -> list[str]:
-    steps = range(1, stream.step + 1)
-    return [
-        f"step {step}" + (f", {stream.calendar.label(step)}" if stream.calendar else "")
-        for step in steps
+def _areas(view: Any, domain: Ground, truth: History | None, stream: Stream) -> str:
+    """Write the number of points in sixteen parts of the map, with errors."""
+    there = None if truth is None else points_at(truth, domain.columns, stream.step)
+
+    def found(low: np.ndarray, high: np.ndarray) -> tuple[float, str]:
+        number = view.count(low=low, high=high)
+        words = page.told(number)
+        if there is not None:
+            words += f" (true: {((there >= low) & (there < high)).all(axis=1).sum():,})"
+        return number.value, words
+
+    words = "Sixteen parts of the map, as they lie on it: estimates of the last release; ± is one "
+    return page.note(f"{words}standard error.") + Sheet.of(domain).by_area(found)
+
+
+def _measures(history: History, truth: History, stream: Stream) -> str:
+    """Tabulate the relative errors of PrivStream's queries."""
+    domain = cast("Ground", stream.mechanism.domain)
+    made, true = (points_at(one, domain.columns, stream.step) for one in (history, truth))
+    if not len(true):
+        return page.note("There are no true points at the last step.")
+    queries = standard_queries(np.random.default_rng(0), low=domain.low, high=domain.high)
+    found = {name: relative_error(true, made, one) for name, one in queries.items()}
+    rows = [
+        (f"{name} rectangles", f"{one.every:.3f}", f"{one.held:.3f}", f"{100 * one.share:.0f} %")
+        for name, one in found.items()
     ]
+    counts = f"{len(made):,} synthetic points stand for {len(true):,} true ones. "
+    words = (
+        "Mean relative error of counts of synthetic points: over all rectangles, and over those "
+        "that hold enough true points; the last column says how many of them do. Small ones are "
+        "0.01 to 0.1 % of the area, medium ones 0.1 to 1 %, large ones 1 to 10 %."
+    )
+    header = ("queries", "all", "with enough points", "of them")
+    return page.note(counts + words) + page.table(header, rows)

@@ -192,6 +192,39 @@ def read_table(store: Store, step: int, mechanism: Mechanism, nothing: Table) ->
     return Table(cells, columns, rows[row].to_numpy(), entry["born"])
 
 
+@dataclass(frozen=True, eq=False)
+class History:
+    """Every row ever released, in the order of birth.
+
+    columns: name -> (rows,).
+    born: (rows,) the first step with the row.
+    gone: (rows,) the first step without it; of a living row, the step after the last.
+    """
+
+    columns: dict[str, np.ndarray]
+    born: np.ndarray
+    gone: np.ndarray
+
+    def rows_at(self, steps: np.ndarray) -> np.ndarray:
+        """How many rows there were at these steps."""
+        came, went = (np.sort(one) for one in (self.born, self.gone))
+        return np.searchsorted(came, steps, "right") - np.searchsorted(went, steps, "right")
+
+
+@understood()
+def read_history(store: Store, step: int, nothing: Table) -> History:
+    """All rows up to a step, each file read once."""
+    row, born, died = named(nothing.columns)
+    files = [[kept(k, name) for name in files_of(k)[:2]] for k in range(1, step + 1)]
+    rows = _read(store, [added for added, _ in files], [row, born, *nothing.columns])
+    removed = _read(store, [gone for _, gone in files], [row, died])
+    if (rows[row].to_numpy() != np.arange(len(rows))).any():
+        raise unfit()
+    gone = np.full(len(rows), step + 1)
+    gone[removed[row].to_numpy()] = removed[died].to_numpy()
+    return History(columns_of(rows, nothing), rows[born].to_numpy().astype(np.int64), gone)
+
+
 def columns_of(frame: Any, like: Table) -> dict[str, np.ndarray]:
     """The columns of a frame as those of a table."""
     return {

@@ -32,6 +32,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
+import numpy as np
+
 from tailrace.calendar import Calendar
 from tailrace.calls import told
 from tailrace.counting.memory import clean, former
@@ -63,7 +65,7 @@ from tailrace.stream.directory import (
     unit_key,
     where,
 )
-from tailrace.stream.log import Full
+from tailrace.stream.log import Full, History
 from tailrace.stream.open import OpenStep
 from tailrace.stream.published import (
     LATEST,
@@ -281,6 +283,11 @@ class Stream(Generic[View]):
         return self._standing.mark.step
 
     @property
+    def name(self) -> str:
+        """The name of its folder without the ending; of one in memory, "in memory"."""
+        return "in memory" if self._store is None else self._store.folder.parent.stem
+
+    @property
     def mechanism(self) -> Mechanism:
         """The mechanism, with its configuration."""
         return self._mechanism
@@ -488,15 +495,38 @@ class Stream(Generic[View]):
             return self._release(step)
 
     def _release(self, step: int) -> Release[View]:
-        self._check_usable()
-        if not 1 <= whole("step", step) <= self.step:
-            raise StateError(
-                f"There is no release of step {step} yet: the last one is {self.step}."
-            )
+        self._check_released(step)
         if self._store is None:
             return replace(self._kept[step], kind=self._kind)
         found = state.read_release(self._store, step, self._mechanism, self.guarantee)
         return replace(found, kind=self._kind)
+
+    def view(self, step: int) -> View:
+        """The view of a stored release, without reading its table."""
+        with self._lock:
+            if self._store is None:
+                return self._release(step).view
+            self._check_released(step)
+            public = state.read_public(self._store, step, self._mechanism.init().public)
+            return self._mechanism.view(public)
+
+    def history(self) -> History:
+        """Every synthetic row ever released, with the steps at which it stood."""
+        with self._lock:
+            self._check_usable()
+            nothing = state.no_rows(self._mechanism)
+            if self._store is not None and self.step:
+                return log.read_history(self._store, self.step, nothing)
+            kept = [self._kept[step] for step in range(1, self.step + 1)]
+            columns = {
+                name: np.concatenate([none, *(one.added.columns[name] for one in kept)])
+                for name, none in nothing.columns.items()
+            }
+            born = np.repeat(np.arange(1, self.step + 1), [len(one.added) for one in kept])
+            gone = np.full(len(born), self.step + 1)
+            for one in kept:
+                gone[one.removed.numbers] = one.step
+            return History(columns, born, gone)
 
     def close(self, erase: bool = False) -> None:
         """Close the stream; `erase` removes all that is private.
@@ -553,6 +583,13 @@ class Stream(Generic[View]):
                 "Stream.open."
             )
         self._check_process()
+
+    def _check_released(self, step: int) -> None:
+        self._check_usable()
+        if not 1 <= whole("step", step) <= self.step:
+            raise StateError(
+                f"There is no release of step {step} yet: the last one is {self.step}."
+            )
 
     def _check_process(self) -> None:
         if self._process != os.getpid():

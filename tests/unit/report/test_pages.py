@@ -9,10 +9,10 @@ import pytest
 
 import tailrace as tr
 from tailrace.mechanisms.base import Estimate
-from tailrace.mechanisms.panel.queries import AtLeast, Pattern
-from tailrace.report.chart import Line, heat_map, line_chart
-from tailrace.report.page import Page, bars, page_of, stream_report
-from tailrace.report.places import lives
+from tailrace.mechanisms.panel.queries import AtLeast, Pattern, Spell
+from tailrace.report.chart import COLOURS, Line, heat_map, line_chart
+from tailrace.report.page import DARK, LIGHT, TONES, Page, bars, page_of, stream_report
+from tailrace.report.truth import true_history
 
 ONE = {"privacy": tr.PureDP(epsilon=500), "unit": tr.Event(), "horizon": 4}
 
@@ -65,8 +65,9 @@ def test_a_plug_in_brings_its_page_by_registering_one_function():
 
 
 def test_a_page_that_does_not_show_the_truth_is_not_a_private_one():
-    with pytest.raises(tr.ConfigError, match="two dimensions"):
-        stream_report(new_stream(), [], lives([]))
+    stream = new_stream()
+    with pytest.raises(tr.ConfigError, match="no private report"):
+        stream_report(stream, [], true_history([], stream.mechanism))
 
 
 def test_nothing_is_reported_before_the_first_step():
@@ -87,6 +88,7 @@ def test_a_histogram_shows_its_largest_cells_and_columns():
         {"sex": ["f"] * 7 + ["<m>"] * 2 + ["x"] * 4, "age": [30] * 13, "paid": [1.5] * 13}
     )
     page = body(stream_report(streamed(tr.HistogramStream(domain=schema, **ONE), rows), []))
+    page = page.split("The largest cells")[1]
     first, second, third = re.findall(r"<tr><td>([^<]*)</td><td>(\d+)", page)[:3]
     assert first == ("f, 30, 1 to 2", "7") and third == ("&lt;m&gt;, 30, 1 to 2", "2")
     assert second == ("(outside), 30, 1 to 2", "4"), "values outside are a cell too"
@@ -105,9 +107,9 @@ def test_a_table_shows_its_strongest_pair_first():
     assert pair == "a and b" and float(percent) == pytest.approx(50, abs=1), (
         "half would have to move"
     )
-    shown = re.search(r"<td>1 and 1</td><td>(\d+)[^<]*</td><td>([\d,]+)</td>", page)
+    shown = re.search(r"<td>1 and 1</td><td>([\d,]+)[^<]*</td><td>([\d,]+)</td>", page)
     found = stream.release(2).view.marginal("a", "b").values
-    assert int(shown[1]) == pytest.approx(found[1, 1], abs=1)
+    assert int(shown[1].replace(",", "")) == pytest.approx(found[1, 1], abs=1)
     assert int(shown[2].replace(",", "")) == pytest.approx(
         found[1].sum() ** 2 / found.sum(), rel=0.1
     )
@@ -149,9 +151,13 @@ def test_a_panel_of_windows_shows_the_shares_of_its_estimates():
     page, view = body(stream_report(stream, [])), stream.release(4).view
     found = view.proportion(AtLeast(times=1, of=2, value="yes"))
     assert shares(page)["poor = yes"] == pytest.approx(100 * found.value, abs=0.06)
-    assert page.count("<polygon") == page.count("<polyline") == 3, (
-        "a line and a band a value, and of those who report"
+    assert page.count("<polygon") == page.count("<polyline") == 3 + 2 * 2, (
+        "a line and a band a value, of those who report, and of each value's spells"
     )
+    spells = page.split("How long it lasts")[1]
+    held = view.proportion(Spell(times=2, of=2, value="no"))
+    shown = re.search(r"<td>step 4</td><td>[^<]*</td><td>([\d.]+) ±", spells)
+    assert float(shown[1]) == pytest.approx(100 * held.value, abs=0.06)
     assert "Who is there" in page
     assert view.proportion(Pattern("yes")).value == pytest.approx(0.25, abs=0.05)
 
@@ -196,9 +202,9 @@ def test_places_in_other_dimensions_have_a_page_without_a_map(dimensions):
     stream = streamed(tr.SpatialStream(domain=box, **ONE), points)
     page = stream_report(stream, [])
     assert "Rows released" in page and "How far off a count is" in page and "<canvas" not in page
-    true = lives([(points.to_numpy(), points.to_numpy()[:0])])
-    with pytest.raises(tr.ConfigError, match="two dimensions"):
-        stream_report(stream, [], true)
+    true = true_history([(points, None)], stream.mechanism)
+    private = stream_report(stream, [], true)
+    assert "PRIVATE" in private and "measured" in private
 
 
 def test_a_band_reaches_two_errors_to_each_side_inside_the_axes():
@@ -214,8 +220,10 @@ def test_a_band_reaches_two_errors_to_each_side_inside_the_axes():
 
 
 def test_equal_neighbours_of_a_heat_map_are_one_rectangle():
-    chart = heat_map(["a", "b"], np.arange(1, 5), np.array([[1, 1, 2, 2], [3, 3, 3, 3]]), title="t")
+    values, marks = np.array([[1, 1, 2, 2], [3, 3, 3, 3]]), np.array([True, False, True, False])
+    chart = heat_map(["a", "b"], np.arange(1, 5), values, title="t", marks=marks)
     assert chart.count("fill-opacity") == 3 and 'fill-opacity="1.00"' in chart
+    assert chart.count("<circle") == 2, "a dot below each step that was measured"
 
 
 def test_bars_take_errors_that_are_not_known_and_escape_names():
@@ -228,3 +236,107 @@ def test_a_line_of_one_point_is_drawn():
     chart = line_chart([line], title="t", x_label="x", y_label="y")
     first, last = re.search(r'<polyline points="([^"]+)"', chart)[1].split()
     assert first == last and 'stroke-linecap="round"' in chart
+
+
+def contrast(*colours):
+    """The ratio of WCAG 2 between two colours."""
+
+    def light(colour):
+        parts = np.array(colour) / 255
+        linear = np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
+        return float(linear @ [0.2126, 0.7152, 0.0722])
+
+    dark, bright = sorted(map(light, colours))
+    return (bright + 0.05) / (dark + 0.05)
+
+
+def rgb(colour):
+    digits = colour[1:] if len(colour) == 7 else "".join(2 * one for one in colour[1:])
+    return [int(digits[place : place + 2], 16) for place in (0, 2, 4)]
+
+
+@pytest.mark.parametrize("tones", [LIGHT, DARK])
+def test_all_words_have_the_contrast_of_wcag_aa(tones):
+    series = [f"c{number}" for number in range(len(COLOURS))]
+    named = dict(zip((*TONES, *series), map(rgb, tones), strict=True))
+    pairs = [("ink", one) for one in ("paper", "back", "soft", "head")]
+    pairs += [("quiet", one) for one in ("paper", "back")]
+    pairs += [(one, "paper") for one in series]
+    for words, ground in pairs:
+        assert contrast(named[words], named[ground]) >= 4.5, (words, ground)
+    shaded = 0.7 * np.array(named["paper"]) + 0.3 * np.array(named["c0"])
+    assert contrast(named["ink"], shaded) >= 4.5
+    assert contrast(named["quiet"], named["back"]) >= 3, "borders of buttons"
+
+
+def test_the_title_names_the_stream(tmp_path):
+    schema = tr.Schema(sex=tr.Categorical(["f", "m"]))
+    mechanism = tr.HistogramStream(domain=schema, **ONE)
+    with tr.Stream.create(tmp_path / "my <ward>.tail", mechanism, population="p") as stream:
+        stream.push(pl.DataFrame({"sex": ["f"]}))
+        page = stream_report(stream, [])
+    assert "<h1>my &lt;ward&gt;: a histogram, step by step</h1>" in page
+
+
+def test_estimates_are_told_against_the_last_release_and_the_first():
+    schema = tr.Schema(sex=tr.Categorical(["f", "m"]), age=tr.Integer(0, 9))
+    made = tr.HistogramStream(domain=schema, **ONE)
+    steps = [pl.DataFrame({"sex": ["f"] * many, "age": [3] * many}) for many in (200, 300, 400)]
+    page = stream_report(streamed(made, *steps), [])
+    cells = page.split("The largest cells")[1]
+    assert re.findall(r"since step \d", cells)[:2] == ["since step 2", "since step 1"]
+    moved = re.search(r"<td>f, 3</td>.*?</svg></td><td>([^<]*)</td><td>([^<]*)</td>", cells)
+    assert [one.partition(" ")[0] for one in moved.groups()] == ["+400", "+700"]
+    once = stream_report(streamed(made, steps[0]), [])
+    assert "since step" not in once
+
+
+def test_a_curator_sees_the_true_numbers_of_every_kind():
+    schema = tr.Schema(sex=tr.Categorical(["f", "m"]))
+    rows = [pl.DataFrame({"sex": ["f"] * 40 + ["m"] * 25}), pl.DataFrame({"sex": ["m"] * 20})]
+    made = tr.HistogramStream(domain=schema, **ONE)
+    stream = tr.Stream(made, noise=tr.Noise.insecure(1))
+    stream.push(rows[0])
+    stream.push(None, deletes=rows[1])
+    true = true_history([(rows[0], None), (None, rows[1])], made)
+    assert true.rows_at(np.array([1, 2])).tolist() == [65, 45]
+    page = body(stream_report(stream, [], true))
+    assert re.search(r"<td>m</td><td>[^<]*</td><td>5</td>", page) and "total variation" in page
+    panel = tr.PanelWindow(window=2, **PANEL)
+    stream = streamed(panel, *MONTHS)
+    true = true_history([(month, None) for month in MONTHS], panel)
+    page = body(stream_report(stream, [], true))
+    assert re.search(r"<td>poor = yes</td><td>[^<]*</td><td>50.0 %</td>", page), "once in two steps"
+    assert "true: poor = yes" in page and 'stroke-dasharray="5 4"' in page
+
+
+def test_a_deletion_ends_the_oldest_equal_row_and_none_that_never_came():
+    mechanism = new_stream().mechanism
+    f, m = (pl.DataFrame({"sex": [sex]}) for sex in "fm")
+    true = true_history([(f, m), (f, None), (m, f), (None, f), (None, f)], mechanism)
+    assert true.columns["sex"].tolist() == ["f", "f", "m"]
+    assert true.born.tolist() == [1, 2, 3] and true.gone.tolist() == [3, 4, 6]
+
+
+def test_a_history_has_every_row_ever_released(tmp_path):
+    box = tr.Box(low=(0, 0), high=(1, 1), columns=("x", "y"), cells=8)
+    mechanism = tr.SpatialStream(domain=box, **ONE)
+    rng = np.random.default_rng(1)
+    frames = [pl.DataFrame(rng.random((50, 2)), schema=["x", "y"]) for _ in range(4)]
+    kept = tr.Stream.create(tmp_path / "s.tail", mechanism, population="p")
+    for stream in (kept, tr.Stream(mechanism)):
+        for number, frame in enumerate(frames):
+            stream.push(frame, deletes=frames[number - 1] if number else None)
+        history = stream.history()
+        for step in range(1, 5):
+            there = (history.born <= step) & (step < history.gone)
+            rows = stream.release(step).rows
+            assert len(rows) == there.sum() == history.rows_at(np.array([step]))[0]
+            np.testing.assert_array_equal(history.columns["x"][there], rows.columns["x"])
+            view = stream.view(step)
+            assert view.count(low=(0, 0), high=(1, 1)) == stream.release(step).view.count(
+                low=(0, 0), high=(1, 1)
+            )
+    with pytest.raises(tr.StateError, match="no release of step 5"):
+        kept.view(5)
+    kept.close()

@@ -98,13 +98,16 @@ class SpatialView:
 
         leaves, corners = self.leaves, (self._corner("low", low), self._corner("high", high))
         part = shares(self.domain, leaves.low, leaves.high, *corners)
-        value, covers = float(part @ leaves.count), np.zeros(len(self.inner))
+        covers = np.zeros(len(self.inner))
         covers[self._ends] = part
         doubt, uneven = self._doubts
         variance = covered(covers, self.counts, doubt, self.inner, self.second)
         variance += float(covers[0]) ** 2 * self.total_variance
-        squares = leaves.count**2 + leaves.error**2
-        cut = part * (1 - part) @ (leaves.count + uneven * squares)
+        # Only the leaves inside: a rectangle leaves most of them out.
+        inside = np.flatnonzero(part)
+        part, count, error = part[inside], leaves.count[inside], leaves.error[inside]
+        value = float(part @ count)
+        cut = part * (1 - part) @ (count + uneven * (count**2 + error**2))
         return Estimate(value, math.sqrt(max(variance + _CUT * float(cut), 0.0)))
 
     def _corner(self, name: str, corner: Sequence[float]) -> np.ndarray:
