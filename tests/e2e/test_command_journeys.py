@@ -59,5 +59,5 @@ def test_a_file_is_released_once(tailrace, configure, tmp_path, kind):
     tailrace("report", "stream.toml", "--private", cwd=tmp_path)
     public = (tmp_path / "report.html").read_text()
     private = (tmp_path / "ward.tail" / "private" / "PRIVATE-report.html").read_text()
-    assert "Synthetic journeys" in public and 'id="map-true"' not in public
+    assert "ward: synthetic journeys" in public and 'id="map-true"' not in public
     assert 'id="map-true"' in private and "Kendall" in private

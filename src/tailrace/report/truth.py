@@ -64,7 +64,8 @@ def _inside(frame: pl.DataFrame | None, mechanism: Mechanism) -> pl.DataFrame | 
         return frame
     if isinstance(made.domain, Schema):
         # Column by column: the cells of a wide table have no numbers.
-        pairs = zip(made.domain.columns, made.domain.attributes, strict=True)
+        bins = made.domain.bins
+        pairs = zip(bins.columns, bins.attributes, strict=True)
         codes = [Schema(**{name: one}).cells(opened(frame, name)) for name, one in pairs]
     else:
         codes = [made.domain.cells(opened(frame, *made.domain.columns))]
