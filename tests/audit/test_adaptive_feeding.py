@@ -64,7 +64,7 @@ def test_output_dependent_feeding_costs_no_more_than_the_budget(counter, event_a
         assert ratio.var() <= 2 * rho * (1 + 5 * np.sqrt(2 / RUNS))
 
 
-@pytest.mark.parametrize("horizon", [2, 3, pytest.param(4, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("horizon", [2, 3])
 def test_subtraction_fed_by_its_own_output_keeps_epsilon(horizon):
     """Its noise cannot be read off its outputs, so it is attacked: every orthant of outputs, both
     ways.

@@ -210,7 +210,7 @@ def journeys():
 @pytest.mark.parametrize(
     "family", [histograms, places, tables, windows, panels, snapshots, journeys]
 )
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("seed", [1, 2])
 def test_no_neighbour_costs_more_than_is_claimed(family, seed):
     """And the claim is met by some, but where noise decides how much of it is spent."""
     largest = 0

@@ -165,12 +165,6 @@ SOUND = {
 }
 
 
-@pytest.mark.slow  # the conformance suite checks much the same by default
-@pytest.mark.parametrize("name", SOUND)
-def test_the_sound_one_passes(name):
-    check_mechanism(*SOUND[name])
-
-
 @contextlib.contextmanager
 def replaced(owner, name, make):
     """`make(sound)` in place of a method."""

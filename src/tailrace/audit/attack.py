@@ -1,7 +1,7 @@
 """A lower bound on the privacy loss, from many runs.
 
 1. An event of probability P in one world and Q in its neighbour shows a loss of at least ln(P / Q).
-2. Runs count the event. An exact Chernoff bound turns each count into a bound on its probability.
+2. Runs count the event. Clopper-Pearson limits turn each count into a bound on its probability.
 3. The two give a lower bound on the loss, wrong with a probability of at most `alpha`.
 
 A finding above the claim refutes it. One below does not prove it: proofs are in the docstrings.
@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tailrace.audit.bounds import epsilon_shown, limits
 from tailrace.noise import Noise
 
 # (steps, copies) of input -> (steps, copies) of output
@@ -60,32 +61,10 @@ def attack(
     for name, stream in (("world", world), ("neighbour", neighbour)):
         inputs = np.repeat(np.asarray(stream)[:, None], copies, axis=1)
         hits.append(int(event(mechanism(inputs, noise.at(name))).sum()))
-    lower = _limit(hits[0], copies, alpha / 2, up=False)
-    upper = _limit(hits[1], copies, alpha / 2, up=True)
+    lower = limits(hits[0], copies, alpha / 2)[0]
+    upper = limits(hits[1], copies, alpha / 2)[1]
     return Finding(
         claimed,
-        math.log(lower / upper) if lower > 0 else -math.inf,
+        epsilon_shown(lower, upper),
         math.log(hits[0] / hits[1]) if min(hits) else math.inf,
     )
-
-
-def _limit(hits: int, trials: int, alpha: float, *, up: bool) -> float:
-    """A Chernoff bound on a hit's probability, by bisection."""
-    seen = hits / trials
-    inside, outside = seen, 1.0 if up else 0.0
-    for _ in range(200):
-        middle = (inside + outside) / 2
-        if trials * _divergence(seen, middle) <= -math.log(alpha):
-            inside = middle
-        else:
-            outside = middle
-    return outside
-
-
-def _divergence(p: float, q: float) -> float:
-    """The relative entropy of coins with probabilities p and q."""
-    if q in (0.0, 1.0):
-        return 0.0 if p == q else math.inf
-    heads = p * math.log(p / q) if p > 0 else 0.0
-    tails = (1 - p) * math.log((1 - p) / (1 - q)) if p < 1 else 0.0
-    return heads + tails

@@ -10,18 +10,18 @@ test suite runs it over every counter of the package; a plug-in runs it over its
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
-from tailrace.checks.meter import Meter
+from tailrace.checks.meter import Measured, Meter
 from tailrace.checks.spy import Spy
 from tailrace.counters import Counter
 from tailrace.errors import DataError, HorizonReached
 from tailrace.noise import Draws, Noise
-from tailrace.privacy.loss import ZCDP
+from tailrace.privacy.loss import ZCDP, Loss
 from tailrace.storage.codec import pack, unpack
 
 AnyCounter = Counter[Any]
@@ -203,6 +203,12 @@ def check_loss(counter: AnyCounter, rows: int) -> None:  # noqa: ARG001
 
 def check_metered_loss(counter: AnyCounter, rows: int) -> None:
     """The exact meter finds no more than `loss` says."""
+    for _, measured, claim in metered_events(counter, rows):
+        assert measured.within(claim), "an event loses no more than loss() says"
+
+
+def metered_events(counter: AnyCounter, rows: int = 1) -> Iterator[tuple[str, Measured, Loss]]:
+    """Words, measured loss and claim of events and lives."""
     steps = _steps(counter)
     nothing = np.zeros((steps, rows), np.int64)
     cases = []
@@ -210,14 +216,16 @@ def check_metered_loss(counter: AnyCounter, rows: int) -> None:
         inserted, life = nothing.copy(), nothing.copy()
         inserted[first, 0] = life[first, 0] = 1
         life[-1, 0] -= 1
-        cases += [(inserted, counter.loss(1)), (life, counter.loss(1, 1))]
+        words = f"an event at step {first + 1}"
+        cases.append((words, inserted, counter.loss(1)))
+        cases.append((f"{words} that is deleted at the end", life, counter.loss(1, 1)))
     meter = Meter(Noise.insecure(12))
     _, before = _run(counter, nothing, meter)
-    for inputs, claim in cases:
+    for words, inputs, claim in cases:
         meter.replay()
         _, estimates = _run(counter, inputs, meter)
         assert np.array_equal(before, estimates), "the same noisy sums give the same estimates"
-        assert meter.loss().within(claim), "an event loses no more than loss() says"
+        yield words, meter.loss(), claim
 
 
 def _amount(loss: Any) -> Fraction:

@@ -47,7 +47,7 @@ def check_mechanism(mechanism: Mechanism, batches: Batches) -> None:
         check(mechanism, batches)
 
 
-def _folder() -> tempfile.TemporaryDirectory[str]:
+def memory_folder() -> tempfile.TemporaryDirectory[str]:
     """A folder for unit memories, in shared memory where possible."""
     shared = Path("/dev/shm")
     fast = shared.is_dir() and os.access(shared, os.W_OK)
@@ -75,7 +75,7 @@ def _rounds(
 ) -> Iterator[list[tuple[State, Any, State]]]:
     """Play steps; yields each step's rounds as (before, counts, after)."""
     state = mechanism.init()
-    with _folder() as folder:
+    with memory_folder() as folder:
         counting = _Counting(mechanism, folder)
         for t, batch in enumerate(batches):
             step, rounds = Step(state, again=True), []
@@ -188,7 +188,7 @@ def _check_units(mechanism: Mechanism, batches: Batches) -> None:
     whole = [counts for _, counts, _ in run]
 
     def follow(frames: list[Any]) -> list[Counts]:
-        with _folder() as folder:
+        with memory_folder() as folder:
             counting, steps = _Counting(mechanism, folder), zip(plans, frames, strict=True)
             return [counting.counts(plan, (frame, None)) for plan, frame in steps]
 

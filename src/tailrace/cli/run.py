@@ -60,7 +60,7 @@ def _look(config: Config, lines: Source | Feed | None, *, watch: bool, json: boo
         say.interruptible()
         before, horizon = stream.step, stream.mechanism.horizon
         console = Console(stderr=True)
-        options = {"transient": True, "disable": not console.is_terminal}
+        options: dict[str, Any] = {"transient": True, "disable": not console.is_terminal}
         with say.releasing("steps", console=console, **options) as bar:
             task = bar.add_task("", total=_ready(stream))
             failed = None

@@ -12,6 +12,7 @@
 | 7 | all is released, but a sink could not take it |
 | 8 | a step or a sink is late (`status --fail-if-late`) |
 | 9 | rows are lost or never came (`check --strict`) |
+| 10 | a claim is refuted (`audit`) |
 | 70 | a fault of Tailrace itself |
 | 130 | stopped by the user |
 """
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 _CODES = {ConfigError: 3, DataError: 4, errors.BudgetExceeded: 6, errors.SinkError: 7}
-LATE, MISSING = 8, 9
+LATE, MISSING, REFUTED = 8, 9, 10
 # controls, marks that reorder text, halves of letters, line ends
 _UNSEEN = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 
@@ -210,12 +211,12 @@ def _print(table: Table, rows: Sequence[Sequence[str]]) -> None:
     Console().print(table)
 
 
-def releasing(things: str, **options: Any) -> Progress:
-    """A bar that counts the things released."""
+def releasing(things: str, *, doing: str = "Releasing", **options: Any) -> Progress:
+    """A bar that counts the things released, or otherwise done."""
     from rich import progress as bars
 
     columns = (bars.BarColumn(), bars.MofNCompleteColumn(), bars.TextColumn(things))
-    return bars.Progress("Releasing", *columns, bars.TimeRemainingColumn(), **options)
+    return bars.Progress(doing, *columns, bars.TimeRemainingColumn(), **options)
 
 
 def as_json(value: Any, *, indent: int | None = 2) -> None:

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import polars as pl
 
 import tailrace as tr
+from tailrace.checks.rows import made_up
 from tailrace.cli import say
 from tailrace.config import load
 from tailrace.mechanisms.base import Mechanism, Takes
@@ -41,23 +41,8 @@ def rehearse(mechanism: Mechanism) -> None:
         for step in range(steps):
             # Ids are numbers or text.
             kind = pl.String if step % 2 else pl.Int64
-            frame = _rows(mechanism, rng, kind)
+            frame = made_up(mechanism, rng, rows=_ROWS, points=_POINTS, ids=kind)
             stream.push(frame, frame.head(9) if mechanism.deletes else None).table  # noqa: B018
-
-
-def _rows(mechanism: Mechanism, rng: np.random.Generator, ids: Any) -> pl.DataFrame:
-    """Rows from anywhere in the domain."""
-    # A region or road is read by the cells of its box.
-    space: Any = getattr(mechanism.domain, "box", mechanism.domain)
-    axes = zip(space.columns, space.axes, strict=True)
-    columns = {name: axis.decode(rng.integers(0, axis.size, _ROWS), rng) for name, axis in axes}
-    number = pl.Series(np.arange(_ROWS))
-    journey = getattr(mechanism, "trajectory", None)
-    if journey is not None:
-        columns |= {journey: number // _POINTS, getattr(mechanism, "order", ""): number % _POINTS}
-    person = getattr(mechanism.unit, "column", None)
-    frame = pl.DataFrame(columns)
-    return frame if person is None else frame.with_columns(number.cast(ids).alias(person))
 
 
 def _all() -> Iterator[Any]:
