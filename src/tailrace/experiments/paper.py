@@ -166,9 +166,9 @@ class Curves:
             if len({row[self.x] for row in some}) < 2:
                 continue
             lines = [
-                chart.Line(name, *self._points(found), dashed="bound" in name)
+                chart.Line(name, *points, dashed="bound" in name)
                 for (name,), found in grouped(some, (self.line,)).items()
-                if name not in self.without
+                if name not in self.without and len((points := self._points(found))[0])
             ]
             title = named(self.per, values) or f"{self.y.capitalize()} error by {self.x}"
             svg = chart.line_chart(lines, title=title, x_label=self.x, y_label=self.unit)
@@ -176,7 +176,7 @@ class Curves:
 
     def _points(self, rows: Sequence[Row]) -> tuple[np.ndarray, np.ndarray]:
         pairs = sorted((number(row[self.x]), number(row[self.y])) for row in rows)
-        x, y = np.array(pairs).T
+        x, y = np.array([pair for pair in pairs if np.isfinite(pair[0])]).reshape(-1, 2).T
         return x, y
 
 
@@ -219,15 +219,19 @@ def quantiles(answers: np.ndarray) -> str:
 class Pivot:
     """A table: a row for each of `rows`, a column for each of `across`, means of `value`.
 
-    Without `across`, columns as they are; `ratio` names two of its values to divide.
+    Without `across`, columns as they are; `ratio` names two of its values to divide; `where` keeps
+    the rows with that value in that column.
     """
 
     rows: tuple[str, ...]
     value: tuple[str, ...]
     across: str = ""
     ratio: tuple[str, str] | None = None
+    where: tuple[str, str] | None = None
 
     def __call__(self, rows: Sequence[Row]) -> str:
+        if self.where:
+            rows = [row for row in rows if row[self.where[0]] == self.where[1]]
         heads = list(dict.fromkeys(row[self.across] for row in rows)) if self.across else [""]
         columns = [(head, name) for head in heads for name in self.value]
         names = [*self.rows, *([" / ".join(self.ratio)] if self.ratio else [])]
