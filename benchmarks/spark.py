@@ -13,6 +13,8 @@ Kills are apart: `python tests/e2e/killing_spark.py 50`.
 
 import os
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +33,8 @@ from tailrace import (
     Integer,
     Missing,
     Noise,
+    PanelColumns,
+    PanelCumulative,
     PanelWindow,
     PureDP,
     Schema,
@@ -38,20 +42,26 @@ from tailrace import (
     SpatialStream,
     Stream,
     TabularStream,
+    Trajectories,
     User,
     Window,
 )
 
 SQUARE = Box(low=(0, 0), high=(1, 1), columns=("x", "y"), cells=1024)
 SMALL = Box(low=(0, 0), high=(1, 1), columns=("x", "y"), cells=64)
+STATUS = Schema(status=Integer(0, 1, outside="clip"))
 WARD = Schema(sex=Categorical(["f", "m"]), age=Integer(0, 9, outside="clip"))
 
 
 def session(master: str):
     """A small Spark, whose executors run this Python."""
+    import pyspark
     from pyspark.sql import SparkSession
 
     os.environ["PYSPARK_PYTHON"] = sys.executable
+    if master.startswith("local-cluster"):
+        # Its workers are started from there.
+        os.environ["SPARK_HOME"] = str(Path(pyspark.__file__).parent)
     options: dict[str, Any] = {
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
@@ -81,38 +91,35 @@ def processor() -> float:
 
 # The same releases
 
-PERSON = {"user": User(column="id", events=3), "window": Window(steps=2, column="id", events=2)}
-MECHANISMS = {
-    "histogram": lambda unit: HistogramStream(
-        domain=WARD, privacy=PureDP(epsilon=1), unit=unit, horizon=3
-    ),
-    "tabular": lambda unit: TabularStream(domain=WARD, privacy=ZCDP(rho=1), unit=unit, horizon=3),
-    "spatial": lambda unit: SpatialStream(
-        domain=SMALL, privacy=PureDP(epsilon=1), unit=unit, horizon=3
-    ),
-    "snapshot": lambda unit: SnapshotHistogram(
-        domain=WARD, privacy=PureDP(epsilon=1), unit=unit, horizon=3
-    ),
-    "panel": lambda unit: PanelWindow(
-        domain=Schema(age=Integer(0, 9, outside="clip")),
-        window=2,
-        privacy=ZCDP(rho=1),
-        unit=unit,
-        horizon=3,
-        missing=Missing.Carry,
-        neighbours=AddRemove,
-    ),
-}
-SAME = [
-    *((name, unit) for name in ("histogram", "tabular", "spatial") for unit in ("event", *PERSON)),
-    ("snapshot", "records"),
-    ("panel", "person"),
-]
 UNITS = {
     "event": Event(),
-    **PERSON,
+    "user": User(column="id", events=3),
+    "window": Window(steps=2, column="id", events=2),
     "records": User(column="id", records=2),
+    "records of a window": Window(steps=2, column="id", records=1),
     "person": User(column="id"),
+}
+PURE, GAUSSIAN = PureDP(epsilon=1), ZCDP(rho=1)
+BOTH = Schema(status=Integer(0, 1, outside="clip"), ill=Integer(0, 1, outside="clip"))
+PANEL = {"privacy": GAUSSIAN, "neighbours": AddRemove}
+WALKS = {"trajectory": "trip", "order": "at"}
+MECHANISMS: dict[str, Any] = {
+    "histogram": partial(HistogramStream, domain=WARD, privacy=PURE, horizon=3),
+    "tabular": partial(TabularStream, domain=WARD, privacy=GAUSSIAN, horizon=3),
+    "spatial": partial(SpatialStream, domain=SMALL, privacy=PURE, horizon=3),
+    "snapshot": partial(SnapshotHistogram, domain=WARD, privacy=PURE, horizon=3),
+    "panel window": partial(
+        PanelWindow, domain=STATUS, window=2, horizon=3, missing=Missing.Carry, **PANEL
+    ),
+    "panel cumulative": partial(PanelCumulative, domain=STATUS, horizon=3, **PANEL),
+    "panel columns": partial(PanelColumns, domain=BOTH, window=2, horizon=3, **PANEL),
+    "trajectories": partial(Trajectories, domain=SMALL, privacy=PURE, **WALKS),
+}
+SAME = {
+    **dict.fromkeys(("histogram", "tabular", "spatial"), ("event", "user", "window")),
+    "snapshot": ("records", "records of a window"),
+    **dict.fromkeys(("panel window", "panel cumulative", "panel columns"), ("person",)),
+    "trajectories": ("event", "person"),
 }
 
 
@@ -124,44 +131,59 @@ def rows(step: int, many: int = 2000) -> pl.DataFrame:
             "id": np.where(rng.random(many) < 0.5, 0, rng.integers(0, 300, many)),
             "sex": rng.choice(["f", "m"], many),
             "age": rng.integers(-2, 12, many),
+            "status": rng.integers(0, 2, many),
+            "ill": rng.integers(0, 2, many),
             "x": rng.random(many),
             "y": rng.random(many),
+            "trip": rng.integers(0, 200, many),
+            "at": rng.permutation(many),
         }
     )
 
 
-def released(mechanism: str, unit: str, partitions: int, spark) -> list:
-    """What three releases say."""
-    found = []
-    used = {"panel": ["id", "age"]}.get(mechanism, ["id", "sex", "age", "x", "y"])
-    with Stream(MECHANISMS[mechanism](UNITS[unit]), noise=Noise.insecure(1)) as stream:
-        for step in range(1, 4):
-            frame = rows(step).select(used)
-            if spark is not None:
-                frame = spark.createDataFrame(frame.to_arrow()).repartition(partitions)
-            table = stream.push(frame).rows
-            found.append({name: values.tolist() for name, values in table.columns.items()})
+def released(mechanism: str, unit: str, frame: Callable[[pl.DataFrame], Any]) -> list:
+    """What the releases of three steps say, or of one where there is one."""
+    found, made = [], MECHANISMS[mechanism](unit=UNITS[unit])
+    own = ["id", *made.domain.columns, *(WALKS.values() if mechanism == "trajectories" else ())]
+    with Stream(made, noise=Noise.insecure(1)) as stream:
+        for step in range(1, made.horizon + 1):
+            gone = frame(rows(step - 1).select(own)[:300]) if made.deletes and step > 1 else None
+            release = stream.push(frame(rows(step).select(own)), gone)
+            for table in (release.rows, release.added, release.removed):
+                found.append(
+                    [table.cells.tolist(), *(one.tolist() for one in table.columns.values())]
+                )
     return found
 
 
-def compared(mechanism: str, unit: str, partitions: int, master: str) -> bool:
-    """Whether Spark releases what one machine does."""
+def compared(master: str, partitions: int) -> list[tuple[str, str, bool]]:
+    """Whether Spark releases what one machine does, of every mechanism and unit."""
     spark = session(master)
-    try:
-        return released(mechanism, unit, partitions, spark) == released(mechanism, unit, 0, None)
-    finally:
-        spark.stop()
+
+    def there(frame: pl.DataFrame) -> Any:
+        return spark.createDataFrame(frame.to_arrow()).repartition(partitions)
+
+    found = []
+    for case in ((mechanism, unit) for mechanism, units in SAME.items() for unit in units):
+        found.append((*case, released(*case, there) == released(*case, lambda frame: frame)))
+        print(*found[-1], flush=True)
+    spark.stop()
+    return found
 
 
 @measurement(
     "spark_same",
-    keys="mechanism | unit | partitions",
+    keys="master | partitions | mechanism | unit",
     columns="the same ?",
-    cases=[(*case, partitions) for partitions in (5, 1, 16) for case in SAME],
+    cases=[
+        *(("local[2]", partitions) for partitions in (1, 5, 16)),
+        *(("local-cluster[2,1,1024]", partitions) for partitions in (5, 16)),
+    ],
     goal="the releases of one machine, bit for bit",
 )
-def same(mechanism, unit, partitions, master="local[2]"):
-    yield [mechanism, unit, partitions, alone(compared, mechanism, unit, partitions, master)[0]]
+def same(master, partitions):
+    for case in alone(compared, master, partitions)[0]:
+        yield [master, partitions, *case]
 
 
 # What it costs

@@ -21,6 +21,7 @@ from tailrace import (
     sinks,
 )
 from tailrace import spark as tailrace_spark
+from tailrace.checks import check_sink
 from tailrace.pipeline import run
 from tailrace.sources import Reader
 from tailrace.sources.spark import SparkFeed
@@ -185,3 +186,20 @@ def test_the_command_runs_a_configuration(place, configure, tailrace, monkeypatc
     known = pl.concat([rows(9), rows(10)]).filter(pl.col("sex").is_in(["f", "m"]))
     assert sum(counts) == len(known)
     tailrace("run", "stream.toml")
+
+
+def test_executors_draw_and_write_tables(place, spark):
+    folder, _, _ = place
+    session = spark()
+    check_sink(lambda: sinks.SparkTables(str(folder / "checked")))
+    sink = sinks.SparkTables(str(folder / "tables"))
+    told = {"population": "ward", "noise": Noise.insecure(1), "full": "none"}
+    with Stream.create(folder / "ward", mechanism(Event()), **told) as stream:
+        for seed in (11, 12):
+            release = stream.push(session.createDataFrame(rows(seed).drop("at", "op").to_arrow()))
+            for _ in range(2):
+                sink.put(release)
+    assert sink.holds() == {1, 2}
+    there = session.read.parquet(str(folder / "tables")).where("step = 2").drop("step").toArrow()
+    assert len(release.rows) == 0 and there.num_rows > 0
+    assert pl.from_arrow(there).sort(pl.all()).equals(release.drawn().sort(pl.all()))

@@ -192,6 +192,7 @@ RIGHT: dict[str, Any] = {
     "TopicSource": {"servers": "no:1", "topic": "ward", "time": "day"},
     "Topic": {"servers": "no:1", "topic": "ward", **CALENDAR},
     "DeltaTables": {"path": "no"},
+    "SparkTables": {"path": "no"},
     "SparkSource": {"loads": "parquet", "checkpoint": "no", "time": "day"},
     "SparkFeed": {
         "frame": SimpleNamespace(isStreaming=True, _jdf=None),

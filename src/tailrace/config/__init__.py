@@ -28,7 +28,7 @@ class Config:
     path: Path
     population: str
     ledger: Path | None
-    full: Literal["checkpoints", "latest", "every"]
+    full: Literal["checkpoints", "latest", "every", "none"]
     mechanism: Mechanism
     # The keys written in [mechanism]; the others have defaults, which may change with versions.
     written: frozenset[str]

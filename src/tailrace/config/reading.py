@@ -57,7 +57,7 @@ class _Stream:
     path: Path = field(metadata={"example": '"ward.tail"'})
     population: str = field(metadata={"example": '"patients of the ward"'})
     ledger: Path | None = None
-    full: Literal["checkpoints", "latest", "every"] = "checkpoints"
+    full: Literal["checkpoints", "latest", "every", "none"] = "checkpoints"
 
 
 def read(path: str | os.PathLike[str]) -> Config:

@@ -112,6 +112,12 @@ def check_size(session: Any, size: int) -> None:
         )
 
 
+def cores(session: Any) -> int:
+    """The cores that Spark has, which are public; 8 where it does not say."""
+    context = getattr(session, "_sc", None)
+    return 8 if context is None else max(1, int(context.defaultParallelism))
+
+
 def mapped(frame: Any, task: Callable[..., Any], columns: Mapping[str, str]) -> Any:
     """A frame whose parts go through a task in Arrow."""
     quoted = {name.replace("`", "``"): kind for name, kind in columns.items()}

@@ -50,6 +50,7 @@ from tailrace.mechanisms.shared.bins import (
     weights,
 )
 from tailrace.mechanisms.shared.events import OfEvents
+from tailrace.mechanisms.shared.strata import Strata
 from tailrace.mechanisms.shared.totals import GroupTotals, Totals, groups_of, sums_of
 from tailrace.noise import Draws
 from tailrace.privacy.budget import restate
@@ -88,6 +89,11 @@ class HistogramView:
     estimates: np.ndarray  # (bins,)
     variance: float  # of each bin; bins are independent
     amounts: dict[str, Totals] = field(default_factory=dict)  # by column
+
+    @property
+    def strata(self) -> Strata:
+        """What `Release.drawn` draws rows from."""
+        return Strata.of_bins(self.domain, self.estimates)
 
     def count(self, **where: Any) -> Estimate:
         """Count records: `view.count(sex="f", age=(20, 29))`.

@@ -114,7 +114,7 @@ def checked(mechanism: Any, noise: Noise | None) -> tuple[Mechanism, Noise]:
 def checked_full(full: Full) -> Full:
     """Refuse what does not say when whole tables are published."""
     if full not in get_args(Full):
-        raise ConfigError("full must be 'checkpoints', 'latest' or 'every'.")
+        raise ConfigError("full must be 'checkpoints', 'latest', 'every' or 'none'.")
     return full
 
 

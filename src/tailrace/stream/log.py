@@ -36,7 +36,7 @@ _LEAST = 1 << 16
 # Tables that reading the log may cost: then all checkpoints are at most half as large as the log.
 _LONG = 3
 # When the whole table is published.
-Full = Literal["checkpoints", "latest", "every"]
+Full = Literal["checkpoints", "latest", "every", "none"]
 
 
 @dataclass(frozen=True)

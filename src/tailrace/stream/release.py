@@ -135,6 +135,19 @@ class Release(Generic[View]):
             removed=self.kind.frame(self.removed, self.types),
         )
 
+    def drawn(self, session: Any = None) -> Any:
+        """A table drawn from the view alone, in Polars or on Spark's executors.
+
+        It is the same in any process that has the release, and needs no table before it: for
+        streams with `full="none"`, whose tables are too large for one machine. Rows of bins and of
+        places can be drawn so. Beside `table`, it is another table of the same measurements.
+
+        session: of Spark; its executors draw the rows, and hold them.
+        """
+        from tailrace.stream.drawn import drawn
+
+        return drawn(self, session)
+
     def plot(self) -> Any:
         """Draw the release; shown in a notebook, or saved with `.save("release.svg")`."""
         # By its public name: drawing stands below streams.

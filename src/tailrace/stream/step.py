@@ -3,7 +3,7 @@
 - `seal` counts the rows and returns an intent; nothing is drawn.
 - `write` keeps the intent durably; from here on the step can only be finished.
 - `claim` takes the step in the ledger, once.
-- `draw` adds the noise: a function of the intent and the state before.
+- `draw` adds the noise: a function of the intent and the state before; `sampled` makes rows.
 - `commit` stores state and release, and erases the intent, in one transaction.
 - `deliver` (in `published`) gives the files of a committed step their public names.
 """
@@ -172,10 +172,10 @@ def claim(
 
 
 def draw(
-    mechanism: Mechanism, noise: Noise, standing: Standing, table: Table, intent: Intent
-) -> tuple[State, Any, Sample]:
-    """Measure with noise and sample; return state, view, sample."""
-    noise = Noise.kept(noise.secret, noise.kind).at("step", intent.step, intent.nonce)
+    mechanism: Mechanism, noise: Noise, standing: Standing, intent: Intent
+) -> tuple[State, Any]:
+    """Measure with noise; return state and view."""
+    noise = _own(noise, intent)
     measured = mechanism.measure(standing.state, intent.counts, noise.at("round", 0))
     for turn in range(1, mechanism.rounds):
         if not measured.again:
@@ -183,9 +183,17 @@ def draw(
         plan = mechanism.plan(measured.state.public)
         counts = plan.counts(*(unseal_rows(plan, rows) for rows in intent.sealed))
         measured = mechanism.measure(measured.state, counts, noise.at("round", turn))
-    view = mechanism.view(measured.state.public)
-    sample = mechanism.sample(view, table, noise.at("sample").generator())
-    return measured.state, view, sample
+    return measured.state, mechanism.view(measured.state.public)
+
+
+def sampled(mechanism: Mechanism, noise: Noise, view: Any, table: Table, intent: Intent) -> Sample:
+    """The next table, of a view alone."""
+    return mechanism.sample(view, table, _own(noise, intent).at("sample").generator())
+
+
+def _own(noise: Noise, intent: Intent) -> Noise:
+    """The noise of one attempt at a step."""
+    return Noise.kept(noise.secret, noise.kind).at("step", intent.step, intent.nonce)
 
 
 def commit(store: Store, standing: Standing, before: State, changes: log.Changes) -> Standing:

@@ -85,6 +85,7 @@ from tailrace.stream.step import (
     found,
     mark,
     published_time,
+    sampled,
     seal,
     write,
 )
@@ -139,7 +140,9 @@ class Stream(Generic[View]):
 
         `calendar` says in public which period each step stands for. Each step publishes what
         changed; `full` says when it also publishes the whole table: now and then ("checkpoints"),
-        as `latest.parquet` beside that, or at "every" step.
+        as `latest.parquet` beside that, or at "every" step. With "none" the stream makes no table
+        at all, and holds none: steps publish their measurements, and `Release.drawn` makes a table
+        of these wherever one is needed.
         """
         made, source = checked(mechanism, noise)
         build(
@@ -624,7 +627,12 @@ class Stream(Generic[View]):
         before, store = self._standing, self._store
         after = claim(self._ledger, self._entry, self._noise, before, intent)
         table, types = self._table(), self._mechanism.rows.types
-        drawn, view, sample = draw(self._mechanism, self._noise, before, table, intent)
+        drawn, view = draw(self._mechanism, self._noise, before, intent)
+        if self._full == "none":
+            nothing = state.no_rows(self._mechanism)
+            sample = table.after(table.numbers, nothing.cells, nothing.columns)
+        else:
+            sample = sampled(self._mechanism, self._noise, view, table, intent)
         release = Release(
             step=intent.step,
             guarantee=self.guarantee,

@@ -417,7 +417,7 @@ def test_an_example_can_be_used_as_it_stands():
         (FOLDER, SQL.replace("table", "tables"), "line 26: [source] has no key 'tables'; did you mean 'table'?"),
         (CALENDAR, "", 'line 21: [source] time needs [calendar]; add it with start = 2026-01-01 and period = "1 day"'),
         ("[[sink]]", "[sink]", "line 31: a sink is a table in two brackets, [[sink]]"),
-        ("CsvFolder", "Csv", 'line 32: [[sink]] has no kind \'Csv\'; use one of "CsvFolder", "DeltaTables", "ParquetFolder", "SqlTable".'),
+        ("CsvFolder", "Csv", 'line 32: [[sink]] has no kind \'Csv\'; use one of "CsvFolder", "DeltaTables", "ParquetFolder", "SparkTables", "SqlTable".'),
         ('path = "public"', "", "line 31: [[sink]] needs the key 'path', for example path = \"public\"."),
         ('"public"', '"./incoming"', "line 33: [[sink]] path must not be read by [source]"),
         ('"public"', '"ward.tail/private"', "line 33: [[sink]] path must lie outside the stream's own folder"),

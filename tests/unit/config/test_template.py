@@ -156,7 +156,7 @@ def test_every_kind_of_source_and_sink_can_be_written(tmp_path, source, sink):
         ({"source": {"kind": "Lines", "path": "x"}}, "Lines has no key 'path'; remove it."),
         (
             {"sinks": ({"kind": "Folder", "path": "x"},)},
-            "kind must be one of CsvFolder, DeltaTables, ParquetFolder, SqlTable.",
+            "kind must be one of CsvFolder, DeltaTables, ParquetFolder, SparkTables, SqlTable.",
         ),
         ({"epsilon": 0}, "epsilon must be a finite number above 0"),
         ({"population": "\ud800"}, "A configuration must be valid Unicode text"),

@@ -338,11 +338,9 @@ def _spilt(rows: ReadRows, folder: Path, new: Path, bits: int) -> Iterator[Files
 
 def _bits(spark: Any) -> int:
     """The bits of buckets for the cores that Spark has, which are public."""
-    context = getattr(spark, "_sc", None)
-    cores = 8 if context is None else int(context.defaultParallelism)
-    return min(max(2, (_BUCKETS_A_CORE * cores - 1).bit_length()), FINEST - 2)
+    many = _BUCKETS_A_CORE * executors.cores(spark)
+    return min(max(2, (many - 1).bit_length()), FINEST - 2)
 
 
 def _tasks(spark: Any, most: int) -> int:
-    context = getattr(spark, "_sc", None)
-    return most if context is None else min(most, max(1, int(context.defaultParallelism)))
+    return min(most, executors.cores(spark))

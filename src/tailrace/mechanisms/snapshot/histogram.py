@@ -36,6 +36,7 @@ from tailrace.domain.halving import Halving, halving
 from tailrace.errors import ConfigError
 from tailrace.mechanisms.base import Estimate, Sample, State, Step, Table, Takes
 from tailrace.mechanisms.shared.bins import check_bins, frozen, resampled, weights
+from tailrace.mechanisms.shared.strata import Strata
 from tailrace.mechanisms.snapshot import levels
 from tailrace.mechanisms.snapshot.adaptive import Adaptive
 from tailrace.mechanisms.snapshot.levels import Quadtree, Static
@@ -95,6 +96,11 @@ class SnapshotView:
     estimates: np.ndarray  # (bins,)
     # (bins,) of the details of the halving tree, or (1,) where it is one for all.
     variances: np.ndarray
+
+    @property
+    def strata(self) -> Strata:
+        """What `Release.drawn` draws rows from."""
+        return Strata.of_bins(self.domain, self.estimates)
 
     def count(self, **where: Any) -> Estimate:
         """Count records: `view.count(sex="f", age=(20, 29))`.

@@ -13,6 +13,7 @@ from tailrace.domain.geometry.partition import lay_out, partition_of
 from tailrace.domain.geometry.shares import shares
 from tailrace.errors import ConfigError
 from tailrace.mechanisms.base import Estimate
+from tailrace.mechanisms.shared.strata import Strata
 from tailrace.mechanisms.spatial.tree import Places, Standing
 
 # Times the variance of a half's count that a cut leaf adds: points crowd in parts of halves, too.
@@ -81,6 +82,12 @@ class SpatialView:
         tree = (self.counts, self._doubts[0], self.inner, self.second)
         error = np.sqrt(passed_on(self.total_variance, *tree)[self._ends])
         return Leaves(depth, index, *partition.box(depth, index), count, error)
+
+    @property
+    def strata(self) -> Strata:
+        """What `Release.drawn` draws rows from."""
+        ends = lay_out(self.inner, self.domain).last[self._ends]
+        return Strata(self.domain, ends, self.counts[self._ends])
 
     @functools.cached_property
     def _ends(self) -> np.ndarray:
