@@ -14,7 +14,7 @@ With --trial N so many random trajectories of each data set are used; results ar
 """
 
 import functools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import astuple
 from typing import Any
 
@@ -26,6 +26,8 @@ from runner import Lap, alone, main, mean_error, measurement
 from runner import data as found
 from tailrace import Box, Event, Noise, PureDP, Trajectories, User, papers, release_once
 from tailrace.counting.journeys.moves import Ends, Even
+from tailrace.experiments.trajectories import PRINTED as TABLE_5_1
+from tailrace.experiments.trajectories import frame, tracks_in
 from tailrace.mechanisms.trajectories.counts import Bins, Grids
 from tailrace.mechanisms.trajectories.plan import JourneyPlan
 from tailrace.metrics import Tracks, small_rectangles, trajectory_error
@@ -51,12 +53,7 @@ PRINTED = [
     ("Geolife", "", "halves of the real data", "issue 9", OURS_HALVES, (0.416, 0.091, 0.049, 0.102, 0.149, 0.016, 0.001, 0.97)),
     ("Geolife", "", "empty release", "issue 9", ("QE",), (0.459,)),
     ("Geolife", "", "uniform walk", "issue 9", ("FP_JSD", "moves_JSD"), (0.540, 0.314)),
-    ("Geolife", 1, "AdaTrace", "Table 5.1", TABLE, (1.12, 0.80, 1.00, 0.73, 0.19)),
-    ("Geolife", 1, "dissertation, Ends", "Table 5.1", TABLE, (1.18, 0.63, 0.96, 0.39, 0.23)),
-    ("Geolife", 1, "dissertation, Even", "Table 5.1", TABLE, (1.19, 0.64, 0.98, 0.26, 0.27)),
-    ("Geolife", 2, "AdaTrace", "Table 5.1", TABLE, (1.17, 0.80, 1.00, 0.73, 0.18)),
-    ("Geolife", 2, "dissertation, Ends", "Table 5.1", TABLE, (1.14, 0.60, 0.97, 0.32, 0.21)),
-    ("Geolife", 2, "dissertation, Even", "Table 5.1", TABLE, (1.17, 0.60, 0.96, 0.27, 0.26)),
+    *(("Geolife", *key, "Table 5.1", TABLE, values) for key, values in TABLE_5_1.items()),
     ("Oldenburg", 1, "AdaTrace", "issue 9", PEERS, (0.814, 0.723, 0.703, 0.702, 0.020, 0.022, 0.92)),
     ("Oldenburg", "", "empty release", "issue 9", ("QE",), (0.493,)),
     ("Oldenburg", "", "uniform walk", "issue 9", ("FP_JSD", "moves_JSD"), (0.240, 0.350)),
@@ -85,20 +82,6 @@ def box_of(name: str) -> Box:
 @functools.lru_cache(maxsize=2)
 def domain_of(name: str, kind: str) -> Any:
     return box_of(name) if kind == "Box" else data.oldenburg_roads()
-
-
-def frame(tracks: Tracks, columns: Iterable[str], people: np.ndarray | None = None) -> pl.DataFrame:
-    many = np.diff(tracks.offsets)
-    rows = {
-        "trip": np.repeat(np.arange(len(many)), many),
-        "point": np.arange(len(tracks.x)) - np.repeat(tracks.offsets[:-1], many),
-        **dict(zip(columns, (tracks.x, tracks.y), strict=True)),
-    }
-    return pl.DataFrame(rows if people is None else {**rows, "person": np.repeat(people, many)})
-
-
-def tracks_in(table: pl.DataFrame, columns: Iterable[str]) -> Tracks:
-    return Tracks.of_rows(*(table[name].to_numpy() for name in ("trip", "point", *columns)))
 
 
 METHODS: dict[str, Callable[..., Any]] = {

@@ -11,24 +11,13 @@ from numba import njit
 
 from runner import data
 from tailrace import Box, Roads
+from tailrace.experiments.trajectories import BEIJING, geolife, nothing
 from tailrace.metrics import Tracks
 
-BEIJING = Box(low=(116.15, 39.75), high=(116.60, 40.10), columns=("lon", "lat"))
+__all__ = ["BEIJING", "geolife", "nothing"]
+
 OLDENBURG = Box(low=(0, 0), high=(10_000, 10_000), columns=("x", "y"))
 WALK_SIDE = 40  # of the random walk's grid
-
-
-def geolife() -> Tracks:
-    """14,936 journeys of 170 people in Beijing, a point a minute: 821,317 points."""
-    rows = pl.read_parquet(data("geolife", "points.parquet")).select(
-        "traj", "ts", lon=pl.col("lon_e5") / 1e5, lat=pl.col("lat_e5") / 1e5
-    )
-    inside = pl.all_horizontal(
-        pl.col(name).is_between(low, high)
-        for name, low, high in zip(("lon", "lat"), BEIJING.low, BEIJING.high, strict=True)
-    )
-    rows = rows.filter(inside.all().over("traj") & (pl.len().over("traj") >= 2))
-    return Tracks.of_rows(*(rows[name].to_numpy() for name in ("traj", "ts", "lon", "lat")))
 
 
 def oldenburg() -> Tracks:
@@ -49,11 +38,6 @@ def halves(tracks: Tracks, rng: np.random.Generator) -> tuple[Tracks, Tracks]:
     """Two random halves of one size: what fresh data of the same kind would score."""
     order, half = rng.permutation(len(tracks)), len(tracks) // 2
     return tracks.pick(order[:half]), tracks.pick(order[half : 2 * half])
-
-
-def nothing() -> Tracks:
-    """The empty release."""
-    return Tracks(np.zeros(1, np.int64), np.empty(0), np.empty(0))
 
 
 def random_walks(tracks: Tracks, box: Box, rng: np.random.Generator) -> Tracks:

@@ -6,7 +6,7 @@ import importlib
 
 from tailrace.experiments.paper import Paper
 
-PAPERS = ("spatial", "panels", "tabular", "snapshots")
+PAPERS = ("spatial", "panels", "trajectories", "tabular", "snapshots")
 
 
 def paper(name: str) -> Paper:

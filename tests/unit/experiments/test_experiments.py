@@ -11,7 +11,7 @@ from tailrace.experiments import PAPERS, paper, runner
 from tailrace.experiments.paper import Curves, Pivot
 
 # Settings that run in seconds; each exhibit takes those it has.
-TINY = {"seeds": 1, "steps": 20}
+TINY = {"seeds": 1, "steps": 20, "journeys": 100}
 
 
 @pytest.fixture
