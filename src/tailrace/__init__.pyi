@@ -45,6 +45,7 @@ from tailrace.mechanisms.spatial.stream import SpatialStream as SpatialStream
 from tailrace.mechanisms.tabular.epochs import Selection as Selection
 from tailrace.mechanisms.tabular.stream import TabularStream as TabularStream
 from tailrace.mechanisms.trajectories.mechanism import Trajectories as Trajectories
+from tailrace.mechanisms.trajectories.stream import JourneyStream as JourneyStream
 from tailrace.noise import Noise as Noise
 from tailrace.pipeline import release_once as release_once
 from tailrace.pipeline import run as run

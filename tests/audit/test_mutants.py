@@ -20,6 +20,7 @@ from tailrace import (
     Event,
     HistogramStream,
     Integer,
+    JourneyStream,
     Missing,
     PanelWindow,
     PureDP,
@@ -35,6 +36,8 @@ from tailrace import (
 from tailrace.checks import check_mechanism
 from tailrace.counters.choice import allot
 from tailrace.counters.ladder import LadderCounter
+from tailrace.counting import step
+from tailrace.counting.journeys.reading import joined
 from tailrace.errors import NoiseReused
 from tailrace.mechanisms.base import State
 from tailrace.mechanisms.panel.nested import Nested
@@ -42,11 +45,13 @@ from tailrace.mechanisms.panel.schedule import Schedule
 from tailrace.mechanisms.snapshot.comparing import Comparing
 from tailrace.mechanisms.tabular.budget import Choice, Purse
 from tailrace.mechanisms.trajectories.counts import Count
+from tailrace.mechanisms.trajectories.setting import Setting
 from tailrace.noise.atoms import Atoms
 from tailrace.papers import PrivTreeStream
 from tailrace.papers.privtree.splits import SplitCoin
 from tailrace.papers.snapshot_policies import DSAT
 from tailrace.papers.snapshot_policies.static import LaplaceBins
+from tailrace.privacy.budget import part
 
 WARD = Schema(sex=Categorical(["f", "m"]), age=Integer(0, 3))
 SPENT = Schema(sex=Categorical(["f", "m"]), x=Amount(0, 1, unit=0.05))
@@ -97,6 +102,13 @@ def trajectories():
     return Trajectories(
         domain=SQUARE, privacy=PureDP(epsilon=2), unit=Event(), trajectory="trip", order="time"
     )
+
+
+def trips():
+    """Journeys of people with at most two, in epochs of two steps."""
+    common = {"domain": SQUARE, "privacy": PureDP(epsilon=40), "horizon": 6}
+    person = User(column="id", events=2)
+    return JourneyStream(unit=person, trajectory="trip", order="time", **common)
 
 
 def privtree():
@@ -159,6 +171,7 @@ SOUND = {
     "endless": (panel(window=1, horizon=None), REPORTS),
     "snapshots": (snapshots(DSAT(releases=3, burn_in=1)), ADDED),
     "trajectories": (trajectories(), [(rows(3, 60), None)]),
+    "trips": (trips(), ADDED),
     "privtree": (privtree(), BATCHES),
     "tabular": (tabular(), BATCHES),
     "drifting": (drifting(), IN_ORDER),
@@ -333,6 +346,22 @@ def twice_as_precise(sound):
 
 def counted_again(sound):
     return lambda self, buffer: buffer
+
+
+def twice_the_budget(sound):
+    def measured(self, tally, noise):
+        twice = {name: part(budget, 2) for name, budget in self.budgets.items()}
+        return sound(dataclasses.replace(self, budgets=twice), tally, noise)
+
+    return measured
+
+
+def unbounded(sound):
+    return lambda parts, unit, **where: [sound(parts, unit, **where), joined(parts)][1]
+
+
+def exact_clock(public, counts, noise, before):
+    return {"clock": public.clock + int(counts.parts[0].parts.sum()) % 5}
 
 
 def exact_comparison(sound):
@@ -558,6 +587,16 @@ MUTANTS = {
         "_without_columns",
         counted_again,
         LOSS,
+    ),
+    "an epoch measured twice": ("trips", JourneyStream, "_emptied", counted_again, LOSS),
+    "an epoch at twice its budget": ("trips", Setting, "measured", twice_the_budget, LOSS),
+    "every journey of a person": ("trips", step, "within", unbounded, LOSS),
+    "a digit of the number of journeys": (
+        "trips",
+        JourneyStream,
+        "measure",
+        released(exact_clock),
+        PUBLIC,
     ),
     "exact comparisons": (
         "snapshots",

@@ -27,6 +27,8 @@ SPENT = tr.Schema(
 STATUS = tr.Schema(status=tr.Integer(0, 1))
 BINS = tr.Schema(bin=tr.Integer(0, 15))
 SQUARE = tr.Box(low=(0, 0), high=(1, 1), columns=("x", "y"), cells=64)
+# Walks on it take no time.
+COARSE = tr.Box(low=(0, 0), high=(1, 1), columns=("x", "y"), cells=16)
 PURE, GAUSSIAN, APPROX = tr.PureDP(epsilon=1), tr.ZCDP(rho=0.2), tr.ApproxDP(epsilon=1, delta=1e-6)
 
 
@@ -153,6 +155,11 @@ def mechanisms():
             whose = f"{name} {type(unit).__name__.lower()}"
             cases[f"trajectories {whose}"] = tr.Trajectories(**once), journeys, 1
             cases[f"paper trajectories {whose}"] = papers.trajectories(**once), journeys, 1
+        for unit in (event, tr.User(column="id", events=2)):
+            trips = {"domain": COARSE, "privacy": privacy, "unit": unit, "horizon": 8}
+            whose = f"{name} {type(unit).__name__.lower()}"
+            stream = tr.JourneyStream(**trips, trajectory="trip", order="time")
+            cases[f"journeys {whose}"] = stream, journeys, 4
     return cases
 
 

@@ -133,6 +133,7 @@ RIGHT: dict[str, Any] = {
     "panel_window": {**PANEL, "window": 2},
     "panel_cumulative": PANEL,
     "Trajectories": JOURNEY,
+    "JourneyStream": {**JOURNEY, "horizon": 9},
     "PrivTreeTrajectories": JOURNEY,
     "trajectories": JOURNEY,
     "Bins": {"share": 0.1},

@@ -28,7 +28,8 @@ from tailrace.checks.meter import Measured, Meter
 from tailrace.checks.neighbours import Batches, Neighbours, held, neighbours
 from tailrace.checks.spy import Spy
 from tailrace.counting.memory import hash_units
-from tailrace.counting.plan import Counts, Plan, opened
+from tailrace.counting.parts import bounded
+from tailrace.counting.plan import Plan, opened
 from tailrace.counting.step import UnitMemory, count
 from tailrace.mechanisms.base import Mechanism, OncePlan, State, Step, Takes
 from tailrace.noise import Draws, Noise
@@ -150,10 +151,10 @@ def check_purity(mechanism: Mechanism, batches: Batches) -> None:
 def check_additivity(mechanism: Mechanism, batches: Batches) -> None:
     """Counts of parts add up; all engines count the same."""
     plan = mechanism.plan(mechanism.init().public)
-    if not isinstance(plan, Plan):
+    if not isinstance(plan, Plan) and not bounded(plan, mechanism.unit):
         _check_once(mechanism, batches)
         return
-    if plan.memory is not None:
+    if not isinstance(plan, Plan) or plan.memory is not None:
         _check_units(mechanism, batches)
         return
     for adds, deletes in batches:
@@ -186,17 +187,17 @@ def _check_units(mechanism: Mechanism, batches: Batches) -> None:
     run = [rounds[-1] for rounds in _rounds(mechanism, batches, Noise.insecure(1))]
     plans: list[Any] = [mechanism.plan(state.public) for state, _, _ in run]
     whole = [counts for _, counts, _ in run]
+    own = Plan(codes=mechanism.domain, key=plans[0].key)
 
-    def follow(frames: list[Any]) -> list[Counts]:
+    def follow(frames: list[Any]) -> list[Any]:
         with memory_folder() as folder:
             counting, steps = _Counting(mechanism, folder), zip(plans, frames, strict=True)
             return [counting.counts(plan, (frame, None)) for plan, frame in steps]
 
-    def same(counts: list[Counts]) -> bool:
-        pairs = zip(counts, whole, strict=True)
-        return all(np.array_equal(one.adds, other.adds) for one, other in pairs)
+    def same(counts: list[Any]) -> bool:
+        return all(pack(one) == pack(other) for one, other in zip(counts, whole, strict=True))
 
-    parts = [follow([_units(plans[0], frame, part) for frame, _ in batches]) for part in range(3)]
+    parts = [follow([_units(own, frame, part) for frame, _ in batches]) for part in range(3)]
     together: list[Any] = [sum(counts[1:], counts[0]) for counts in zip(*parts, strict=True)]
     assert same(together), ADDITIVE
     there = [_elsewhere(frame) for frame, _ in batches]

@@ -16,6 +16,9 @@ The two worlds of a pair differ by:
   who is never, and against one who is absent at other steps.
 - everything at once: the unit with the most rows, the one with the fewest; the only one, moving or
   standing still.
+- journeys, step by step: under `Event` one of the first step, of the middle, the last; the only
+  one, early and late; one of a crowd. Under `User` and `Window` a person's rows are journeys of
+  their own.
 
 Streams are continued with empty batches to the horizon, for `LONGEST` steps at most, because
 counters spend their budget over it: give the checked mechanism a short horizon.
@@ -132,6 +135,10 @@ def _placed(steps: int, rows: dict[tuple[int, int], pl.DataFrame]) -> Batches:
 
 
 def _events(mechanism: Mechanism, batches: Batches, pool: pl.DataFrame) -> Iterator[Neighbours]:
+    trip = _trip(mechanism)
+    if trip is not None:
+        yield from _trips(mechanism, batches, trip)
+        return
     loss, steps = mechanism.guarantee.loss, len(batches)
     adding = [t for t, (adds, _) in enumerate(batches) if adds is not None and len(adds)]
     codes = _codes(mechanism, batches[adding[0]][0])
@@ -163,6 +170,44 @@ def _events(mechanism: Mechanism, batches: Batches, pool: pl.DataFrame) -> Itera
         yield Neighbours(_placed(steps, {}), alone, quiet)
     crowds = [_placed(steps, {(0, 0): row[[0] * many]}) for many in (_CROWD, _CROWD - 1)]
     yield Neighbours(crowds[0], [("one of a crowd", crowds[1], loss)])
+
+
+def _trip(mechanism: Mechanism) -> str | None:
+    """The column of journeys, where an event is one."""
+    return getattr(mechanism, "trajectory", None)
+
+
+def _trips(mechanism: Mechanism, batches: Batches, trip: str) -> Iterator[Neighbours]:
+    """Streams with and without one journey, whole."""
+    loss, steps = mechanism.guarantee.loss, len(batches)
+    adding = [t for t, (adds, _) in enumerate(batches) if adds is not None and len(adds)]
+    others = []
+    for name, t in (("first", 0), ("middle", len(adding) // 2), ("last", len(adding) - 1)):
+        frame, edited = batches[adding[t]][0], list(batches)
+        who = Counter(frame[trip].drop_nulls().to_list()).most_common(1)[0][0]
+        edited[adding[t]] = (_others(frame, trip, who), None)
+        others.append((f"a journey of the {name} step", edited, loss))
+    yield Neighbours(batches, others)
+    frame = batches[adding[0]][0]
+    longest = Counter(frame[trip].drop_nulls().to_list()).most_common(1)[0][0]
+    one = frame.filter(nameless(frame[trip]).eq_missing(longest))
+    alone = [
+        (f"the only journey, at step {t + 1}", _placed(steps, {(t, 0): one}), loss)
+        for t in sorted({0, min(1, steps - 1), steps // 2, steps - 1})
+    ]
+    for quiet in (False, True):
+        yield Neighbours(_placed(steps, {}), alone, quiet)
+    crowds = [
+        _placed(steps, {(0, 0): _each_its_own(pl.concat([one] * many), trip, len(one))})
+        for many in (_CROWD, _CROWD - 1)
+    ]
+    yield Neighbours(crowds[0], [("one of a crowd", crowds[1], loss)])
+
+
+def _each_its_own(rows: pl.DataFrame, trip: str, points: int) -> pl.DataFrame:
+    """Rows as journeys of so many points, each with an id that no other has."""
+    ids = 10**6 + np.arange(len(rows)) // points
+    return rows.with_columns(pl.Series(trip, ids).cast(rows.schema[trip]))
 
 
 def _without_row(batches: Batches, step: int, side: int, row: int) -> Batches:
@@ -212,6 +257,15 @@ class _People:
         )
         self.nobody = self._without(batches, range(len(batches)))
 
+    def _rows(self, place: int, many: int) -> pl.DataFrame:
+        """So many rows of the person at a place; or journeys from there, over half the places."""
+        pool, trip = self.pool, _trip(self.mechanism)
+        if trip is None:
+            return pool[[place % len(pool)] * many]
+        half, on = (len(pool) + 1) // 2, -1 if place < 0 else 1
+        places = [(place + on * more) % len(pool) for more in range(half)]
+        return _each_its_own(pool[places * many], trip, half)
+
     def _without(self, stream: Batches, steps: range) -> Batches:
         def rest(frame: pl.DataFrame | None) -> pl.DataFrame | None:
             return _others(frame, self.unit.column, self.who)
@@ -231,10 +285,7 @@ class _People:
     def _life(self, history: Sequence[int]) -> Batches:
         """A person at history[t], with one row too many."""
         steps, bound = len(self.batches), getattr(self.unit, "events", None) or self.unit.records
-        rows = [
-            self.pool[[int(place) % len(self.pool)] * (1 if bound is None else bound + 1)]
-            for place in history
-        ]
+        rows = [self._rows(int(place), 1 if bound is None else bound + 1) for place in history]
         if isinstance(self.unit, User) and self.unit.events is not None:
             gone = {(steps - 1, 1): rows[0]} if self.mechanism.deletes and steps > 1 else {}
             return _placed(steps, {(0, 0): rows[0], **gone})
@@ -285,7 +336,7 @@ class _People:
     def _windows(self, width: int, bound: int) -> Iterator[Neighbours]:
         """A person's rows in one window, there or not."""
         steps, loss = len(self.batches), self.mechanism.guarantee.loss
-        here, there = (self.pool[[place] * (bound + 1)] for place in (0, -1))
+        here, there = (self._rows(place, bound + 1) for place in (0, -1))
         for first in sorted({0, 1 % width, width - 1}):
             window, rows = range(first, first + width), {}
             for t in range(first, steps):

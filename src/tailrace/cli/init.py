@@ -151,7 +151,7 @@ def _more(kind: Kind, flags: Flags, names: list[str]) -> dict[str, Any]:
         question = "How many steps in a row may questions be about?"
         window = flags.window or _ask(None, "--window", question, "3", _whole, offer="3")
         return {"window": window, "neighbours": {"kind": "AddRemove"}}
-    if kind.mechanism == "Trajectories":
+    if kind.mechanism in ("Trajectories", "JourneyStream"):
         which, when = "Which column says which journey it is?", "Which column orders its points?"
         trip, minute = _like(names, "trip", "traj", "trajectory", "journey"), _like(names, *_TIMES)
         return {

@@ -70,6 +70,18 @@ def _of_journeys(text: str) -> Protected:
         ) from None
 
 
+def _journeys(text: str) -> Protected:
+    match _words(text):
+        case ["journey"]:
+            return Event()
+        case ["user", column, many] if many.isdecimal():
+            return User(column=column, events=int(many))
+    raise ConfigError(
+        "unit is 'journey', or 'user COLUMN JOURNEYS' for a person with at most so many: 'user id "
+        "50'."
+    )
+
+
 def _records(text: str) -> Protected:
     match _words(text):
         case ["user", column, many] if many.isdecimal():
@@ -116,13 +128,21 @@ KINDS = {
         unit=_records,
     ),
     "journeys": Kind(
-        row="a point of a journey; all journeys are in one file and released once",
+        row="a point of a journey; all journeys are in one file and released once (else: trips)",
         mechanism="Trajectories",
         who="Who is protected: journey, or user COLUMN for a person with all journeys?",
         example="journey",
         unit=_journey,
         placed=True,
         once=True,
+    ),
+    "trips": Kind(
+        row="a point of a journey that has ended; new journeys come at every step",
+        mechanism="JourneyStream",
+        who="Who is protected: journey, or user COLUMN JOURNEYS?",
+        example="journey",
+        unit=_journeys,
+        placed=True,
     ),
     "histogram": Kind(
         row="an event of which one or two columns are counted",

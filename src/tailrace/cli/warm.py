@@ -69,3 +69,5 @@ def _all() -> Iterator[Any]:
     yield tr.PanelCumulative(**panel)
     yield tr.SnapshotHistogram(domain=pairs, unit=tr.User(column="person", records=1), **steps)
     yield tr.Trajectories(domain=square, unit=tr.Event(), trajectory="trip", order="minute", **pure)
+    trips = {"domain": square, "trajectory": "trip", "order": "minute", **steps}
+    yield tr.JourneyStream(unit=tr.User(column="person", events=2), **trips)

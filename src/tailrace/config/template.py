@@ -44,7 +44,7 @@ privacy  # the loss of one unit over all steps; a smaller epsilon protects more 
 unit  # who is protected
 neighbours  # which data must look alike: with and without a person; or "Replace", one for another
 deletes  # whether rows may be deleted later; true costs accuracy where a person is protected
-retention = 30  # after how many steps a point leaves by itself; left out: it stays
+retention = 30  # after how many steps a point or journey leaves by itself; left out: it stays
 workload = 3  # how many columns are kept together: all sets of so many; left out: pairs
 counter = { kind = "Block", size = 8 }  # how sums are kept; left out: with the lowest error
 """
@@ -62,6 +62,11 @@ _UNITS = {
     "Trajectories": """\
 # unit = { kind = "Event" }  # or one journey
 # unit = { kind = "User", column = "id" }  # or a person with all journeys
+""",
+    "JourneyStream": """\
+# unit = { kind = "Event" }  # or one journey
+# unit = { kind = "User", column = "id", events = 50 }  # or a person with at most so many journeys
+# unit = { kind = "Window", steps = 7, column = "id", events = 9 }  # or within any 7 steps
 """,
 }
 _PLACES = """\

@@ -78,7 +78,8 @@ _NONE = Hashed(np.empty(0, np.uint64), np.empty(0, np.uint64), np.empty(0, np.in
 
 def bounded(plan: Any, unit: Unit) -> bool:
     """Whether the rows of each unit are told apart."""
-    return isinstance(plan, Plan) and isinstance(unit, User | Window)
+    several = isinstance(unit, User | Window)
+    return several and (isinstance(plan, Plan) or unit.events is not None)
 
 
 def read_parts(
@@ -129,7 +130,8 @@ def _there(frame: Any) -> nw.LazyFrame[Any] | None:
 
 def on_executors(plan: Any, unit: Unit, *frames: Any) -> bool:
     """Whether rows of people lie in Spark, and are bounded there."""
-    return bounded(plan, unit) and any(_there(frame) is not None for frame in frames)
+    there = isinstance(plan, Plan) and bounded(plan, unit)
+    return there and any(_there(frame) is not None for frame in frames)
 
 
 def files_of(parts: Iterable[Any]) -> set[str]:
@@ -165,7 +167,8 @@ def together(
     `parts` gives all of them, each time from the first; files lie in `folder`.
     """
     if not isinstance(plan, Plan):
-        return plan.read(tuple(parts())), None
+        rows = tuple(parts())
+        return rows if bounded(plan, unit) else plan.read(rows), None
     if bounded(plan, unit):
         return _rows(parts, "adds", 0, folder), _rows(parts, "deletes", 1, folder)
     return functools.reduce(operator.add, parts()), None

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tailrace.counting.arrow import readable
+from tailrace.counting.journeys.bounding import within
 from tailrace.counting.memory import counted, divisible, spread
 from tailrace.counting.memory.snapshot import snapshot_counted
 from tailrace.counting.parts import bounded
@@ -47,8 +48,9 @@ def count(
 
     A snapshot bounds each unit by its rows of this step alone; a stream of events, and a panel,
     by all steps so far, or by those of its block under a `Window`: with a block's first step the
-    memory begins anew. Events, and everything at once (no `Plan`), need no memory. `frame` and
-    `deletes` may be the parts of a step (`parts.together`).
+    memory begins anew. Events, and everything at once, need no memory. A plan of journeys (no
+    `Plan`) bounds the journeys of each unit. `frame` and `deletes` may be the parts of a step
+    (`parts.together`).
     """
     if isinstance(frame, Counts):
         return frame, None
@@ -58,6 +60,11 @@ def count(
     assert isinstance(unit, User | Window)
     forgets = isinstance(unit, Window) and not snapshot and unit.begins(step)
     old = None if memory.before is None or forgets else memory.folder / memory.before
+    where: Any = {"old": old, "new": memory.folder / memory.after}
+    if not isinstance(plan, Plan):
+        parts = frame if isinstance(frame, tuple) else (plan.part(frame, memory.key),)
+        rows = within(parts, unit, **where, key=memory.key, point=memory.point)
+        return plan.counts((rows,)), memory.after
     if isinstance(frame, ReadRows) and (frame.files or deletes.files) and divisible(old):
         spark = spread.session()
         if spark is not None:
@@ -66,6 +73,5 @@ def count(
             return spread.counted(plan, unit, frame, deletes, spark=spark, **told)
     if snapshot:
         return snapshot_counted(plan, unit, frame, folder=memory.folder, key=memory.key), None
-    where = {"old": old, "new": memory.folder / memory.after}
     counts = counted(plan, unit, frame, deletes, **where, key=memory.key, point=memory.point)
     return counts, memory.after

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from tailrace.calendar import Calendar
-from tailrace.counting.parts import together
+from tailrace.counting.parts import bounded, together
 from tailrace.counting.plan import Counts, Plan, opened
 from tailrace.counting.step import UnitMemory, count
 from tailrace.errors import ConfigError
@@ -96,7 +96,7 @@ def seal(
     if added is not None:
         frame, deletes = together(plan, mechanism.unit, added, segments)
     elif not isinstance(plan, Plan):
-        frame = plan.read(frame)
+        frame = frame if bounded(plan, mechanism.unit) else plan.read(frame)
     elif mechanism.rounds > 1:
         # Read more than once, which a stream cannot be.
         frame, deletes = (None if rows is None else opened(rows) for rows in (frame, deletes))
@@ -143,11 +143,8 @@ def found(store: Store, mechanism: Mechanism, state: State) -> Intent | None:
     """The intent of a step cut off, if any."""
     if store.find("intent") is None:
         return None
-    like = (
-        mechanism.plan(state.public).counts(None)
-        if mechanism.takes is Takes.Once
-        else Counts(np.zeros(0, np.int64), np.zeros(0, np.int64))
-    )
+    plan, none = mechanism.plan(state.public), np.zeros(0, np.int64)
+    like = Counts(none, none) if isinstance(plan, Plan) else plan.counts(None)
     about, counts = store.json("intent"), unpack(store.bytes("intent/counts"), like=like)
     # Earlier versions wrote no time.
     time = about.get("time") or datetime.now(UTC).isoformat(timespec="seconds")

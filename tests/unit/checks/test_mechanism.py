@@ -19,6 +19,7 @@ from tailrace import (
     Guarantee,
     HistogramStream,
     Integer,
+    JourneyStream,
     Missing,
     Noise,
     Null,
@@ -34,6 +35,7 @@ from tailrace import (
     TabularStream,
     Trajectories,
     User,
+    Window,
     counters,
     papers,
 )
@@ -209,6 +211,27 @@ def trajectories():
             yield papers.trajectories(**common)
 
 
+def trips():
+    """Streams of journeys, a unit and a loss each; with times, and with a retention."""
+    losses = (PureDP(epsilon=200), ZCDP(rho=9), ApproxDP(epsilon=2, delta=1e-6))
+    units = (
+        Event(),
+        User(column="id", events=2),
+        Window(steps=2, column="id", events=1),
+    )
+    day = tailrace.trajectories.DayClock(start=0, end=60)
+    for privacy, unit, more in zip(
+        losses, units, ({"timing": day}, {}, {"retention": 2}), strict=True
+    ):
+        parts = {"domain": SQUARE, "privacy": privacy, "unit": unit, "horizon": 5, **more}
+        yield JourneyStream(trajectory="trip", order="time", **parts)
+
+
+@pytest.mark.parametrize("mechanism", list(trips()), ids=lambda m: type(m.unit).__name__)
+def test_conformance_of_streams_of_journeys(mechanism):
+    check_mechanism(mechanism, [(journeys(0), None), (None, None), (journeys(1), None)])
+
+
 @pytest.mark.parametrize(
     "mechanism",
     list(trajectories()),
@@ -242,7 +265,7 @@ def test_every_mechanism_of_the_package_is_in_the_suite():
     public = (*(getattr(tailrace, name) for name in tailrace.__all__), *vars(papers).values())
     known = {cls for cls in public if inspect.isclass(cls) and hasattr(cls, "measure")}
     elsewhere = {SnapshotHistogram}  # in test_snapshot.py
-    here = (*histograms(), *panels(), *spatials(), *tabulars(), *trajectories())
+    here = (*histograms(), *panels(), *spatials(), *tabulars(), *trajectories(), *trips())
     assert known == elsewhere | {type(mechanism) for mechanism in here}
 
 

@@ -33,6 +33,13 @@ KINDS = {
     "panel": {**STEPS, **SEX, "--unit": "user who", "--window": "2", "--delta": "1e-6"},
     "snapshots": {**STEPS, **SEX, "--unit": "user who 1"},
     "journeys": {**PLACE, "--trajectory": "who", "--order": "age", "--unit": "journey"},
+    "trips": {
+        **STEPS,
+        **PLACE,
+        "--trajectory": "who",
+        "--order": "age",
+        "--unit": "user who 2",
+    },
     "histogram": {**STEPS, **SEX, "--unit": "event", "--format": ["%d.%m.%Y", "ISO"]},
 }
 MECHANISMS = {
@@ -41,6 +48,7 @@ MECHANISMS = {
     "panel": "PanelWindow",
     "snapshots": "SnapshotHistogram",
     "journeys": "Trajectories",
+    "trips": "JourneyStream",
     "histogram": "HistogramStream",
 }
 
@@ -78,7 +86,7 @@ def test_flags_of_every_kind_lead_to_releases(here, kind):
     shown = call("check", "stream.toml", "incoming/a.csv").output
     assert re.search(r"counted +300 \(100\.0%\)", shown)
     # Journeys take a second to fit: their walk is in tests/e2e/test_command_journeys.py.
-    if kind != "journeys":
+    if kind not in ("journeys", "trips"):
         call("run", "stream.toml")
         assert last_step(here / "a.tail" / "releases") == 3
         columns = set(public_table(here / "a.tail" / "releases", 3).columns)
@@ -114,6 +122,7 @@ def test_a_border_in_a_file_makes_a_region(here):
         ("panel", {"--column": ["sex=category f m", "age=integer 0 9"]}, "A panel follows one column"),
         ("snapshots", {"--unit": "user who"}, "unit is 'user COLUMN RECORDS'"),
         ("journeys", {"--unit": "trip"}, "unit is 'journey', or 'user COLUMN'"),
+        ("trips", {"--unit": "user who"}, "unit is 'journey', or 'user COLUMN JOURNEYS'"),
         ("journeys", {"--order": None}, "Say it with --order"),
         ("journeys", {"--start": "2026-01-01"}, "--start needs to know when"),
     ],

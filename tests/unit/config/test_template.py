@@ -78,6 +78,12 @@ OTHERS = [
     },
     {"mechanism": "SnapshotHistogram", "unit": User(column="id", records=1)},
     {
+        "mechanism": "JourneyStream",
+        "places": BOX,
+        "attributes": (),
+        "more": {"trajectory": "trip", "order": "minute"},
+    },
+    {
         "mechanism": "Trajectories",
         "places": BOX,
         "attributes": (),

@@ -105,7 +105,7 @@ class Reading:
         if not parts:
             nobody = np.empty((0, 2), np.uint64)
             return JourneyRows(nobody, np.empty(0), np.empty(0, np.int64), nobody)
-        return parts[0] if len(parts) == 1 else _joined(parts)
+        return joined(parts)
 
     def _rows(self, rows: Frame, key: bytes) -> Iterator[JourneyRows]:
         self.domain.check(rows)
@@ -123,7 +123,7 @@ class Reading:
         """The trajectories of a frame, of None, or of a tuple of rows."""
         from tailrace.counting.journeys import kernel
 
-        found = _joined(frame) if isinstance(frame, tuple) else self.rows(frame)
+        found = joined(frame) if isinstance(frame, tuple) else self.rows(frame)
         order, cells = found.order, found.cell
         known = (cells >= 0) & ~np.isnan(order)
         numbers, many = _numbered(found.trajectory, known)
@@ -143,7 +143,10 @@ class Reading:
         return Journeys(cells[row], offsets[1:], among, span)
 
 
-def _joined(parts: Sequence[JourneyRows]) -> JourneyRows:
+def joined(parts: Sequence[JourneyRows]) -> JourneyRows:
+    """The rows of several parts, one after another."""
+    if len(parts) == 1:
+        return parts[0]
     return JourneyRows(
         *(
             np.concatenate([getattr(part, field.name) for part in parts])

@@ -87,10 +87,27 @@ class DayClock:
         parts = np.concatenate([share // 2, share[several] // 2])
         return Masses.of(np.concatenate([first, later]), parts)
 
-    def draw(self, counts: np.ndarray, offsets: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """(points,) times of trajectories with these offsets, by noisy counts."""
+    def folded(self, span: np.ndarray) -> np.ndarray:
+        """First times within one period, from `start` to `end`; last ones as long after."""
+        low, high = self.limits
+        # Orders may be infinite.
+        first, last = np.clip(span, -(2.0**62), 2.0**62)
+        begin = low + (first - low) % (high - low)
+        return np.stack([begin, begin + (last - first)])
+
+    def draw(
+        self,
+        counts: np.ndarray,
+        offsets: np.ndarray,
+        rng: np.random.Generator,
+        periods: np.ndarray | int = 0,
+    ) -> np.ndarray:
+        """(points,) times of trajectories with these offsets, by noisy counts.
+
+        So many whole `periods` later, each of as long as from `start` to `end`.
+        """
         (low, high), many = self.limits, len(offsets) - 1
-        begin = (_chosen(counts[: self.bins], many, rng) + rng.random(many)) / self.bins
+        begin = (_chosen(counts[: self.bins], many, rng) + rng.random(many)) / self.bins + periods
         gap = 2.0 ** ((_chosen(counts[self.bins :], many, rng) + rng.random(many) - _GAPS) / 2)
         points = np.diff(offsets)
         place = np.arange(offsets[-1]) - np.repeat(offsets[:-1], points)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import narwhals as nw
@@ -93,6 +93,21 @@ class JourneyPlan:
 
 
 @dataclass(frozen=True)
+class TripPlan(JourneyPlan):
+    """Count the journeys that ended in one step, each a unit.
+
+    With a `clock`, times are folded into its first period.
+    """
+
+    clock: DayClock | None = None
+
+    def read(self, frame: Any) -> Journeys:
+        found = super().read(frame)
+        span = found.span if self.clock is None else self.clock.folded(found.span)
+        return replace(found, among=np.ones_like(found.among), span=span)
+
+
+@dataclass(frozen=True)
 class Points(Wider):
     """The rows of synthetic trajectories: id, order and place.
 
@@ -123,13 +138,16 @@ class Points(Wider):
         cells: np.ndarray,
         rng: np.random.Generator,
         times: np.ndarray | None = None,
+        ids: np.ndarray | None = None,
     ) -> dict[str, np.ndarray]:
         """Trajectories one after another, points anywhere in their cells.
 
-        Points have `times`, or are counted from 1.
+        Points have `times`, trajectories `ids`; or they are counted from 1.
         """
         many = np.diff(offsets)
         if times is None:
             times = np.arange(1, len(cells) + 1) - np.repeat(offsets[:-1], many)
-        own = {self.trajectory: np.repeat(np.arange(1, len(many) + 1), many), self.order: times}
+        if ids is None:
+            ids = np.arange(1, len(many) + 1)
+        own = {self.trajectory: np.repeat(ids, many), self.order: times}
         return {**own, **self.domain.decode(cells, rng)}

@@ -54,6 +54,18 @@ def _drawable(budget: Drawn, whole: int) -> bool:
     return drawable(Atoms(budget, whole if pure else whole**2).scale, gaussian=not pure)
 
 
+def check_columns(domain: Map, **names: str) -> None:
+    """Refuse columns that cannot make trajectories on a map."""
+    for name, column in names.items():
+        if not isinstance(column, str) or not column:
+            raise ConfigError(f"{name} must name a column, for example {name}='{name}'.")
+    partition_of(domain)
+    if len(domain.columns) != 2:
+        raise ConfigError("domain must have two columns: trajectories are followed on a map.")
+    if len({*names.values(), *domain.columns}) < 4:
+        raise ConfigError("trajectory, order and the columns of domain must be different columns.")
+
+
 class OfTrajectories(abc.ABC):
     """The shared part of mechanisms that release trajectories once."""
 
@@ -71,23 +83,14 @@ class OfTrajectories(abc.ABC):
     def _check(self) -> None:
         """Refuse arguments that no such mechanism can have."""
         check_privacy(self.privacy)
-        unit, domain, names = self.unit, self.domain, (self.trajectory, self.order)
+        unit = self.unit
         person = isinstance(unit, User) and unit.events is None and unit.records is None
         if not isinstance(unit, Event) and not person:
             raise ConfigError(
                 "unit must be Event(), which is one trajectory, or User(column=...), one person "
                 "with all of theirs: no bound on their number is needed."
             )
-        for name, column in zip(("trajectory", "order"), names, strict=True):
-            if not isinstance(column, str) or not column:
-                raise ConfigError(f"{name} must name a column, for example {name}='{name}'.")
-        partition_of(domain)
-        if len(domain.columns) != 2:
-            raise ConfigError("domain must have two columns: trajectories are followed on a map.")
-        if len({*names, *domain.columns}) < 4:
-            raise ConfigError(
-                "trajectory, order and the columns of domain must be different columns."
-            )
+        check_columns(self.domain, trajectory=self.trajectory, order=self.order)
 
     @property
     def _reading(self) -> Reading:

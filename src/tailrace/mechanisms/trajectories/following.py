@@ -1,0 +1,111 @@
+"""Counts of journeys followed over epochs: functions of released numbers.
+
+An epoch's noisy counts, divided by its number of journeys, are shares; noise of an epoch with more
+journeys moves them less. Shares of epochs that look alike are averaged, each with a weight of one
+over its variance. Where an epoch differs from those before it by more than noise and chance, the
+variance of what they said grows by the square of the change, so that they count for less.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from tailrace.mechanisms.trajectories.setting import Setting
+from tailrace.mechanisms.trajectories.view import Noisy
+
+Key = tuple[str, int, int]
+# The counts that say whether epochs look alike, on levels of at most so many cells.
+# By reasoning: where journeys end, between where, and which way they take; coarse enough to be
+# seen in epochs of a thousand journeys at epsilon 1.
+_TELLING, _COARSE = ("visits", "ends", "pairs"), 300
+# Deviations of the mean squared difference (of Laplace noise: kurtosis 6) that are no accident.
+_SURE, _SPREAD = 4.0, 5.0
+
+
+@dataclass(frozen=True)
+class Track:
+    """Shares of counts in the journeys, as epochs have told so far."""
+
+    shares: np.ndarray  # (parts,) of the last epoch's setting, level after level
+    variance: np.ndarray  # (levels,) of the noise of one share
+
+    @classmethod
+    def none(cls) -> Track:
+        return cls(np.zeros(0), np.zeros(0))
+
+    def noisy(self, setting: Setting, number: float) -> dict[str, Noisy]:
+        """The counts of so many journeys like these."""
+        found = {}
+        levels = self._levels(setting)
+        for count in setting.counts:
+            mine = [next(levels)[1:] for _ in count.sizes]
+            scales = tuple(math.sqrt(variance / 2) * number for _, variance in mine)
+            found[count.name] = Noisy(count, tuple(number * one for one, _ in mine), scales)
+        return found
+
+    def _levels(self, setting: Setting) -> Iterator[tuple[Key, np.ndarray, float]]:
+        """The key, the shares and the variance of each level."""
+        start = 0
+        for key, variance in zip(_keys(setting), self.variance, strict=True):
+            yield key, self.shares[start : start + key[1]], float(variance)
+            start += key[1]
+
+    def after(
+        self, before: Setting, now: Setting, found: Mapping[str, Noisy], number: float
+    ) -> tuple[Track, bool]:
+        """With an epoch of so many journeys; and whether it differs from those before."""
+        fresh = [level / number for count in now.counts for level in found[count.name].levels]
+        noise = [
+            2 * (scale / number) ** 2 for one in now.counts for scale in found[one.name].scales
+        ]
+        if not len(self.variance):
+            return Track(np.concatenate(fresh), np.array(noise)), False
+        old = {key: (shares, variance) for key, shares, variance in self._levels(before)}
+        pairs = {
+            key: (old[key], (shares, variance))
+            for key, shares, variance in zip(_keys(now), fresh, noise, strict=True)
+            if key in old
+        }
+        unrest = _unrest(pairs, number)
+        merged = []
+        for key, shares, variance in zip(_keys(now), fresh, noise, strict=True):
+            earlier, spread = old.get(key, (shares, math.inf))
+            # The mean square of the shares themselves, without their noise.
+            size = max(float((shares**2).mean()) - variance, 0.0)
+            gain = 1.0
+            if math.isfinite(spread):
+                spread = spread + unrest * size
+                gain = spread / (spread + variance)
+            merged.append((earlier + gain * (shares - earlier), gain * variance))
+        shares, variance = zip(*merged, strict=True)
+        return Track(np.concatenate(shares), np.array(variance)), unrest > 0
+
+
+def _keys(setting: Setting) -> Iterator[Key]:
+    """What makes levels of two settings the same: name, size, weights."""
+    for count in setting.counts:
+        for size in count.sizes:
+            yield count.name, size, getattr(count.part, "most", 1)
+
+
+def _unrest(
+    pairs: Mapping[Key, tuple[tuple[np.ndarray, float], tuple[np.ndarray, float]]], number: float
+) -> float:
+    """The squared change of shares, in parts of their squares; 0 where it may be chance."""
+    found = 0.0
+    for (name, size, _), ((earlier, spread), (shares, noise)) in pairs.items():
+        if name not in _TELLING or size > _COARSE:
+            continue
+        # Chance moves a share p of n journeys by p / n; those before were not fewer, mostly.
+        chance = 2 * np.maximum(earlier, 0.0) / number
+        variance = spread + noise + chance
+        squares = (shares - earlier) ** 2
+        sure = 1 + _SURE * math.sqrt(_SPREAD / size)
+        if float((squares / variance).mean()) > sure:
+            excess = max(float((squares - variance).sum()), 0.0)
+            found = max(found, excess / max(float((earlier**2).sum()), 1e-12))
+    return found

@@ -1,0 +1,395 @@
+"""Journeys that ended at each step, as synthetic ones, for as long as a stream runs.
+
+A clock counts journeys under a small share of the budget, and ends an epoch when enough have come.
+The epoch's exact counts (`counts.py`) then get noise, once, under all the rest of the budget. How
+finely an epoch is counted is decided when it begins, from released numbers. Everything else is made
+of them: shares followed over epochs (`following.py`), the fit, synthetic journeys. At each step
+these come in the number that the clock says; when an epoch ends, journeys drawn since the routes
+last changed are drawn anew, from what is known now.
+
+Privacy: the declared loss of the declared unit over the horizon, neighbours add/remove.
+1. One journey that ended changes the clock at one step, by one, and the counts of the one epoch
+   that its step falls into: nonnegative parts, in each level of each count at most its whole in all
+   (`counts.py`). A journey is all rows of one id at one step: whether and how it is counted depends
+   on its own rows alone. Exact counts are private until they are measured.
+2. Fix all releases. Then the end of every epoch is fixed, by the clock or by public schedule (the
+   longest epoch, the horizon); and so is what the epoch counts, chosen at its first step from
+   releases before it. Every cell, pair and bin gets a draw, empty or not.
+3. The journey loses `clock.loss` by the clock. Its epoch's counts and levels have budgets that add
+   up to the rest, whatever the setting (`setting.py`); counts of other epochs do not hold it.
+4. Given the same releases all draws are independent and made in turn, so the losses add (adaptive
+   composition; concurrent with the clock's: Vadhan and Wang 2021, Lyu 2022). What is counted may
+   depend on past releases: for pure losses by F1 of the selective-counting proof, for Gaussian ones
+   by F2, since every count depends only on what came before its draw.
+5. A user of m accepted journeys (`counting/journeys/bounding.py`) raises counts by parts that add
+   up to at most m wholes over all epochs, wherever they fall: `loss(m, 0)` of the clock and of each
+   draw, which is the sum again. A `Window` raises by 2m and lowers by m (`unit.events_of`).
+6. With `retention` synthetic journeys leave by the calendar: post-processing.
+
+Accuracy: with c = 3, an epoch has three times as many journeys as all before it, so that a few
+epochs hold nearly all; noise of shares averages out while routes stay the same, and what changes is
+followed from epoch to epoch. `view` has the errors that noise makes.
+Source: none as a whole. Epochs by a noisy clock: `SpatialStream`; counts and walks: `Trajectories`.
+Departs: Kumar's dissertation, chapter 5, releases journeys once; this is its continual form.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import operator
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from tailrace.calls import told
+from tailrace.counters.base import Counter
+from tailrace.counters.choice import allot
+from tailrace.counting.journeys.masses import Masses
+from tailrace.counting.journeys.reading import Reading
+from tailrace.errors import ConfigError
+from tailrace.mechanisms.base import Sample, State, Step, Table
+from tailrace.mechanisms.shared.events import Clock, OfEvents
+from tailrace.mechanisms.trajectories.clock import DayClock
+from tailrace.mechanisms.trajectories.counts import COUNTS, Bins, Count
+from tailrace.mechanisms.trajectories.drawing import drawn
+from tailrace.mechanisms.trajectories.following import Track
+from tailrace.mechanisms.trajectories.layout import Map
+from tailrace.mechanisms.trajectories.plan import Points, Tally, TripPlan
+from tailrace.mechanisms.trajectories.promise import check_columns
+from tailrace.mechanisms.trajectories.setting import (
+    CUTS,
+    Setting,
+    added,
+    parts_for,
+    setting_of,
+    shared,
+    signal_of,
+)
+from tailrace.mechanisms.trajectories.view import Noisy, TrajectoriesView
+from tailrace.mechanisms.trajectories.walks import TurningWalks
+from tailrace.noise import Draws
+from tailrace.privacy.budget import Drawn, part, per_event, restate, split
+from tailrace.privacy.guarantee import Guarantee
+from tailrace.privacy.loss import Loss, whole
+from tailrace.privacy.unit import Event, Unit
+
+# The clock's share of the budget, as that of places (`AdaTree.clock`).
+_CLOCK = Fraction(1, 20)
+# An epoch ends when it has this many times the journeys before it (../shared/accuracy2.md, part 4,
+# section 4: less noise than 1 and .5), and at least so many deviations of the clock and so much
+# signal: with less, hardly anything is seen of journeys.
+_GROWTH, _SURE, _FIRST = 3.0, 3.0, 1000.0
+# The least number of epochs over the horizon, and the longest epoch of a stream without one.
+_EPOCHS, _ENDLESS = 4, 8
+# Numbers of journeys of one step, behind its number in their ids.
+_IDS = 10**9
+
+
+@dataclass(frozen=True)
+class JourneysPublic:
+    """Everything a stream of journeys has released up to a step."""
+
+    clock: np.ndarray  # (steps,) the noisy number of journeys up to each step
+    closes: np.ndarray  # (epochs,) the steps that closed them
+    since: np.ndarray  # () journeys of later steps are drawn from the shares
+    signal: np.ndarray  # () for which the last closed epoch was counted
+    ahead: np.ndarray  # () for which the open epoch is counted
+    track: Track
+
+
+@dataclass(frozen=True)
+class JourneysPrivate:
+    """Private state: exact counts of the open epoch, clock sums."""
+
+    pending: Tally
+    clock: Any
+
+
+@dataclass(frozen=True, eq=False)
+class JourneysView(TrajectoriesView):
+    """Noisy counts of the journeys since routes last changed.
+
+    Those that came since an epoch was last measured are taken to be like those before.
+    """
+
+    fit: TrajectoriesView  # at the end of the last epoch: journeys are drawn from it
+    born: np.ndarray  # (steps,) synthetic journeys of each step
+    since: int  # journeys of later steps are like these
+    fresh: bool  # whether an epoch ended with this step
+
+
+@told
+@dataclass(frozen=True, kw_only=True)
+class JourneyStream(OfEvents):
+    """Journeys that ended since the last step, and synthetic ones.
+
+    Rows have the id of a `trajectory`, its `order` (a number or a time), and a place in `domain`.
+    All rows of a journey belong to the step at which it ended: rows of one id at two steps are two
+    journeys. Journeys under way are out of scope: push them when they have ended.
+
+    `unit=Event()` protects one journey, `User(column=..., events=m)` a person with at most m of
+    them, `Window(steps=w, column=..., events=m)` a person within any w steps. With `retention`,
+    synthetic journeys leave so many steps after they came. With `timing` they have times of day:
+    its start and end are those of the first step, and all steps are as long. `walks` says how walks
+    are drawn, at no cost.
+
+    The ids of synthetic journeys begin with their step: the seventh of step 12 is 12000000007.
+
+    >>> from tailrace import Box, Event, PureDP
+    >>> city = Box(low=(116.15, 39.75), high=(116.60, 40.10), columns=("lon", "lat"))
+    >>> own = {"trajectory": "trip", "order": "time", "horizon": 365}
+    >>> JourneyStream(domain=city, privacy=PureDP(epsilon=1), unit=Event(), **own).guarantee.short
+    'epsilon = 1 for one trajectory over 365 steps'
+    """
+
+    deletes = False
+
+    domain: Map
+    privacy: Loss
+    unit: Unit
+    horizon: int | None
+    trajectory: str
+    order: str
+    retention: int | None = None
+    timing: DayClock | None = None
+    walks: TurningWalks = field(default_factory=TurningWalks)
+
+    def __post_init__(self) -> None:
+        self._check()
+        check_columns(self.domain, trajectory=self.trajectory, order=self.order)
+        if self.retention is not None:
+            object.__setattr__(self, "retention", whole("retention", self.retention))
+        if self.timing is not None and not isinstance(self.timing, DayClock):
+            raise ConfigError("timing must be DayClock(...): start and end of the first step.")
+        if not isinstance(self.walks, TurningWalks):
+            raise ConfigError("walks must be TurningWalks(...).")
+        # A budget beyond the range of the noise is refused now.
+        self.guarantee  # noqa: B018
+        self.clock.init(0)
+
+    @property
+    def rows(self) -> Points:
+        return Points(self.domain, self.trajectory, self.order, self.timing)
+
+    @functools.cached_property
+    def _budget(self) -> Drawn:
+        """The budget of a unit, pure or zCDP, whichever makes less noise."""
+        parts = self._parts(0.0)
+        return added(split(self.privacy, {name: one.share for name, one in parts.items()}).values())
+
+    @functools.cached_property
+    def clock(self) -> Counter[Any]:
+        """The counter of journeys."""
+        budget = part(self._budget, _CLOCK)
+        return allot(None, privacy=budget, horizon=self.horizon, events=self._events)
+
+    @functools.cached_property
+    def _ticking(self) -> Clock:
+        return Clock(self.clock, 1, self.horizon, 1, _GROWTH)
+
+    @functools.cached_property
+    def _counts_budget(self) -> Drawn:
+        """Of one journey, for all counts of its epoch."""
+        return per_event(part(self._budget, 1 - _CLOCK), self._events)
+
+    def _parts(self, signal: float) -> dict[str, Any]:
+        found = parts_for(signal, self.domain)
+        return found if self.timing is None else {**found, "timing": self.timing}
+
+    def setting(self, signal: float) -> Setting:
+        """What an epoch counts that so much signal is expected of."""
+        return self._settings[sum(signal >= cut for cut in CUTS)]
+
+    @functools.cached_property
+    def _settings(self) -> tuple[Setting, ...]:
+        each = [self._parts(signal) for signal in (0.0, *CUTS)]
+        budget = self._counts_budget
+        return tuple(
+            setting_of(self.domain, parts, shared(budget, parts), between=False) for parts in each
+        )
+
+    def _loss(self, inserted: int, deleted: int) -> Loss:
+        counts = [
+            functools.reduce(
+                operator.and_,
+                (
+                    atoms.loss(inserted, deleted)
+                    for count in setting.counts
+                    for atoms in count.noise(setting.budgets[count.name])
+                ),
+            )
+            for setting in self._settings
+        ]
+        # An epoch is counted by one of the settings, and all cost the same.
+        most = max(counts, key=lambda loss: loss.as_zcdp().rho)
+        return restate(self.clock.loss(inserted, deleted) & most, self.privacy)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        made = super().guarantee
+        return replace(made, record="trajectory") if isinstance(self.unit, Event) else made
+
+    @functools.cached_property
+    def _number(self) -> Count:
+        return COUNTS["number"]("number", Bins(share=1), self.domain, whole=1)
+
+    def init(self) -> State[JourneysPublic, JourneysPrivate]:
+        zero, none = np.zeros(()), np.zeros(0, np.int64)
+        public = JourneysPublic(np.zeros(0), none, zero.astype(np.int64), zero, zero, Track.none())
+        nothing = Tally(tuple(Masses.none() for _ in self.setting(0.0).counts))
+        return State(public, JourneysPrivate(nothing, self.clock.init(1)))
+
+    def _emptied(self, measured: Tally) -> Tally:
+        """The exact counts of an epoch that begins."""
+        return Tally(tuple(Masses.none() for _ in measured.parts))
+
+    def plan(self, public: JourneysPublic) -> TripPlan:
+        setting = self.setting(float(public.ahead))
+        reading = Reading(self.domain, trajectory=self.trajectory, order=self.order, user=self._key)
+        parts = (self._number, *setting.counts)
+        return TripPlan(reading, setting.layout, parts, self.timing)
+
+    def measure(
+        self, state: State[JourneysPublic, JourneysPrivate], counts: Tally, noise: Draws
+    ) -> Step[JourneysPublic, JourneysPrivate]:
+        public, private = state.public, state.private
+        number, *parts = counts.parts
+        pending = private.pending + Tally(tuple(parts))
+        happened = np.array([number.parts.sum()])
+        ticking, estimates = self.clock.step(private.clock, happened, noise.at("clock"))
+        public = replace(public, clock=np.append(public.clock, estimates.astype(float)))
+        if self._ends(public):
+            setting = self.setting(float(public.ahead))
+            found = setting.noisy(setting.measured(pending, noise.at("counts")))
+            public = self._closed(public, found)
+            pending = self._emptied(pending)
+        return Step(State(public, JourneysPrivate(pending, ticking)))
+
+    def _at(self, public: JourneysPublic, step: int) -> float:
+        """The clock at a step."""
+        return float(public.clock[step - 1]) if step else 0.0
+
+    def _ends(self, public: JourneysPublic) -> bool:
+        """Whether the open epoch ends with the last step."""
+        step, closed = len(public.clock), _last(public.closes)
+        if step == self.horizon or step - closed >= self._longest(closed):
+            return True
+        before = max(self._at(public, closed), 0.0)
+        pending = self._at(public, step) - self._at(public, closed)
+        sure = _SURE * math.sqrt(self._ticking.variance(step, closed))
+        first = _FIRST / signal_of(1.0, self._counts_budget)
+        return pending >= max(_GROWTH * before, sure, first)
+
+    def _longest(self, closed: int) -> int:
+        """Steps of an epoch, at most."""
+        most = max(closed, _ENDLESS) if self.horizon is None else self.horizon
+        most = most if self.horizon is None else math.ceil(most / _EPOCHS)
+        return most if self.retention is None else min(most, self.retention)
+
+    def _closed(self, public: JourneysPublic, found: dict[str, Noisy]) -> JourneysPublic:
+        """Follow the counts of an epoch; decide how the next one is counted."""
+        step, closed = len(public.clock), _last(public.closes)
+        before, now = (self.setting(float(one)) for one in (public.signal, public.ahead))
+        number = max(self._at(public, step) - self._at(public, closed), 1.0)
+        track, changed = public.track.after(before, now, found, number)
+        return replace(
+            public,
+            closes=np.append(public.closes, step),
+            since=np.asarray(closed if changed else public.since),
+            signal=public.ahead,
+            ahead=np.asarray(self._ahead(public, step)),
+            track=track,
+        )
+
+    def _ahead(self, public: JourneysPublic, step: int) -> float:
+        """The signal that is expected when the epoch after `step` ends.
+
+        Of its journeys, at today's rate, and of those before it.
+        """
+        before = max(self._at(public, step), 1.0)
+        left = self._longest(step) if self.horizon is None else self.horizon - step
+        days = min(self._longest(step), left)
+        coming = min(max(_GROWTH * before, _FIRST), before / step * max(days, 1))
+        return signal_of(math.hypot(before, coming), self._counts_budget)
+
+    @functools.cached_property
+    def _fits(self) -> list[Any]:
+        """The shares that were fitted last, and the fit."""
+        return []
+
+    def view(self, public: JourneysPublic) -> JourneysView | None:
+        if not len(public.closes):
+            return None
+        step, track, since = len(public.clock), public.track, int(public.since)
+        layout, closed = self.setting(float(public.signal)).layout, _last(public.closes)
+        assert layout is not None, "visits are always counted"
+        # A function of the last epoch alone: a stream that is opened again fits the same.
+        if not self._fits or self._fits[0] is not track.shares:
+            self._fits[:] = [track.shares, TrajectoriesView(layout, self._noisy(public, 0, closed))]
+        noisy, born = self._noisy(public, since, step), self._born(public.clock)
+        return JourneysView(layout, noisy, self._fits[1], born, since, closed == step)
+
+    def _noisy(self, public: JourneysPublic, since: int, step: int) -> dict[str, Noisy]:
+        """Counts of the journeys after one step up to another that have not left."""
+        since = since if self.retention is None else max(since, step - self.retention)
+        number = self._at(public, step) - self._at(public, since)
+        scale = math.sqrt(self._ticking.variance(step, since) / 2)
+        setting = self.setting(float(public.signal))
+        counted = Noisy(self._number, (np.array([number]),), (scale,))
+        return {**public.track.noisy(setting, max(number, 1.0)), "number": counted}
+
+    def _born(self, clock: np.ndarray) -> np.ndarray:
+        """(steps,) the journeys of each step that are shown.
+
+        Together they are as many as the clock says now; where it has fallen, the newest are fewer.
+        """
+        sums = np.rint(np.maximum(clock, 0.0)).astype(np.int64)
+        many = np.diff(np.minimum.accumulate(sums[::-1])[::-1], prepend=0)
+        if self.retention is not None:
+            many[: -self.retention] = 0
+        return many
+
+    def sample(
+        self, view: JourneysView | None, previous: Table, rng: np.random.Generator
+    ) -> Sample:
+        ids = previous.columns[self.trajectory]
+        if view is None:
+            none = np.zeros(0, np.int64)
+            return previous.after(np.ones(len(ids), np.bool_), none, self.rows.decode(none, rng))
+        step = ids // _IDS
+        stays = step <= view.since if view.fresh else np.ones(len(ids), np.bool_)
+        # The first journeys of each step stay, as many as there are now.
+        steps = len(view.born)
+        stays &= _rank(ids) < view.born[step - 1]
+        kept = np.bincount(np.unique(ids[stays]) // _IDS - 1, minlength=steps)
+        missing = np.maximum(view.born - kept, 0)
+        new = np.repeat(np.arange(1, steps + 1), missing)
+        offsets, places = drawn(view.fit, len(new), self.walks, rng) if len(new) else _none()
+        new = new[: len(offsets) - 1]
+        last = np.zeros(steps, np.int64)
+        np.maximum.at(last, step - 1, ids % _IDS)
+        number = np.arange(len(new)) - np.searchsorted(new, new) + 1 + last[new - 1]
+        times = None
+        if self.timing is not None:
+            timing = view.noisy["timing"].levels[0]
+            times = self.timing.draw(timing, offsets, rng, new - 1)
+        columns = self.rows.rows(offsets, places, rng, times, new * _IDS + number)
+        return previous.after(~stays, places, columns)
+
+
+def _last(steps: np.ndarray) -> int:
+    return int(steps[-1]) if len(steps) else 0
+
+
+def _none() -> tuple[np.ndarray, np.ndarray]:
+    return np.zeros(1, np.int64), np.zeros(0, np.int64)
+
+
+def _rank(ids: np.ndarray) -> np.ndarray:
+    """(rows,) how many journeys of the same step have lower ids."""
+    different, which = np.unique(ids, return_inverse=True)
+    step = different // _IDS
+    return (np.arange(len(different)) - np.searchsorted(step, step))[which]
