@@ -8,7 +8,12 @@ Nobody is in the data. Noise is fresh, so pictures differ a little each time.
 
 from __future__ import annotations
 
+import argparse
+import shutil
+import subprocess
+import tempfile
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +22,7 @@ import shapely
 
 import tailrace as tr
 from tailrace.report import demo
+from tailrace.report.page import anchor, stream_report
 
 IMAGES = Path(__file__).with_name("images")
 Frames = Iterator[tuple[pl.DataFrame, pl.DataFrame | None]]
@@ -207,7 +213,7 @@ def journeys() -> tuple[tr.Trajectories, None, Frames]:
     )
 
     def once() -> Frames:
-        rng, trips, points = np.random.default_rng(5), 6_000, 24
+        rng, trips, points = np.random.default_rng(5), 12_000, 60
         late = rng.random(trips) < 0.5
         begin = np.clip(rng.normal(np.where(late, 17.2, 8.1), 1.6), 0, 23) * 3600
         homes = np.rint(rng.normal((3, 3), 2.2, (trips, 2)))
@@ -230,7 +236,7 @@ def journeys() -> tuple[tr.Trajectories, None, Frames]:
         lon, lat = degrees(way.reshape(-1, 2)).T
         time = (
             np.datetime64("2026-05-04", "s")
-            + (begin[:, None] + 45 * np.arange(points)).astype(int).ravel()
+            + (begin[:, None] + 18 * np.arange(points)).astype(int).ravel()
         )
         time = time.astype("datetime64[ms]")
         yield (
@@ -263,3 +269,77 @@ def stream_of(kind: str, folder: Path) -> tr.Stream:
     for adds, deletes in frames:
         stream.push(adds, deletes=deletes)
     return stream
+
+
+@dataclass(frozen=True)
+class Shot:
+    """A picture of a page: its title, and what follows a heading."""
+
+    name: str
+    kind: str
+    heading: str
+    width: int = 1100
+    height: int = 900
+    dark: bool = False
+
+
+SHOTS = (
+    Shot("places", "places", "Step by step", 900, 1070),
+    Shot("places-dark", "places", "Step by step", 900, 1070, dark=True),
+    Shot("table", "table", "Column by column"),
+    Shot("table-phone", "table", "Column by column", 400),
+    Shot("panel", "panel", "Over time"),
+    Shot("snapshots", "snapshots", "Histograms over time"),
+    Shot("histogram", "histogram", "The largest cells"),
+    Shot("journeys", "journeys", "On the map", 900, 940),
+)
+
+
+def shoot(page: Path, shot: Shot) -> None:
+    """Take a picture of a page."""
+    names = ("chromium", "chromium-browser", "google-chrome")
+    program = next(filter(None, map(shutil.which, names)), None)
+    if program is None:
+        raise SystemExit("Pictures need Chromium: install it, or make the pages with --pages.")
+    # Sections before the heading are left out, and some journeys: a picture stays small.
+    hidden = f"<style>section:has(~ #{anchor(shot.heading)}) {{ display: none; }}</style>"
+    fewer = (
+        '<script>{ const many = document.getElementById("many"); if (many) { many.value = 120; '
+        'many.dispatchEvent(new Event("input")); } }</script>'
+    )
+    text = page.read_text(encoding="utf-8").replace("</head>", f"{hidden}</head>")
+    shown = page.with_suffix(".shown.html")
+    shown.write_text(text.replace("</body>", f"{fewer}</body>"), encoding="utf-8")
+    scheme = 0 if shot.dark else 1
+    options = ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"]
+    options += [f"--blink-settings=preferredColorScheme={scheme}", "--virtual-time-budget=3000"]
+    to = IMAGES / f"{shot.name}.png"
+    options += [f"--window-size={shot.width},{shot.height}", f"--screenshot={to}"]
+    done = [program, *options, shown.as_uri()]
+    subprocess.run(done, check=True, capture_output=True, timeout=120)
+
+
+def main() -> None:
+    """Release, report and take the pictures."""
+    asked = argparse.ArgumentParser(description="Make the pictures of docs/images.")
+    asked.add_argument("--pages", type=Path, help="a folder for the pages, without pictures")
+    asked.add_argument("--only", choices=KINDS, help="one kind")
+    given = asked.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        pages = given.pages or Path(folder)
+        pages.mkdir(parents=True, exist_ok=True)
+        for kind in [given.only] if given.only else KINDS:
+            home = Path(folder) / f"{kind}-stream"
+            home.mkdir()
+            with stream_of(kind, home) as stream:
+                entries = tr.Ledger(home / "tailrace.ledger").entries()
+                page = pages / f"{kind}.html"
+                page.write_text(stream_report(stream, entries), encoding="utf-8")
+            for shot in SHOTS if given.pages is None else ():
+                if shot.kind == kind:
+                    shoot(page, shot)
+            print(f"{kind}: done")
+
+
+if __name__ == "__main__":
+    main()

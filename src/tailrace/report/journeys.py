@@ -157,9 +157,7 @@ def _maps(both: dict[str, Timed], domain: Ground) -> str:
             '<input id="hour" type="range" min="-1" max="23" value="-1" aria-label="hour"> '
             '<output id="hour-label" for="hour"></output> '
         )
-    controls += (
-        '<label><input id="ends" type="checkbox"> ends (from the rings to the squares)</label>'
-    )
+    controls += '<label><input id="ends" type="checkbox"> ends (ring to square)</label>'
     told = note(f"At most {JOURNEYS:,} are drawn, chosen at random; common ways are stronger.")
     legend = '<span class="c{colour}">&horbar;</span> a journey'
     if isinstance(domain, Roads | Region):

@@ -16,6 +16,7 @@ import importlib
 import math
 import os
 import pkgutil
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -124,7 +125,7 @@ def rendered(
 def html(title: str, lead: str, sections: Sequence[tuple[str, str]]) -> str:
     """Write titled sections, whose bodies are HTML, as one file."""
     body = "\n".join(
-        f"<section>\n<h2>{escape(heading)}</h2>\n{content}\n</section>"
+        f'<section id="{anchor(heading)}">\n<h2>{escape(heading)}</h2>\n{content}\n</section>'
         for heading, content in sections
     )
     series = [f"c{number}" for number in range(len(COLOURS))]
@@ -148,6 +149,15 @@ def html(title: str, lead: str, sections: Sequence[tuple[str, str]]) -> str:
         f'<!doctype html>\n<html lang="en">\n<head>\n{head}\n</head>\n'
         f"<body>\n<main>\n{top}\n{body}\n</main>\n</body>\n</html>\n"
     )
+
+
+def anchor(heading: str) -> str:
+    """Name a section in links: `report.html#the-promise`.
+
+    >>> anchor("At least once, in the last 3 steps")
+    'at-least-once-in-the-last-3-steps'
+    """
+    return re.sub(r"[^a-z0-9]+", "-", heading.lower()).strip("-") or "section"
 
 
 def figure(svg: str, caption: str, numbers: str = "") -> str:

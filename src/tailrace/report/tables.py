@@ -219,7 +219,7 @@ def _columns(shown: Shown, *, drawn: bool = True) -> str:
         ]
         table = page.bars((name, "records", *_headers(shown)), rows)
         chart = _over_time(shown, axis, chosen, labels) if drawn and len(shown.steps) > 1 else ""
-        two = f'<div class="two">{chart}<div>{table}</div></div>' if chart else table
+        two = f'<div class="beside">{chart}<div>{table}</div></div>' if chart else table
         parts.append(page.heading(name) + two)
     notes = []
     if any(isinstance(one, Categorical) and len(one.values) > _VALUES for one in domain.attributes):
