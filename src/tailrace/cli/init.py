@@ -77,7 +77,8 @@ def _answers(flags: Flags, names: list[str], like: Path | None) -> Answers:
     assert isinstance(kind, Kind)
     whose = "Whose data are these?"
     population = _ask(flags.population, "--population", whose, "patients of the ward")
-    path = _ask(flags.path, "--path", "Folder for the stream?", "stream.tail", offer="stream.tail")
+    tail = "stream.tail" if like is None else f"{like.stem}.tail"
+    path = _ask(flags.path, "--path", "Folder for the stream?", tail, offer=tail)
     timed, calendar = _no_calendar(flags) if kind.once else _calendar(flags, names)
     unit = _ask(flags.unit, "--unit", kind.who, kind.example, kind.unit)
     more = _more(kind, flags, names)
