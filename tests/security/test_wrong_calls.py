@@ -167,6 +167,7 @@ RIGHT: dict[str, Any] = {
     "standard_queries": {"rng": RNG, **CORNERS},
     "relative_error": {"true": POINTS, "synthetic": POINTS, "rectangles": BOXES},
     "snapshot_error": {"true": np.ones((2, 4)), "released": np.ones((2, 4))},
+    "flow_error": {"true": TRACKS, "synthetic": TRACKS, "hours": ([0], [0]), **CORNERS},
     "trajectory_error": {"true": TRACKS, "synthetic": TRACKS, **CORNERS, "rectangles": BOXES},
     "workload_error": {
         "true": np.ones(12),

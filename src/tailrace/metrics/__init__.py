@@ -23,6 +23,7 @@ from tailrace.metrics.snapshots import (
 from tailrace.metrics.trajectories import (
     Tracks,
     TrajectoryError,
+    flow_error,
     small_rectangles,
     trajectory_error,
 )
@@ -39,6 +40,7 @@ __all__ = [
     "answers",
     "compare",
     "count",
+    "flow_error",
     "random_ranges",
     "random_rectangles",
     "ranges_of_size",

@@ -150,6 +150,44 @@ def passing(points, owner, starts, origin, scale, side, low, high, trajectories)
 
 
 @njit(cache=True)
+def _meets(x, y, other_x, other_y, low, high):
+    """Whether a straight line and a rectangle share a point.
+
+    The line is cut to each side in turn (Liang and Barsky 1984).
+    """
+    enters, leaves = 0.0, 1.0
+    for axis in range(2):
+        start, stop = (x, other_x) if axis == 0 else (y, other_y)
+        along = stop - start
+        if along == 0:
+            if start < low[axis] or start > high[axis]:
+                return False
+            continue
+        one, other = (low[axis] - start) / along, (high[axis] - start) / along
+        enters, leaves = max(enters, min(one, other)), min(leaves, max(one, other))
+    return enters <= leaves
+
+
+@njit(cache=True)
+def crossing(offsets, x, y, low, high):
+    """The number of trajectories whose lines meet each rectangle."""
+    counts = np.zeros(len(low), np.int64)
+    for i in range(len(offsets) - 1):
+        first, last = offsets[i], offsets[i + 1]
+        left, right = x[first:last].min(), x[first:last].max()
+        bottom, top = y[first:last].min(), y[first:last].max()
+        for r in range(len(low)):
+            if right < low[r, 0] or left > high[r, 0] or top < low[r, 1] or bottom > high[r, 1]:
+                continue
+            for k in range(first, max(last - 1, first + 1)):
+                end = min(k + 1, last - 1)
+                if _meets(x[k], y[k], x[end], y[end], low[r], high[r]):
+                    counts[r] += 1
+                    break
+    return counts
+
+
+@njit(cache=True)
 def _hull(x, y, corners):
     """Write the convex hull's corners (Andrew); return how many."""
     order = np.argsort(x)

@@ -10,6 +10,9 @@ The last four are AdaTrace's: their JSD is the *divergence* in natural logarithm
 about .693). Where its code and ours differ, ours is the stricter: a trajectory longer than the
 longest true one falls into the last bin (there it is forgotten), and Kendall's tau is corrected for
 ties (tau-b), so that a perfect copy has 1.
+
+Ours are QE_path, which counts the lines between points as QE counts points, and the flows per hour
+between districts, of journeys with times.
 """
 
 from __future__ import annotations
@@ -147,6 +150,7 @@ class TrajectoryError:
     moves_are: float
     moves_jsd: float
     queries: float  # QE
+    paths: float  # QE_path
     trip: float
     diameter: float
     length: float
@@ -169,6 +173,7 @@ def trajectory_error(
         **{f"{name}_are": are for name, (are, _) in pairs.items()},
         **{f"{name}_jsd": jsd for name, (_, jsd) in pairs.items()},
         queries=query_error(true, synthetic, rectangles),
+        paths=path_error(true, synthetic, rectangles),
         trip=divergence(*_counted(*(part.ends() for part in coarse))),
         diameter=histogram_divergence(diameters(true), diameters(synthetic)),
         length=histogram_divergence(lengths(true), lengths(synthetic)),
@@ -266,6 +271,51 @@ def query_error(true: Tracks, synthetic: Tracks, rectangles: Rectangles) -> floa
     """
     f, g = (trajectories_in(tracks, rectangles) for tracks in (true, synthetic))
     return error_of_counts(f, g, len(true), floor=FLOOR).every
+
+
+def path_error(true: Tracks, synthetic: Tracks, rectangles: Rectangles) -> float:
+    """QE_path: as QE, with straight lines between points counted too."""
+    f, g = (trajectories_through(tracks, rectangles) for tracks in (true, synthetic))
+    return error_of_counts(f, g, len(true), floor=FLOOR).every
+
+
+def trajectories_through(tracks: Tracks, rectangles: Rectangles) -> np.ndarray:
+    """The number of trajectories whose lines meet each rectangle."""
+    from tailrace.metrics import kernel
+
+    corners = (rectangles.low, rectangles.high)
+    return kernel.crossing(tracks.offsets, tracks.x, tracks.y, *corners)
+
+
+@told
+def flow_error(
+    true: Tracks,
+    synthetic: Tracks,
+    *,
+    hours: tuple[ArrayLike, ArrayLike],
+    low: ArrayLike,
+    high: ArrayLike,
+    side: int = COARSE_SIDE,
+) -> float:
+    """The divergence of flows per hour between districts.
+
+    A flow is the number of trajectories that begin in one hour (of a day, of a week: any whole
+    numbers, one for each trajectory of `true` and of `synthetic`), go from one cell of an even grid
+    (side, side), and end in another.
+    """
+    codes = []
+    for tracks, each in zip((true, synthetic), hours, strict=True):
+        hour = numbers("hours", each, int)
+        if hour.shape != (len(tracks),):
+            raise DataError("hours must be two arrays, a whole number for each trajectory.")
+        ends = visits(tracks, low=low, high=high, side=side).ends()
+        codes.append(np.stack([hour, ends]))
+    both = np.unique(np.concatenate(codes, axis=1), axis=1, return_inverse=True)[1].reshape(-1)
+    size = int(both.max(initial=-1)) + 1
+    return divergence(
+        np.bincount(both[: len(true)], minlength=size),
+        np.bincount(both[len(true) :], minlength=size),
+    )
 
 
 def trajectories_in(tracks: Tracks, rectangles: Rectangles) -> np.ndarray:

@@ -36,6 +36,7 @@ _MEASURES = {
     "moves_jsd": "Patterns with repeated cells taken once (moves, JSD)",
     "moves_are": "the same as a relative error (moves, ARE)",
     "queries": "Journeys through 500 small rectangles, relative error (QE)",
+    "paths": "the same with the lines between points (QE_path)",
     "trip": "Pairs of first and last cell, of 36 (trip error)",
     "diameter": "How far apart the points of a journey are (diameter error)",
     "length": "How long journeys are (length error)",

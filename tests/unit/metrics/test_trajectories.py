@@ -16,7 +16,7 @@ from scipy.stats import kendalltau
 import trajectories_data
 from runner import NotHereError
 from tailrace.errors import ConfigError, DataError
-from tailrace.metrics import Rectangles, Tracks, small_rectangles, trajectory_error
+from tailrace.metrics import Rectangles, Tracks, flow_error, small_rectangles, trajectory_error
 from tailrace.metrics import trajectories as measures
 from tailrace.metrics.trajectories import Visits, visits
 
@@ -336,3 +336,33 @@ def test_traffic_in_oldenburg_scores_what_the_issue_says():
     walks = trajectories_data.random_walks(true, box, np.random.default_rng(0))
     walked = scored(true, walks, low=box.low, high=box.high)
     assert (walked.patterns_jsd, walked.moves_jsd) == pytest.approx((0.240, 0.350), abs=0.02)
+
+
+@given(
+    points=st.lists(st.tuples(*[st.integers(0, 8)] * 2), min_size=1, max_size=5),
+    corners=st.lists(st.tuples(*[st.integers(0, 8)] * 4), min_size=1, max_size=4),
+)
+def test_lines_between_points_meet_rectangles_as_shapely_says(points, corners):
+    shapely = pytest.importorskip("shapely")
+    boxes = np.array([(*np.minimum(c[:2], c[2:]), *np.maximum(c[:2], c[2:])) for c in corners])
+    line = shapely.LineString(points) if len(points) > 1 else shapely.Point(points[0])
+    rectangles = Rectangles(boxes[:, :2].astype(float), boxes[:, 2:].astype(float))
+    expected = [int(line.intersects(shapely.box(*map(float, box)))) for box in boxes]
+    assert measures.trajectories_through(tracks(points), rectangles).tolist() == expected
+
+
+def test_paths_see_what_points_do_not():
+    line, gap = tracks([(0, 0.5), (0.5, 0.5), (1, 0.5)]), tracks([(0, 0.5), (1, 0.5)])
+    rectangles = Rectangles(np.array([[0.4, 0.4]]), np.array([[0.6, 0.6]]))
+    assert measures.query_error(line, gap, rectangles) == 1
+    assert measures.path_error(line, gap, rectangles) == 0
+
+
+def test_flows_are_counted_by_hour():
+    one = tracks([(0.1, 0.1), (0.9, 0.9)], [(0.9, 0.9), (0.1, 0.1)])
+    assert flow_error(one, one, hours=([7, 18], [7, 18]), **UNIT) == 0
+    assert flow_error(one, one, hours=([7, 18], [18, 7]), **UNIT) == pytest.approx(math.log(2))
+    assert flow_error(one, one, hours=([7, 7], [18, 18]), **UNIT) == pytest.approx(math.log(2))
+    assert flow_error(one, one.pick([]), hours=([7, 18], []), **UNIT) == pytest.approx(math.log(2))
+    with pytest.raises(DataError, match="for each trajectory"):
+        flow_error(one, one, hours=([7], [7, 18]), **UNIT)
