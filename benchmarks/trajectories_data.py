@@ -5,9 +5,16 @@ points at least. What a trajectory has outside is not cut off: one that leaves t
 as a whole.
 """
 
+import functools
+from typing import Any
+
 import numpy as np
 import polars as pl
+import shapely
 from numba import njit
+from scipy.sparse import coo_array, csr_array
+from scipy.sparse.csgraph import connected_components, dijkstra
+from scipy.spatial import cKDTree
 
 from runner import data
 from tailrace import Box, Roads
@@ -66,3 +73,85 @@ def _walk(sizes, side, rng):
             columns[at], rows[at] = column, row
             at += 1
     return columns, rows
+
+
+MANHATTAN = Box(low=(-74.022, 40.681), high=(-73.925, 40.852), columns=("lon", "lat"))
+# Metres of a degree, at the latitude of Manhattan.
+METRES = (84_300.0, 111_000.0)
+# Metres a second on streets of a class; other classes are for those on foot.
+SPEEDS = {"motorway": 20, "trunk": 15, "primary": 11, "secondary": 9, "tertiary": 8, "residential": 6}
+# Seconds between two points, and metres of a receiver's error.
+EVERY, BLUR = 20.0, 8.0
+
+
+def manhattan_roads(*, cells: int = 1024) -> Roads:
+    """Streets that are driven on, with a reach of about 50 metres."""
+    nodes, edges = _manhattan()
+    lines = nodes[edges[["u", "v"]].to_numpy()]
+    box = (*MANHATTAN.low, *MANHATTAN.high)
+    about: dict[str, Any] = {"columns": MANHATTAN.columns, "cells": cells, "box": box}
+    return Roads(shapely.MultiLineString(list(lines)), outside="nearest", reach=0.0006, **about)
+
+
+@functools.cache
+def _manhattan() -> tuple[np.ndarray, pl.DataFrame]:
+    """(nodes, 2) places, and the edges of the largest driven component."""
+    nodes = pl.read_parquet(data("roads", "manhattan_nodes.parquet"))
+    edges = pl.read_parquet(data("roads", "manhattan_edges.parquet"))
+    kind = edges["class"].cast(pl.String).str.replace("_link", "")
+    edges = edges.with_columns(speed=kind.replace_strict(SPEEDS, default=0.0)).filter(
+        pl.col("speed") > 0
+    )
+    row = {node: at for at, node in enumerate(nodes["node"].to_list())}
+    ends = {name: pl.Series([row[node] for node in edges[name]]) for name in ("u", "v")}
+    edges = edges.with_columns(**ends)
+    size = len(nodes)
+    graph = coo_array((np.ones(len(edges)), (edges["u"], edges["v"])), (size, size))
+    part = connected_components(graph, directed=False)[1]
+    largest = np.bincount(part[edges["u"].to_numpy()]).argmax()
+    return nodes[["lon", "lat"]].to_numpy(), edges.filter(pl.Series(part)[edges["u"]] == largest)
+
+
+def manhattan(many: int, seed: int) -> tuple[Tracks, np.ndarray]:
+    """Generated trips by car on Manhattan's streets, and the hour of each.
+
+    Ends gather around 40 places that change with the hour; routes are the quickest of 1 + many //
+    250 days, on each of which every street is up to twice as slow or as fast (lognormal, .3); a
+    point every 20 seconds with a receiver's error.
+    """
+    rng, (places, edges) = np.random.default_rng((4, seed)), _manhattan()
+    metres = places * METRES
+    u, v = (edges[name].to_numpy() for name in ("u", "v"))
+    used = np.unique(np.concatenate([u, v]))
+    length = np.hypot(*(metres[u] - metres[v]).T)
+    # The gathering places are the same for all seeds.
+    common = np.random.default_rng(4)
+    centres, pull = metres[common.choice(used, 40)], common.gamma(0.7, 1.0, (24, 2, 40))
+    hours = rng.choice(24, many, p=(h := 1.2 + np.sin((np.arange(24) - 9) * np.pi / 12)) / h.sum())
+    ends = np.empty((2, many), np.int64)
+    tree = cKDTree(metres[used])
+    for side in range(2):
+        weights = pull[hours, side]
+        sums = np.cumsum(weights, axis=1)
+        which = (sums < rng.random(many)[:, None] * sums[:, -1:]).sum(axis=1)
+        at = centres[which] + rng.normal(0, 1, (many, 2)) * rng.exponential(700, many)[:, None]
+        ends[side] = used[tree.query(at)[1]]
+    tracks, days = [], np.array_split(np.arange(many), 1 + many // 250)
+    for day in days:
+        seconds = length / edges["speed"].to_numpy() * rng.lognormal(0, 0.3, len(length))
+        both = coo_array((np.tile(seconds, 2), (np.append(u, v), np.append(v, u))))
+        starts, row = np.unique(ends[0, day], return_inverse=True)
+        graph = csr_array(both.tocsr())
+        _, before = dijkstra(graph, indices=starts, return_predecessors=True)
+        for trip, source in zip(day, row, strict=True):
+            path = [ends[1, trip]]
+            while path[-1] != ends[0, trip]:
+                path.append(before[source, path[-1]])
+            path = np.array(path[::-1])
+            taken = np.append(0, np.cumsum(graph[path[:-1], path[1:]])) if len(path) > 1 else [0.0]
+            when = np.append(np.arange(0, taken[-1], EVERY), taken[-1])
+            tracks.append([np.interp(when, taken, metres[path, axis]) for axis in range(2)])
+    x, y = (np.concatenate([track[axis] for track in tracks]) for axis in range(2))
+    blur = rng.normal(0, BLUR, (2, len(x)))
+    offsets = np.append(0, np.cumsum([len(track[0]) for track in tracks]))
+    return Tracks(offsets, (x + blur[0]) / METRES[0], (y + blur[1]) / METRES[1]), hours

@@ -86,6 +86,18 @@ class Pieces:
 
 def cut(segments: np.ndarray, grid: Grid) -> Pieces:
     """Cut segments (n, 4) at the lines of the grid."""
+    owner, share, at = crossings(segments, grid)
+    kept = (owner[:-1] == owner[1:]) & (share[:-1] < share[1:])
+    length = np.diff(share)[kept] * lengths_of(segments)[owner[:-1][kept]]
+    return _placed(at[:-1][kept], at[1:][kept], length, grid)
+
+
+def crossings(segments: np.ndarray, grid: Grid) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The ends of segments, and where lines of the grid cross them.
+
+    They are in the order of their segments: the segment's number, the part of it that lies before
+    (0 and 1 at its ends), and the place in units of cells.
+    """
     start, end = grid.scaled(segments[:, :2]), grid.scaled(segments[:, 2:])
     many = len(segments)
     owners, shares = [np.arange(many)] * 2, [np.zeros(many), np.ones(many)]
@@ -102,10 +114,7 @@ def cut(segments: np.ndarray, grid: Grid) -> Pieces:
     owner, share = np.concatenate(owners), np.concatenate(shares)
     order = np.lexsort((share, owner))
     owner, share = owner[order], share[order]
-    at = start[owner] + share[:, None] * (end - start)[owner]
-    kept = (owner[:-1] == owner[1:]) & (share[:-1] < share[1:])
-    length = np.diff(share)[kept] * _lengths(segments)[owner[:-1][kept]]
-    return _placed(at[:-1][kept], at[1:][kept], length, grid)
+    return owner, share, start[owner] + share[:, None] * (end - start)[owner]
 
 
 def _placed(start: np.ndarray, end: np.ndarray, length: np.ndarray, grid: Grid) -> Pieces:
@@ -118,5 +127,6 @@ def _placed(start: np.ndarray, end: np.ndarray, length: np.ndarray, grid: Grid) 
     return Pieces(cells[order], start, end, length[on][order])
 
 
-def _lengths(segments: np.ndarray) -> np.ndarray:
+def lengths_of(segments: np.ndarray) -> np.ndarray:
+    """(n,) in units of the coordinates."""
     return np.hypot(segments[:, 2] - segments[:, 0], segments[:, 3] - segments[:, 1])

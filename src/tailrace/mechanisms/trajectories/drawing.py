@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from tailrace.domain.geometry import Roads
 from tailrace.mechanisms.trajectories.points import placed, stays
+from tailrace.mechanisms.trajectories.streets import along_streets
 from tailrace.mechanisms.trajectories.view import TrajectoriesView
-from tailrace.mechanisms.trajectories.walks import Model, TurningWalks, Walks, moves_of
+from tailrace.mechanisms.trajectories.walks import Model, TurningWalks, Walks, moves_of, usual_moves
 
 
 def drawn(
@@ -18,11 +20,17 @@ def drawn(
     homes = layout.homes[ends].astype(np.int64)
     moves = moves_of(detours.levels[0], detours.scales[0], layout.apart(*homes), rng)
     # Synthetic trajectories for each unit.
-    more = many / max(view.units, 1.0)
-    most, passed = visits.part.most, float(view.sizes[2])
-    model = Model(layout, view.visits * more, view.turns, most, passed, visits.between)
+    more, most = many / max(view.units, 1.0), visits.part.most
+    points = np.add.reduceat(view.density, layout.first) * more
+    if isinstance(layout.domain, Roads):
+        moves = usual_moves(moves, layout.apart(*homes), detours.levels[0], detours.scales[0])
+        about = {"visits": view.visits, "most": most, "points": points}
+        return along_streets(layout, ends, moves, **about, rng=rng)
+    model = Model(
+        layout, view.visits * more, view.turns, most, float(view.sizes[2]), visits.between
+    )
     found = _both_ends(walks.draw(model, homes, moves, rng), ends)
-    each = stays(found, np.add.reduceat(view.density, layout.first) * more, rng)
+    each = stays(found, points, rng)
     places = placed(layout, found, ends, np.append(0.0, np.cumsum(view.density)), rng)
     sums = np.append(0, np.cumsum(each))
     return sums[found.offsets], np.repeat(places, each)

@@ -39,6 +39,7 @@ from typing import Any
 import numpy as np
 
 from tailrace.calls import told
+from tailrace.domain.geometry import Roads
 from tailrace.errors import ConfigError
 from tailrace.mechanisms.base import Nothing, Sample, State, Step, Table
 from tailrace.mechanisms.trajectories.clock import DayClock
@@ -92,7 +93,8 @@ class Trajectories(OfTrajectories):
     relative to the others'. With all of them given (`pairs` may stay None: then they are not
     counted) everything is counted in one round. With `timing`, synthetic points have times; without
     it they are numbered. `between` counts cells between two points as visited: for records with
-    gaps of many cells (of a 64th of the map). `walks` says how walks are drawn, at no cost.
+    gaps of many cells (of a 64th of the map); None: on roads. `walks` says how walks off roads are
+    drawn, at no cost.
 
     >>> from tailrace import Box, Event, PureDP
     >>> city = Box(low=(116.15, 39.75), high=(116.60, 40.10), columns=("lon", "lat"))
@@ -116,7 +118,7 @@ class Trajectories(OfTrajectories):
     sizes: Bins | None = None
     number: Bins = field(default_factory=lambda: Bins(share="0.02"))
     timing: DayClock | None = None
-    between: bool = False
+    between: bool | None = None
     walks: TurningWalks = field(default_factory=TurningWalks)
 
     def __post_init__(self) -> None:
@@ -163,7 +165,8 @@ class Trajectories(OfTrajectories):
         return self._setting({"number": self.number}, self.budgets)
 
     def _setting(self, parts: dict[str, Any], budgets: dict[str, Drawn]) -> Setting:
-        return setting_of(self.domain, parts, budgets, between=bool(self.between))
+        between = isinstance(self.domain, Roads) if self.between is None else bool(self.between)
+        return setting_of(self.domain, parts, budgets, between=between)
 
     @functools.cached_property
     def guarantee(self) -> Guarantee:

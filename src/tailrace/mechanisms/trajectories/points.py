@@ -70,11 +70,11 @@ def placed(
         axes.append(np.floor(at).astype(np.int64))
     moved = axes[0] * side + axes[1]
     moved[offsets[:-1]], moved[offsets[1:] - 1] = chosen[offsets[:-1]], chosen[offsets[1:] - 1]
-    return _nearest(layout.domain)[moved] if not isinstance(layout.domain, Box) else moved
+    return nearest_cells(layout.domain)[moved] if not isinstance(layout.domain, Box) else moved
 
 
 @functools.lru_cache(maxsize=4)
-def _nearest(domain: Region | Roads) -> np.ndarray:
+def nearest_cells(domain: Region | Roads) -> np.ndarray:
     """(cells,) the nearest cell that holds some of the geometry."""
     from tailrace.domain.geometry import kernel
 

@@ -32,6 +32,9 @@ _BACK = 4
 _LAST = 400
 # Rounds of the turns' fit, and rounds of calibration after which they are fitted again.
 _FITS, _REFITS = 15, (1, 3)
+# Moves beyond three times the fewest from which a trip on streets is long. By reasoning: fewer are
+# detours that streets and narrow cells ask for.
+LONG = 12
 # The share of turns back that walks make by themselves, at most: some numbers of moves need one.
 _SELDOM = 0.005
 
@@ -221,3 +224,22 @@ def moves_of(
     drawn = (sums[kind] < (rng.random(len(fewest)) * sums[kind, -1])[:, None]).sum(axis=1)
     width = np.diff(MORE, append=_LAST)
     return fewest + MORE[drawn] + (rng.random(len(fewest)) * width[drawn]).astype(np.int64)
+
+
+def usual_moves(
+    moves: np.ndarray, fewest: np.ndarray, detours: np.ndarray, scale: float
+) -> np.ndarray:
+    """Take as many long trips as there surely are; others are short.
+
+    A trip is long with more than three times the fewest moves, and LONG. Most bins of detours are
+    noise where trips are few, so only what exceeds two standard errors of their sum is believed.
+    """
+    rows = detours.reshape(len(FEWEST), len(MORE))
+    far = 2 * FEWEST[:, None] + LONG < MORE
+    sure = rows[far].sum() - 2 * scale * (2 * far.sum()) ** 0.5
+    long = np.flatnonzero(moves > 3 * fewest + LONG)
+    kept = round(len(moves) * max(sure, 0.0) / max(float(rows.sum()), 1.0))
+    short = moves.copy()
+    # Trips come in the order of chance.
+    short[long[kept:]] = fewest[long[kept:]]
+    return short

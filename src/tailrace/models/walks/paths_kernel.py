@@ -106,7 +106,7 @@ def feasible(graph, back, first, last, moves):
 
 
 @njit(cache=True, nogil=True)
-def _push(keys, cells, many, key, cell):
+def push(keys, cells, many, key, cell):
     at = many
     while at > 0 and keys[(at - 1) // 2] > key:
         keys[at], cells[at] = keys[(at - 1) // 2], cells[(at - 1) // 2]
@@ -115,7 +115,7 @@ def _push(keys, cells, many, key, cell):
 
 
 @njit(cache=True, nogil=True)
-def _pop(keys, cells, many):
+def pop(keys, cells, many):
     """Take the least off a heap of `many`."""
     key, cell, at, last = keys[many - 1], cells[many - 1], 0, many - 1
     while True:
@@ -150,7 +150,7 @@ def cheapest(back, costs, groups, members, first, last, found):
         keys[0], queue[0] = 0.0, touched[0]
         while many and missing:
             key, cell = keys[0], queue[0]
-            _pop(keys, queue, many)
+            pop(keys, queue, many)
             many -= 1
             # A cheaper path has overtaken this entry.
             if key > cost[cell]:
@@ -165,7 +165,7 @@ def cheapest(back, costs, groups, members, first, last, found):
                         touched[reached] = other
                         reached += 1
                     cost[other], moves[other] = total, moves[cell] + 1
-                    _push(keys, queue, many, total, other)
+                    push(keys, queue, many, total, other)
                     many += 1
         for walk in walks:
             found[walk] = moves[first[walk]] if cost[first[walk]] < np.inf else -1
