@@ -14,7 +14,7 @@ import shapely
 from numba import njit
 from scipy.sparse import coo_array, csr_array
 from scipy.sparse.csgraph import connected_components, dijkstra
-from scipy.spatial import cKDTree
+from scipy.spatial import KDTree
 
 from runner import data
 from tailrace import Box, Roads
@@ -79,7 +79,14 @@ MANHATTAN = Box(low=(-74.022, 40.681), high=(-73.925, 40.852), columns=("lon", "
 # Metres of a degree, at the latitude of Manhattan.
 METRES = (84_300.0, 111_000.0)
 # Metres a second on streets of a class; other classes are for those on foot.
-SPEEDS = {"motorway": 20, "trunk": 15, "primary": 11, "secondary": 9, "tertiary": 8, "residential": 6}
+SPEEDS = {
+    "motorway": 20,
+    "trunk": 15,
+    "primary": 11,
+    "secondary": 9,
+    "tertiary": 8,
+    "residential": 6,
+}
 # Seconds between two points, and metres of a receiver's error.
 EVERY, BLUR = 20.0, 8.0
 
@@ -129,7 +136,7 @@ def manhattan(many: int, seed: int) -> tuple[Tracks, np.ndarray]:
     centres, pull = metres[common.choice(used, 40)], common.gamma(0.7, 1.0, (24, 2, 40))
     hours = rng.choice(24, many, p=(h := 1.2 + np.sin((np.arange(24) - 9) * np.pi / 12)) / h.sum())
     ends = np.empty((2, many), np.int64)
-    tree = cKDTree(metres[used])
+    tree = KDTree(metres[used])
     for side in range(2):
         weights = pull[hours, side]
         sums = np.cumsum(weights, axis=1)
