@@ -19,6 +19,7 @@ from tailrace.config.template import Answers, attribute, write
 from tailrace.domain import Attribute
 from tailrace.errors import ConfigError
 from tailrace.privacy.unit import Event, User
+from tailrace.sources.database import connect
 from tailrace.sources.files import names_in
 
 
@@ -40,6 +41,8 @@ class Flags:
     trajectory: str | None
     order: str | None
     folder: str | None
+    database: str | None
+    table: str | None
     time: str | None
     format: list[str] | None
     start: str | None
@@ -53,11 +56,24 @@ def write_configuration(to: Path, like: Path | None, flags: Flags) -> None:
     """Ask for missing answers and write a stream.toml."""
     if to.exists():  # before anything is asked
         raise ConfigError(f"{to} is there already: choose another name with --to.")
-    names = [] if like is None else names_in(like)
     say.interruptible()
+    names = _of_table(flags) if flags.database is not None or like is None else names_in(like)
     answers = _answers(flags, names, like)
     say.write_new(to, write(answers).encode(), check=load)
     say.tell(f"Wrote {to}. Look it over, then: tailrace check {to}, and tailrace run {to}.")
+
+
+def _of_table(flags: Flags) -> list[str]:
+    """The columns of a database's table; its rows are not looked at."""
+    if flags.database is None:
+        return []
+    if flags.table is None:
+        raise ConfigError("--database needs the name of a table: say it with --table.")
+    with connect(flags.database, write=False) as database:
+        names = list(database.columns(flags.table))
+    if not names:
+        raise ConfigError("There is no such table in that database: --table names one of its own.")
+    return names
 
 
 _TIMES = ("date", "time", "datetime", "timestamp", "ts", "day", "month", "when", "hour")
@@ -101,13 +117,7 @@ def _answers(flags: Flags, names: list[str], like: Path | None) -> Answers:
     elif horizon is None:
         horizon = _ask(None, "--horizon", steps, "365", _whole, offer="365")
     named = _named_rows(kind, flags, [name for name in names if name not in taken])
-    arriving = "In which folder do files arrive?"
-    beside = None if like is None else str(like.parent)
-    folder = _ask(flags.folder, "--folder", arriving, "incoming", offer=beside)
-    files = "*.csv" if like is None else f"*{like.suffix}"
-    if like is not None and folder == ".":
-        # exports and other tables may come to lie beside this file: they are no rows
-        files = like.name
+    source = _folder(flags, like) if flags.database is None else _database(flags, timed)
     assert isinstance(unit, Event | User)
     return Answers(
         path=path,
@@ -121,9 +131,31 @@ def _answers(flags: Flags, names: list[str], like: Path | None) -> Answers:
         attributes=attributes,
         places=places,
         calendar=calendar,
-        source={"kind": "Folder", "path": folder, "files": files, **timed, **named},
+        source={**source, **timed, **named},
         sinks=() if flags.csv is None else ({"kind": "CsvFolder", "path": flags.csv},),
     )
+
+
+def _folder(flags: Flags, like: Path | None) -> dict[str, str]:
+    """The table of a source of files."""
+    question, beside = (
+        "In which folder do files arrive?",
+        None if like is None else str(like.parent),
+    )
+    folder = _ask(flags.folder, "--folder", question, "incoming", offer=beside)
+    files = "*.csv" if like is None else f"*{like.suffix}"
+    if like is not None and folder == ".":
+        # exports and other tables may come to lie beside this file: they are no rows
+        files = like.name
+    return {"kind": "Folder", "path": folder, "files": files}
+
+
+def _database(flags: Flags, timed: dict[str, Any]) -> dict[str, str]:
+    """The table of a source in a database."""
+    if not timed:
+        raise ConfigError("A table of a database is cut by time: name its column with --time.")
+    assert flags.database is not None and flags.table is not None
+    return {"kind": "SqlTable", "url": flags.database, "table": flags.table}
 
 
 def _named_rows(kind: Kind, flags: Flags, names: list[str]) -> dict[str, str]:

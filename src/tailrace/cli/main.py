@@ -368,6 +368,10 @@ def init(
     trajectory: Annotated[Text, Option(help="The column of the journey's id.")] = None,
     order: Annotated[Text, Option(help="The column that orders a journey's points.")] = None,
     folder: Annotated[Text, Option(help="The folder in which files arrive.")] = None,
+    database: Annotated[
+        Text, Option(help="Instead of files: sqlite:///ward.db or postgresql://user@host/name.")
+    ] = None,
+    table: Annotated[Text, Option(help="The table of that database.")] = None,
     time: Annotated[Text, Option(help="The column of times; none: every file is a step.")] = None,
     format: Format = None,  # noqa: A002 - the flag's name
     start: Annotated[Text, Option(help="The first day, for example 2026-01-01.")] = None,

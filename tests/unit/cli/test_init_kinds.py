@@ -1,7 +1,9 @@
 """Every kind of data: from flags to releases, without editing the file."""
 
+import contextlib
 import json
 import re
+import sqlite3
 
 import numpy as np
 import polars as pl
@@ -91,6 +93,38 @@ def test_flags_of_every_kind_lead_to_releases(here, kind):
         assert last_step(here / "a.tail" / "releases") == 3
         columns = set(public_table(here / "a.tail" / "releases", 3).columns)
         assert columns >= set(config.mechanism.domain.columns)
+
+
+@pytest.fixture
+def database(here):
+    with contextlib.closing(sqlite3.connect(here / "ward.db")) as connection:
+        connection.execute("create table cases (day text, sex text)")
+        rows = [(f"2026-01-0{1 + row % 3}", "fm"[row % 2]) for row in range(300)]
+        connection.executemany("insert into cases values (?, ?)", rows)
+        connection.commit()
+    flags = {**COMMON, **STEPS, **SEX, "--unit": "event", "--database": "sqlite:///ward.db"}
+    return {key: one for key, one in flags.items() if key not in ("--like", "--folder")}
+
+
+def test_a_table_of_a_database_leads_to_releases(here, database):
+    call("init", "--kind", "histogram", *words({**database, "--table": "cases"}))
+    call("run", "stream.toml")
+    assert last_step(here / "a.tail" / "releases") == 3
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        ({}, "--database needs the name of a table"),
+        ({"--table": "none"}, "There is no such table in that database"),
+        ({"--table": "cases", "--time": "when"}, "There is no such column"),
+        ({"--table": "cases", "--database": "mysql://x"}, "url must begin with"),
+    ],
+)
+def test_a_table_that_does_not_fit_is_said_in_one_sentence(here, database, flags, said):
+    done = call("init", "--kind", "histogram", *words({**database, **flags}), code=3)
+    assert said in done.output
+    assert not (here / "stream.toml").exists()
 
 
 def test_a_border_in_a_file_makes_a_region(here):
