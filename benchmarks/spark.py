@@ -1,18 +1,24 @@
 """Tailrace on Spark: the same releases, what they cost, and what the driver holds.
 
-`same` compares releases with those of one machine, for mechanisms and units, on 1 to 16 partitions,
-with one person who has half of the rows. `cost` compares the processor time of a stream's counting
-(`add`, and the bounding of people) with a plain groupBy(cell).count() over the same frames, made by Spark from numbers; time is
-that of all processes below this one, executors and their Python workers too, after one round
-to compile. Publishing (noise, and the synthetic rows, on the driver) is measured apart, and so is
-the peak of the driver's Python process. Masters: local[1], local[2], or local-cluster[2,1,1024],
+`same` compares releases with those of one machine, for every mechanism and unit, on 1 to 16
+partitions, with one person who has half of the rows, in local mode and on local-cluster[2,1,1024],
 which starts workers as processes.
 
-Kills are apart: `python tests/e2e/killing_spark.py 50`.
+`cost` compares the processor time of a stream's counting (`add`, and the bounding of people) with a
+plain groupBy(cell).count() over frames of the same size, which Spark makes from numbers, at every
+third step of the same run. Time is that of all processes below this one, executors and their Python
+workers too, after one round to compile. Publishing (noise, on the driver) is measured apart, and so
+are the peak of the driver's Python process and the heap of the JVM. The stream makes no table
+(full="none"). `sizing` fits a model of costs to it.
+
+`kills` runs tests/e2e/killing_spark.py: kill -9 of drivers, Python workers and executors.
 """
 
 import os
+import subprocess
 import sys
+import tempfile
+from collections import Counter
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -22,7 +28,7 @@ import numpy as np
 import polars as pl
 
 import tailrace.stream.step as step_module
-from runner import alone, main, measurement
+from runner import alone, main, measurement, read
 from tailrace import (
     ZCDP,
     AddRemove,
@@ -188,12 +194,20 @@ def same(master, partitions):
 
 # What it costs
 
+# Steps whose rows are also counted plainly, for the ratio; all cost alike once code is compiled.
+PLAIN = 3
+WARM = 300_000
+
 
 def counted(unit: str, many: int, master: str, steps: int) -> list[float]:
-    """Processor time of a plain count, of adding and of publishing, and the driver's peak of MB."""
+    """Processor time of plain counts, of adding and of publishing, and the JVM's MB at the end.
+
+    The last is what lies on its heap after a collection of garbage: the driver's, and in local mode
+    the executors' too.
+    """
     from pyspark.sql import functions as sql
 
-    spark = session(master)
+    spark: Any = session(master)
     mechanism = SpatialStream(
         domain=SQUARE,
         privacy=PureDP(epsilon=1),
@@ -203,16 +217,14 @@ def counted(unit: str, many: int, master: str, steps: int) -> list[float]:
 
     def frame(step, rows):
         # Every person comes once in a stream.
-        ids = (sql.col("id") * steps + step).alias("id")
+        ids = (sql.col("id") * (steps + 1) + step).alias("id")
         return spark.range(0, rows, 1, 4).select(
             ids, sql.rand(2 * step).alias("x"), sql.rand(2 * step + 1).alias("y")
         )
 
     def plain(step, rows):
-        cell = (sql.floor(sql.col("x") * 1024) * 1024 + sql.floor(sql.col("y") * 1024)).alias(
-            "cell"
-        )
-        found = frame(step, rows).select(cell).groupBy("cell").count()
+        x, y = (sql.floor(sql.col(name) * 1024) for name in ("x", "y"))
+        found = frame(step, rows).select((x * 1024 + y).alias("cell")).groupBy("cell").count()
         found.write.format("noop").mode("overwrite").save()
 
     # People are bounded and counted when a step is published: that is counting too.
@@ -227,36 +239,107 @@ def counted(unit: str, many: int, master: str, steps: int) -> list[float]:
 
     step_module.count = timed
     spent = np.zeros(3)
-    with Stream(mechanism, noise=Noise.insecure(1)) as stream:
+    told: dict[str, Any] = {"population": "square", "noise": Noise.insecure(1), "full": "none"}
+    with (
+        tempfile.TemporaryDirectory(prefix="tailrace-spark-") as folder,
+        Stream.create(Path(folder, "square"), mechanism, **told) as stream,
+    ):
         # Once to compile, and to start workers.
-        plain(0, 10_000)
-        stream.add(frame(0, 10_000))
+        plain(0, WARM)
+        stream.add(frame(0, WARM))
         stream.publish()
         counting[0] = 0.0
         for step in range(1, steps + 1):
             marks = [processor()]
-            plain(step, many // steps)
+            if step % PLAIN == 0:
+                plain(step, many // steps)
             marks.append(processor())
             stream.add(frame(step, many // steps))
             marks.append(processor())
             stream.publish()
             marks.append(processor())
             spent += np.diff(marks)
+            print(f"{step}: {spent.round(1)}, counting {counting[0]:.1f}", flush=True)
+        spark._jvm.System.gc()
+        memory = spark._jvm.Runtime.getRuntime()
+        heap = (memory.totalMemory() - memory.freeMemory()) / 1e6
     spark.stop()
-    return (spent + np.array([0, counting[0], -counting[0]])).tolist()
+    plainly, adding, publishing = spent * [steps / (steps // PLAIN), 1, 1]
+    return [plainly, adding + counting[0], publishing - counting[0], heap]
+
+
+# Rows and steps. All but the last of each are fitted by `sizing`, and the last one checks the fit.
+SIZES = {
+    "event": [(10**6, 6), (3 * 10**6, 6), (10**7, 6), (10**8, 24)],
+    "user": [(10**6, 6), (3 * 10**6, 6), (10**7, 6)],
+}
 
 
 @measurement(
     "spark_cost",
-    keys="unit | rows ,",
-    columns="plain s .1f | adding s .1f | ratio .2f | met ? | publishing s .1f | driver MB .0f",
-    cases=[(unit, many) for unit in ("event", "user") for many in (10**6, 3 * 10**6, 10**7)],
-    goal="events: at most 1.25 times a plain count; users: 4 times",
+    keys="unit | rows | steps",
+    columns="plain s .1f | adding s .1f | ratio .2f | met ? | publishing s .1f"
+    " | driver's Python MB .0f | JVM MB .0f",
+    cases=[(unit, *size) for unit, sizes in SIZES.items() for size in sizes],
+    goal="at the largest size, events: at most 1.25 times a plain count; users: 4 times",
 )
-def cost(unit, many, master="local[1]", steps=24):
-    (plain, adding, publishing), peak = alone(counted, unit, many, master, steps)
-    most = {"event": 1.25, "user": 4.0}[unit]
-    yield [unit, many, plain, adding, adding / plain, adding <= most * plain, publishing, peak]
+def cost(unit, many, steps, master="local[1]"):
+    (plain, adding, publishing, heap), peak = alone(counted, unit, many, master, steps)
+    ratio, most = adding / plain, {"event": 1.25, "user": 4.0}[unit]
+    met = ratio <= most if (many, steps) == SIZES[unit][-1] else None
+    yield [unit, many, steps, plain, adding, ratio, met, publishing, peak, heap]
+
+
+# Kills
+
+
+@measurement(
+    "spark_kills",
+    keys="killed | in the middle of",
+    columns="kills | every row once, one release a step ?",
+    goal="every row counts once, and every step has one release, that of one machine",
+)
+def kills(many=50, seed=0):
+    script = Path(__file__).parents[1] / "tests" / "e2e" / "killing_spark.py"
+    command = [sys.executable, str(script), str(many), str(seed)]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
+    # Printed once the releases after them were compared.
+    lines = [tuple(line.split()) for line in done.stdout.splitlines() if len(line.split()) == 2]
+    for case, number in sorted(Counter(lines).items()):
+        yield [*case, number, done.returncode == 0]
+
+
+# How large a cluster must be
+
+DAY, CORES, STEPS = 10**10, 100, 24
+
+
+@measurement(
+    "spark_sizing",
+    keys="unit",
+    columns="a step s .2f | 10^6 rows s .3f | checked on | measured s .1f | predicted s .1f"
+    " | off % .0f | 10^10 rows, core hours .1f | on 100 cores, hours .2f",
+    cases=[(unit,) for unit in SIZES],
+)
+def sizing(unit):
+    """Processor seconds = steps x a + rows x b, fitted to the smaller runs of `cost`.
+
+    Relative errors are least in squares, so that small runs weigh as much as large ones.
+    """
+    found = {
+        (int(one["rows"]), int(one["steps"])): one
+        for one in read("spark_cost")
+        if one["unit"] == unit
+    }
+    *fitted, last = [size for size in SIZES[unit] if size in found]
+    taken = np.array([float(found[size]["adding s"]) for size in fitted])
+    model = np.array([(steps, rows) for rows, steps in fitted]) / taken[:, None]
+    (step, row), *_ = np.linalg.lstsq(model, np.ones(len(taken)))
+    measured, predicted = float(found[last]["adding s"]), last[1] * step + last[0] * row
+    day = STEPS * step + DAY * row
+    checked = f"{last[0]:,} rows in {last[1]} steps"
+    off = 100 * (predicted / measured - 1)
+    yield [unit, step, row * 1e6, checked, measured, predicted, off, day / 3600, day / 3600 / CORES]
 
 
 if __name__ == "__main__":

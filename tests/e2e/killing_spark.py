@@ -94,7 +94,9 @@ class Killer:
 
     def _aim(self):
         self.during = self.lot.choice(["batch", "merge", "release"]) if self.kills else None
-        self.left, self.wait = self.lot.randint(1, 2), self.lot.uniform(0, 0.8)
+        # A release is short.
+        longest = 0.02 if self.during == "release" else 0.8
+        self.left, self.wait = self.lot.randint(1, 2), self.lot.uniform(0, longest)
 
     @contextlib.contextmanager
     def doing(self, name):

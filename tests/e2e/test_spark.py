@@ -6,6 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from e2e import killing_spark
 from tailrace import (
     Calendar,
     Categorical,
@@ -203,3 +204,10 @@ def test_executors_draw_and_write_tables(place, spark):
     there = session.read.parquet(str(folder / "tables")).where("step = 2").drop("step").toArrow()
     assert len(release.rows) == 0 and there.num_rows > 0
     assert pl.from_arrow(there).sort(pl.all()).equals(release.drawn().sort(pl.all()))
+
+
+def test_a_driver_that_is_killed_counts_every_row_once(tmp_path):
+    pytest.importorskip("pyspark", reason="PySpark is not installed")
+    killed = killing_spark.lives(tmp_path, 1, seed=3, only="driver")
+    assert [who for who, _ in killed] == ["driver"]
+    killing_spark.check(tmp_path)

@@ -19,6 +19,7 @@ from tailrace.sources import Examination, FolderSource, examine
 from tailrace.sources.base import now
 from tailrace.sources.examine import presence
 from tailrace.sources.files import read, told
+from tailrace.sources.spark import SparkSource
 from tailrace.sources.used import Seen
 
 if TYPE_CHECKING:
@@ -41,8 +42,11 @@ def check_files(file: Path, files: Sequence[Path], *, json: bool, strict: bool) 
     warned = [
         f"{name}: {sentence}" for name, one in found.items() for sentence in lost(config, one)
     ]
-    # Only all files together tell what should have come until now.
-    warned += never_came(config, paths, until=None if files else now())
+    if paths:
+        # Only all files together tell what should have come until now.
+        warned += never_came(config, paths, until=None if files else now())
+    if isinstance(config.source, SparkSource):
+        warned += config.source.warnings()
     if json:
         say.as_json(
             {
@@ -62,6 +66,9 @@ def check_files(file: Path, files: Sequence[Path], *, json: bool, strict: bool) 
 
 def _all_files(config: Config) -> list[Path]:
     """The files that the source would read now."""
+    if isinstance(config.source, SparkSource):
+        # Spark has the rows; its settings are looked at.
+        return []
     if not isinstance(config.source, FolderSource):
         raise ConfigError("Name the files to check: only a Folder source has files of its own.")
     return [file.path for file in config.source.shelf.found()]

@@ -10,8 +10,9 @@ A query of Structured Streaming gives micro-batches to `foreachBatch`; each coun
 2. The step of a row is a function of its own time, of the calendar, and of the step that was the
    next when its batch was planned. Executors find it, by the code of all other sources.
 3. The wall clock closes a step, with or without rows. All that is there by then is read, and then
-   the step is released. So a batch that was cut off is in before its step ends, and a replay finds
-   the same steps.
+   the step is released. So nothing is released between the planning of a batch and its counting:
+   the next step, which the stream keeps, is the clock of a batch also when it is planned before a
+   crash and counted after it. No other clock is asked, so that a replay finds the same steps.
 4. Rows of later steps are written below the checkpoint, by executors, in the batch that brought
    them; the note names them in the same transaction. They are counted when their step is next.
 
@@ -52,6 +53,25 @@ if TYPE_CHECKING:
 _STEP, _GONE = "tailrace step", "tailrace gone"
 # Seconds between two looks at whether a query has ended.
 _LOOK = 0.2
+# The setting of Spark that guards rows, whether on one machine too, and what happens without it.
+_GUARDED = {
+    "spark.io.encryption.enabled": (
+        "true",
+        True,
+        "Spark writes rows, and hashes of people with their cells, to disk as they are (shuffle, "
+        "spill, cached batches)",
+    ),
+    "spark.network.crypto.enabled": (
+        "true",
+        False,
+        "Spark sends rows and the key of the hashes between machines as they are",
+    ),
+    "spark.eventLog.enabled": (
+        "false",
+        True,
+        "Spark's event log has the number of rows of every batch: exact counts",
+    ),
+}
 _FAILED = (
     "The query of Spark failed: run it yourself without Tailrace to see why. Then run again: each "
     "batch counts once."
@@ -96,14 +116,14 @@ class SparkSource(Settings):
             replaces=self.replaces,
         )
 
+    def warnings(self) -> list[str]:
+        """What Spark's settings leave open; Spark is started to see them."""
+        return unguarded(_session())
+
     def _frame(self) -> Any:
+        session, options = _session(), properties("options", self.options)
         try:
-            from pyspark.sql import SparkSession
-        except ImportError:
-            raise ConfigError("Spark needs its client: pip install 'tailrace[spark]'.") from None
-        options = properties("options", self.options)
-        try:
-            stream = SparkSession.builder.getOrCreate().readStream.format(self.loads)
+            stream = session.readStream.format(self.loads)
             stream = stream.options(**options)
             if self.columns is not None:
                 stream = stream.schema(self.columns)
@@ -332,6 +352,29 @@ def _cut(
             for one in made.schema
         ]
         yield from made.cast(pa.schema(short)).to_batches()
+
+
+def _session() -> Any:
+    try:
+        from pyspark.sql import SparkSession
+    except ImportError:
+        raise ConfigError("Spark needs its client: pip install 'tailrace[spark]'.") from None
+    try:
+        return SparkSession.builder.getOrCreate()
+    except Exception:
+        raise ConfigError(
+            "Spark cannot be started: check its master, its settings, and that Java is installed."
+        ) from None
+
+
+def unguarded(session: Any) -> list[str]:
+    """Say which settings of Spark leave rows readable, in places that it writes."""
+    said = []
+    for name, (wanted, everywhere, why) in _GUARDED.items():
+        beside = everywhere or not str(session.sparkContext.master).startswith("local")
+        if beside and str(session.conf.get(name, "false")).strip().lower() != wanted:
+            said.append(f"{why}: set {name}={wanted}, or make the place private.")
+    return said
 
 
 @contextlib.contextmanager
