@@ -6,7 +6,7 @@ which starts workers as processes.
 
 `cost` compares the processor time of a stream's counting (`add`, and the bounding of people) with a
 plain groupBy(cell).count() over frames of the same size, which Spark makes from numbers, at every
-third step of the same run. Time is that of all processes below this one, executors and their Python
+sixth step of the same run. Time is that of all processes below this one, executors and their Python
 workers too, after one round to compile. Publishing (noise, on the driver) is measured apart, and so
 are the peak of the driver's Python process and the heap of the JVM. The stream makes no table
 (full="none"). `sizing` fits a model of costs to it.
@@ -195,7 +195,7 @@ def same(master, partitions):
 # What it costs
 
 # Steps whose rows are also counted plainly, for the ratio; all cost alike once code is compiled.
-PLAIN = 3
+PLAIN = 6
 WARM = 300_000
 
 
@@ -283,7 +283,7 @@ SIZES = {
     cases=[(unit, *size) for unit, sizes in SIZES.items() for size in sizes],
     goal="at the largest size, events: at most 1.25 times a plain count; users: 4 times",
 )
-def cost(unit, many, steps, master="local[1]"):
+def cost(unit, many, steps, master="local[2]"):
     (plain, adding, publishing, heap), peak = alone(counted, unit, many, master, steps)
     ratio, most = adding / plain, {"event": 1.25, "user": 4.0}[unit]
     met = ratio <= most if (many, steps) == SIZES[unit][-1] else None
