@@ -68,7 +68,7 @@ class Exhibit:
             parts.append(
                 f"<details><summary>{len(more)} more {word}</summary>\n{folded}\n</details>"
             )
-        made = sorted({"; ".join(row[name] for name in STAMP) for row in rows})
+        made = sorted({"; ".join(filter(None, (row[name] for name in STAMP))) for row in rows})
         link = f'<a href="{escape(self.of.file)}.csv">{escape(self.of.file)}.csv</a>'
         told = "".join(f"<li>{escape(one)}</li>" for one in made)
         return "\n".join(
@@ -132,11 +132,16 @@ def number(cell: str) -> float:
 
 
 def grouped(rows: Iterable[Row], names: Sequence[str]) -> dict[tuple[str, ...], list[Row]]:
-    """Rows by their cells in some columns, in the order in which they come."""
+    """Rows by their cells in some columns: ours first, then by number and by name."""
     found: dict[tuple[str, ...], list[Row]] = {}
     for row in rows:
         found.setdefault(tuple(row[name] for name in names), []).append(row)
-    return found
+    return dict(sorted(found.items(), key=lambda pair: [*map(_rank, pair[0])]))
+
+
+def _rank(cell: str) -> tuple[bool, float, str]:
+    value = number(cell)
+    return not cell.startswith("ours"), value if np.isfinite(value) else np.inf, cell
 
 
 def named(names: Sequence[str], values: Sequence[str]) -> str:
@@ -170,7 +175,7 @@ class Curves:
                 for (name,), found in grouped(some, (self.line,)).items()
                 if name not in self.without and len((points := self._points(found))[0])
             ]
-            title = named(self.per, values) or f"{self.y.capitalize()} error by {self.x}"
+            title = named(self.per, values) or f"Error by {self.x}"
             svg = chart.line_chart(lines, title=title, x_label=self.x, y_label=self.unit)
             yield self.caption or f"{self.y.capitalize()} by {self.x}.", svg
 
@@ -232,7 +237,7 @@ class Pivot:
     def __call__(self, rows: Sequence[Row]) -> str:
         if self.where:
             rows = [row for row in rows if row[self.where[0]] == self.where[1]]
-        heads = list(dict.fromkeys(row[self.across] for row in rows)) if self.across else [""]
+        heads = [head for (head,) in grouped(rows, (self.across,))] if self.across else [""]
         columns = [(head, name) for head in heads for name in self.value]
         names = [*self.rows, *([" / ".join(self.ratio)] if self.ratio else [])]
         names += [self._head(*column) for column in columns]
@@ -254,8 +259,8 @@ class Pivot:
         return head if len(self.value) == 1 and head else f"{head}, {name}" if head else name
 
     def _cell(self, cells: list[str]) -> str:
-        if len(set(cells)) == 1:
+        if len(set(cells)) == 1 and cells[0] != "nan":
             # One repetition has no error.
             return re.sub(r"\+-0\.?0*$", "", cells[0]).replace("+-", " ± ")
-        found = [number(cell) for cell in cells if cell]
-        return f"{np.mean(found):.3g}" if found else ""
+        found = [number(cell) for cell in cells]
+        return f"{np.nanmean(found):.3g}" if np.isfinite(found).any() else ""

@@ -197,12 +197,11 @@ def known(name: str, begin: int, most: int) -> Data:
         "step",
         "small",
         "method",
-        per=("data", "epsilon", "t0"),
-        without=("PrivStream, Block 8", "Baseline 2"),
+        per=PLACE,
+        without=LARGE,
+        caption="Small rectangles over time.",
     ),
-    table=Pivot(
-        ("data", "epsilon", "t0"), ("small",), across="method", ratio=("ours", "PrivStream")
-    ),
+    table=Pivot(PLACE, ("small",), across="method", ratio=("ours", "PrivStream")),
     needs=NEEDS,
 )
 def over_time(name, epsilon, begin, method, seeds=1, steps=300):

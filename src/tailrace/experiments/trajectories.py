@@ -47,9 +47,9 @@ PRINTED = {
     (2, "dissertation, Even"): (1.17, 0.60, 0.96, 0.27, 0.26),
 }
 METHODS: dict[str, Callable[..., Any]] = {
-    "ours": Trajectories,
     "dissertation, Even": functools.partial(trajectories, weighting=Even()),
     "dissertation, Ends": functools.partial(trajectories, weighting=Ends()),
+    "ours": Trajectories,
 }
 EMPTY = "an empty release"
 PAPER = Paper(
