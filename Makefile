@@ -48,6 +48,7 @@ check:
 
 bench: $(VENV)/.test
 	@$(BIN)/python benchmarks/runner.py
+	@$(BIN)/tailrace experiments --to benchmarks/results
 
 clean:
 	rm -rf $(VENV) demo site

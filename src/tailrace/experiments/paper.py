@@ -18,6 +18,7 @@ from tailrace.report import chart, page
 Row = Mapping[str, str]
 # Charts of an exhibit that a page shows at once.
 _FIRST = 3
+_DOTS = 'stroke-width="1.6" stroke-linecap="round"'
 
 
 class Drawing(Protocol):
@@ -213,6 +214,50 @@ class Densities:
             title = named(self.per, values)
             caption = f"Answers over repetitions by {self.group}; a cross is the truth."
             yield caption, chart.density_chart(spreads, title=title, y_label=self.unit)
+
+
+@dataclass(frozen=True)
+class Scatters:
+    """A chart for each of `per`: points, a row of squares for each of `line`, a column for each x.
+
+    The cell `points` holds six digits for each: thousandths of the box, across and up.
+    """
+
+    x: str
+    line: str
+    per: tuple[str, ...]
+
+    def __call__(self, rows: Sequence[Row]) -> Iterator[tuple[str, str]]:
+        side, gap, top = 150, 8, 52
+        for values, some in grouped(rows, self.per).items():
+            lines, steps = (grouped(some, (name,)) for name in (self.line, self.x))
+            height, title = top + len(lines) * (side + gap + 16), named(self.per, values)
+            parts = chart._opened(title, height, left=8)
+            parts += [
+                chart._text(8 + column * (side + gap) + side / 2, top - 8, f"{self.x} {step}")
+                for column, (step,) in enumerate(steps)
+            ]
+            for down, ((name,), found) in enumerate(lines.items()):
+                y = top + down * (side + gap + 16)
+                parts.append(chart._text(8, y + side + 14, name, "start"))
+                for column, row in enumerate(grouped(found, (self.x,)).values()):
+                    x = 8 + column * (side + gap)
+                    path = "".join(
+                        f"M{x + int(one[:3]) * side / 1000:.1f} "
+                        f"{y + side - int(one[3:]) * side / 1000:.1f}h.01"
+                        for one in row[0]["points"].split()
+                    )
+                    square = f"M{x} {y}h{side}v{side}h-{side}z"
+                    parts.append(chart._path("grid", square, "#e5e5e5", 'fill="none"'))
+                    dots = chart._path("dots", path, "currentColor", _DOTS)
+                    parts.append(f"{chart._group(down)}{dots}</g>")
+            yield f"Points by {self.x}.", "\n".join([*parts, "</svg>"])
+
+
+def thousandths(places: np.ndarray, low: Sequence[float], high: Sequence[float]) -> str:
+    """A cell of points, for `Scatters`."""
+    shares = (places - np.array(low)) / np.subtract(high, low)
+    return " ".join(f"{x:03d}{y:03d}" for x, y in np.clip(1000 * shares, 0, 999).astype(int))
 
 
 def quantiles(answers: np.ndarray) -> str:

@@ -16,7 +16,7 @@ import numpy as np
 from tailrace.counters import BinaryTree, Block, Simple, best
 from tailrace.counting.plan import Counts
 from tailrace.experiments import spatial_baselines, spatial_data
-from tailrace.experiments.paper import Curves, Paper, Pivot
+from tailrace.experiments.paper import Curves, Paper, Pivot, Scatters, thousandths
 from tailrace.experiments.runner import NotHereError, mean_error
 from tailrace.experiments.spatial_baselines import Points
 from tailrace.experiments.spatial_data import Steps, in_cells
@@ -240,6 +240,34 @@ def sensitivity(events, batch, method, seeds=3, steps=100):
     found = np.array([errors(of, points).mean(axis=0)[:3] for points in runs])
     pairs = zip(found.mean(axis=0), mean_error(found), strict=True)
     yield [events, batch, method, *(f"{mean:.4f}+-{error:.4f}" for mean, error in pairs)]
+
+
+@PAPER.exhibit(
+    "Figures 3 and 5 to 9: the points themselves",
+    "True and synthetic points at four steps at epsilon .5, 500 of each chosen at random, and how"
+    " many there are.",
+    "papers_spatial_points",
+    keys="data | method | step",
+    columns="points there | points",
+    cases=[
+        (name, method)
+        for name in ("Gowalla", "pickups, Manhattan's roads", "circles that move")
+        for method in ("true", "PrivStream", "ours")
+    ],
+    quick={"steps": 50},
+    charts=Scatters("step", "method", per=("data",)),
+    table=Pivot(("data", "step"), ("points there",), across="method"),
+    needs=NEEDS,
+)
+def scattered(name, method, steps=300):
+    of, rng = known(name, STREAMS[name][2][0], steps), np.random.default_rng(FRESH)
+    shown: Any = ((step, spatial_data.present(of.stream, step)) for step in of.true)
+    if method != "true":
+        shown = released(of, 0.5, METHODS[method], FRESH + 1)
+    for step, places in [*shown][::3]:
+        some = rng.permutation(places)[:500]
+        cell = thousandths(some, of.domain.low, of.domain.high)
+        yield [name, method, step, len(places), cell]
 
 
 COUNTERS = {
