@@ -15,6 +15,7 @@ from tailrace import (
     ZCDP,
     AddRemove,
     Amount,
+    ApproxDP,
     Box,
     Categorical,
     Event,
@@ -38,10 +39,12 @@ from tailrace.counters.choice import allot
 from tailrace.counters.ladder import LadderCounter
 from tailrace.counting import step
 from tailrace.counting.journeys.reading import joined
+from tailrace.counting.plan import packed_texts
 from tailrace.errors import NoiseReused
 from tailrace.mechanisms.base import State
 from tailrace.mechanisms.panel.nested import Nested
 from tailrace.mechanisms.panel.schedule import Schedule
+from tailrace.mechanisms.shared.growth import Growth
 from tailrace.mechanisms.snapshot.comparing import Comparing
 from tailrace.mechanisms.tabular.budget import Choice, Purse
 from tailrace.mechanisms.trajectories.counts import Count
@@ -54,6 +57,7 @@ from tailrace.papers.snapshot_policies.static import LaplaceBins
 from tailrace.privacy.budget import part
 
 WARD = Schema(sex=Categorical(["f", "m"]), age=Integer(0, 3))
+TREES = Schema(age=Integer(0, 3), tree=Categorical(["oak", "ash"], outside="other", growing=2))
 SPENT = Schema(sex=Categorical(["f", "m"]), x=Amount(0, 1, unit=0.05))
 SQUARE = Box(low=(0, 0), high=(1, 1), columns=("x", "y"), cells=8)
 PURE = PureDP(epsilon=1)
@@ -63,6 +67,13 @@ BATCHES = [(rows(0), None), (rows(1), rows(0, 5)), (None, None), (rows(2), None)
 ADDED = growing(BATCHES)
 LARGE = [(rows(0, 200), None), (rows(1), rows(0, 5)), (None, None)]
 REPORTS = [(adds if adds is None else adds.select("id", "sex"), None) for adds, _ in BATCHES]
+
+
+# At first one row has a value that many have later; then one row has a value of its own.
+NEW_TREES = [
+    (rows(0, 200).with_columns(tree=pl.Series(["fir", *["oak", "ash"] * 99, "oak"])), None),
+    (rows(1, 200).with_columns(tree=pl.Series(["yew", *["fir", "elm"] * 99, "oak"])), None),
+]
 
 
 def histogram(**options):
@@ -160,6 +171,10 @@ SOUND = {
     "people": (histogram(unit=User(column="id", events=2)), BATCHES),
     "amounts": (histogram(domain=SPENT, privacy=ZCDP(rho=0.1)), BATCHES),
     "spending": (histogram(domain=SPENT, unit=User(column="id", events=2)), BATCHES),
+    "growing": (
+        histogram(domain=TREES, privacy=ApproxDP(epsilon=8, delta=1e-3), deletes=False),
+        NEW_TREES,
+    ),
     "spatial": (spatial(), BATCHES),
     "retention": (spatial(retention=2), ADDED),
     # its first epoch holds enough for several rounds
@@ -271,6 +286,31 @@ def sums_beside_the_budget(sound):
         return (whole, *sound.fget(self)[1:])
 
     return property(counters_)
+
+
+class OneRowPasses(Growth):
+    threshold = 1
+
+
+class HalfOfTheScale(Growth):
+    @property
+    def scale(self):
+        return super().scale / 2
+
+
+def unsaid(kind):
+    """Compare as another kind does, and claim what was claimed."""
+    return lambda sound: lambda self, *given: sound(kind(**vars(self)), *given)
+
+
+def exact_rows(sound):
+    def step(self, public, private, rows, declared, number, noise):
+        sound(self, public, private, rows, declared, number, noise)
+        passed = sorted(text for text, many in rows.items() if many > 0)[: self.room]
+        steps = np.full(len(passed), number)
+        return dataclasses.replace(public, texts=packed_texts(passed), steps=steps), private
+
+    return step
 
 
 def whole_budgets(_):
@@ -476,6 +516,15 @@ MUTANTS = {
         sums_beside_the_budget,
         "within the declared loss",
     ),
+    "a threshold that one row passes": (
+        "growing",
+        Growth,
+        "step",
+        unsaid(OneRowPasses),
+        PUBLIC,
+    ),
+    "new values by half of the noise": ("growing", Growth, "step", unsaid(HalfOfTheScale), LOSS),
+    "new values by exact counts": ("growing", Growth, "step", exact_rows, "other noise|public"),
     "a forgotten level": ("tree", LadderCounter, "atoms", forgotten_level, LOSS),
     "a reused path": (
         "histogram",

@@ -24,6 +24,7 @@ WARD = tr.Schema(
 SPENT = tr.Schema(
     sex=tr.Categorical(["f", "m"]), age=tr.Integer(0, 4), weight=tr.Amount(0, 100, unit=0.5)
 )
+GROWING = tr.Schema(sex=tr.Categorical(["f"], outside="other", growing=2), age=tr.Integer(0, 4))
 STATUS = tr.Schema(status=tr.Integer(0, 1))
 BINS = tr.Schema(bin=tr.Integer(0, 15))
 SQUARE = tr.Box(low=(0, 0), high=(1, 1), columns=("x", "y"), cells=64)
@@ -102,6 +103,13 @@ def mechanisms():
             cases[f"privstream {whose}"] = papers.privstream(**place), points, 3
             cases[f"tabular_stream {whose}"] = papers.tabular_stream(**table), rows, 3
             cases[f"streaming_mwem {whose}"] = papers.streaming_mwem(**table), rows, 3
+        if privacy is APPROX:
+            kinds = {"domain": GROWING, "privacy": privacy, "unit": event, "horizon": 12}
+            cases["growing approx event"] = (
+                tr.HistogramStream(**kinds, deletes=False),
+                rows,
+                3,
+            )
         panel = {"domain": STATUS, "privacy": privacy, "unit": tr.User(column="id"), "horizon": 6}
         if privacy is not PURE:
             for near in (tr.AddRemove, tr.Replace):

@@ -38,6 +38,7 @@ ATTRIBUTES = [
     Categorical([3, 1, 7], outside="other"),
     Categorical([True, False]),
     Categorical(["f", "m"], outside="other"),
+    Categorical(["f", "m"], outside="other", growing=2),
     Categorical(["7", "1.5", "x", "true"], outside="other"),
     Categorical(["007", "3", "2026-01-01"]),
 ]

@@ -154,7 +154,7 @@ class Releases:
         its values. Of places, ranges of coordinates; of a panel, values at the step. The step may
         stand first.
         """
-        return answers.count(self._measured(step), self._counted, where)
+        return answers.count(*self._asked(step), where)
 
     def proportion(self, step: int | None = None, /, **where: Any) -> Estimate:
         """Estimate the share of records that match.
@@ -162,7 +162,7 @@ class Releases:
         Unless the view knows better, the error adds up that of the count and that of the total,
         which holds however the two depend on each other.
         """
-        return answers.proportion(self._measured(step), self._counted, where)
+        return answers.proportion(*self._asked(step), where)
 
     def total(self, column: str, step: int | None = None, /, **where: Any) -> Estimate:
         """Add up an amount over the records that match: `total("price", district=3)`.
@@ -187,7 +187,7 @@ class Releases:
 
     def marginal(self, *columns: str, step: int | None = None) -> Marginal:
         """Estimate the count of every combination of values: `marginal("sex", "age")`."""
-        found = answers.marginal(self._measured(step), self._counted, columns)
+        found = answers.marginal(*self._asked(step), columns)
         return replace(found, frames=self._given)
 
     def measurements(self, step: int | None = None) -> Any:
@@ -196,7 +196,11 @@ class Releases:
         The columns are `what` was counted (names of columns), `cells` (a value of each, as text),
         `value` and `error`, a standard error.
         """
-        return self._given(answers.measurements(self._measured(step), self._counted))
+        return self._given(answers.measurements(*self._asked(step)))
+
+    def grown(self, step: int | None = None) -> dict[str, int]:
+        """Values of a growing list, with the step after which they count by themselves."""
+        return dict(getattr(self._measured(step), "grown", {}))
 
     def ask(self, question: str | Question, step: int | None = None) -> Estimate:
         """Answer a question in words: `ask("count where age between 60 and 79")`."""
@@ -223,10 +227,14 @@ class Releases:
             }
         )
 
-    @property
-    def _counted(self) -> Any:
-        """The columns that are counted: all but amounts."""
-        return self.domain.bins if isinstance(self.domain, Schema) else self.domain
+    def _asked(self, step: int | None) -> tuple[Any, Any]:
+        """The view of a step, and the columns that it counts.
+
+        Not amounts, and with the values taken up so far.
+        """
+        view = self._measured(step)
+        told = getattr(view, "domain", None)
+        return view, told if isinstance(told, Schema) else self.domain
 
     def _measured(self, step: int | None) -> Any:
         view = self.view(step)

@@ -19,6 +19,9 @@ The neighbouring world is forced to the outputs of a recorded one. Why its shift
    their log-ratios; in zCDP either costs an eighth of the squared range (of coins, as far as seen).
 6. A draw is added to one count: a second one would need the same r. A draw may be subtracted before
    that (as in counters with subtraction): the draw it is subtracted from then moves with it.
+7. Draws by private keys (`laplace_by`) may be there in one world alone. A key of B alone is
+   answered no; one of A alone that was answered yes shows in `public`. How likely that is, the
+   mechanism's delta, the meter does not see.
 
 One path of one pair of neighbours is seen: the meter refutes, it does not prove. For noise to be
 seen, add it to integers of its shape: `counts + noise.at("cells").laplace(scale, counts.shape)`.
@@ -27,7 +30,7 @@ seen, add it to integers of its shape: `counts + noise.at("cells").laplace(scale
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, NamedTuple
@@ -131,6 +134,7 @@ class _Replay:
     moves: dict[int, tuple[int, tuple[int, ...]]] = field(default_factory=dict)
     lines: list[_Line] = field(default_factory=list)
     choices: list[Fraction] = field(default_factory=list)
+    alone: set[int] = field(default_factory=set)  # draws for keys that world A has not
     coins: dict[tuple[Part, ...], _Coins] = field(default_factory=dict)
 
 
@@ -144,6 +148,10 @@ class _Tape:
     paths: set[tuple[Part, ...]] = field(default_factory=set)
     added: set[int] = field(default_factory=set)  # draws that met a count
     next: int = 1  # the number of the next draw
+    # By path and key, or by key alone where it is kept: the number of its draw.
+    keyed: dict[tuple[Any, ...], int] = field(default_factory=dict)
+    values: dict[int, tuple[int, Fraction]] = field(default_factory=dict)  # with the scale
+    keyed_answers: dict[int, tuple[int, bool]] = field(default_factory=dict)
     replay: _Replay | None = None
 
     def found(self, name: str) -> Any:
@@ -173,6 +181,32 @@ class Meter:
 
     def laplace(self, scale: Number, shape: Shape) -> np.ndarray:
         return self._noise("laplace", scale, shape)
+
+    def laplace_by(self, scale: Number, keys: Sequence[str], *, kept: bool = False) -> np.ndarray:
+        tape, names = self._tape, [(key,) if kept else (*self.path, key) for key in keys]
+        assert list(keys) == sorted(set(keys)), "private keys are drawn for once, in order"
+        if tape.replay is None:
+            assert self.path not in tape.paths, "a noise path is drawn from once"
+            tape.paths.add(self.path)
+            drawn = self._source.laplace_by(scale, keys, kept=kept)
+            for name, value in zip(names, drawn.tolist(), strict=True):
+                assert name not in tape.keyed, "the noise of a key is kept once"
+                tape.keyed[name] = tape.next
+                tape.values[tape.next] = (value, Fraction(scale))
+                tape.next += 1
+        numbers, values = [], []
+        for name in names:
+            number = tape.keyed.get(name)
+            if number is None:
+                assert tape.replay is not None
+                number, tape.next = tape.next, tape.next + 1
+                tape.replay.alone.add(number)
+            value, own = tape.values.get(number, (0, Fraction(scale)))
+            assert own == Fraction(scale), PUBLIC_ONLY
+            numbers.append(number)
+            values.append(value)
+        terms = np.array(numbers, np.int64).reshape(1, -1)
+        return Tracked.of(self, np.array(values, np.int64), terms)
 
     def gaussian(self, variance: Number, shape: Shape) -> np.ndarray:
         return self._noise("gaussian", variance, shape)
@@ -267,6 +301,10 @@ class Meter:
         beyond, says_yes = COMPARISONS[comparison]
         least = np.asarray(np.floor(against) + 1 if beyond else np.ceil(against)).astype(np.int64)
         tape = self._tape
+        known = {*tape.values, *(tape.replay.alone if tape.replay else ())}
+        if least.ndim == 1 and set(np.abs(noise.terms[0]).tolist()) <= known:
+            answers = self._compared_by_key(noise, least)
+            return answers if says_yes else ~answers
         if tape.replay is None:
             found = _Answered(noise.terms, least, np.asarray(np.asarray(noise) >= least))
             tape.answered.append(found)
@@ -278,6 +316,21 @@ class Meter:
                 move = int(least[place] - found.least[place])
                 tape.replay.lines.append(_Line(own, tuple(kept), move, bool(found.answers[place])))
         return found.answers.copy() if says_yes else ~found.answers
+
+    def _compared_by_key(self, noise: Tracked, least: np.ndarray) -> np.ndarray:
+        """Answers of keys, each as in world A; no where it has not asked."""
+        tape, replay = self._tape, self._tape.replay
+        answers = np.asarray(noise) >= least
+        for place, bound in enumerate(least.tolist()):
+            own, *kept = (int(term) for term in noise.terms[:, place] if term)
+            if replay is None:
+                tape.keyed_answers[own] = (bound, bool(answers[place]))
+                continue
+            before, answers[place] = tape.keyed_answers.get(own, (bound, False))
+            if own not in replay.alone:
+                answer = bool(answers[place])
+                replay.lines.append(_Line(own, tuple(kept), bound - before, answer))
+        return answers
 
     def loss(self) -> Measured:
         """The measured loss of the neighbour's run."""
@@ -293,6 +346,13 @@ class Meter:
         laplace: dict[int, Fraction] = {}
         gaussian = Fraction(0)
         for draw, shift in shifts.items():
+            if draw in tape.values:
+                own = group.get(draw, draw)
+                cost = abs(shift) / tape.values[draw][1]
+                laplace[own] = laplace.get(own, Fraction(0)) + cost
+                continue
+            if draw in replay.alone:
+                continue
             drawn = tape.drawn[int(np.searchsorted(firsts, draw, side="right")) - 1]
             if drawn.kind == "gaussian":
                 gaussian += Fraction(shift**2) / (2 * drawn.parameter)

@@ -4,7 +4,7 @@ The two worlds of a pair differ by:
 
 - `Event`: a rare row of the first batch, the last row, a deletion; the only row, early and late;
   one of a crowd in one place; a row that is inserted and deleted (the loss of a life). Rows that
-  are made up have the highest of every amount.
+  are made up have the highest of every amount, and of a growing list a value nobody declared.
 - `User`, `Null`: the busiest person; a person with more rows than are accepted, in one place or
   moving, deleted at the end; such a person alone.
 - `Window`: such a person, inside the first and inside a later window. Of events: a person who
@@ -38,6 +38,7 @@ import polars as pl
 from tailrace.counting.plan import opened
 from tailrace.domain import Schema
 from tailrace.domain.cells import nameless
+from tailrace.domain.growing import growing_column
 from tailrace.mechanisms.base import Mechanism, Takes
 from tailrace.privacy.loss import Loss
 from tailrace.privacy.unit import Event, Replace, User, Window
@@ -106,14 +107,19 @@ def _pool(mechanism: Mechanism, frames: list[pl.DataFrame]) -> pl.DataFrame:
     first = {code: row for row, code in reversed(list(enumerate(codes))) if min(code) >= 0}
     places = sorted(first)
     some = {*np.linspace(0, len(places) - 1, _PLACES).astype(int).tolist()} if places else set()
-    return _highest(mechanism, frames[0][[first[places[i]] for i in sorted(some)]])
+    return _extreme(mechanism, frames[0][[first[places[i]] for i in sorted(some)]])
 
 
-def _highest(mechanism: Mechanism, rows: pl.DataFrame) -> pl.DataFrame:
-    """The same rows, with the highest of every amount."""
-    amounts = mechanism.domain.amounts if isinstance(mechanism.domain, Schema) else {}
+def _extreme(mechanism: Mechanism, rows: pl.DataFrame) -> pl.DataFrame:
+    """The same rows, with the highest amounts and with undeclared values."""
+    if not isinstance(mechanism.domain, Schema):
+        return rows
+    values = {name: pl.lit(one.high) for name, one in mechanism.domain.amounts.items()}
+    growing = growing_column(mechanism.domain)
+    if growing is not None and rows.schema[growing] == pl.String:
+        values[growing] = pl.lit("nobody declared this")
     return rows.with_columns(
-        pl.lit(one.high).cast(rows.schema[name]).alias(name) for name, one in amounts.items()
+        value.cast(rows.schema[name]).alias(name) for name, value in values.items()
     )
 
 

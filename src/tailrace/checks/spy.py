@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -38,6 +39,15 @@ class Spy:
 
     def laplace(self, scale: Number, shape: Shape) -> np.ndarray:
         return self._draw("laplace", scale, shape, np.int64, scale, shape)
+
+    def laplace_by(
+        self,
+        scale: Number,
+        keys: Sequence[str],
+        *,
+        kept: bool = False,  # noqa: ARG002
+    ) -> np.ndarray:
+        return self.laplace(scale, len(keys))
 
     def gaussian(self, variance: Number, shape: Shape) -> np.ndarray:
         return self._draw("gaussian", variance, shape, np.int64, variance, shape)

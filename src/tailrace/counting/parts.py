@@ -29,7 +29,7 @@ from tailrace.counting.memory.buckets import as_units
 from tailrace.counting.memory.hashing import hash_units, recognised
 from tailrace.counting.memory.panel import one_step
 from tailrace.counting.memory.spread import Files, written
-from tailrace.counting.plan import Counts, Plan, ReadRows, opened
+from tailrace.counting.plan import Plan, ReadRows, opened
 from tailrace.errors import ConfigError
 from tailrace.privacy.unit import Unit, User, Window
 
@@ -155,8 +155,7 @@ def like(plan: Plan | Any, unit: Unit) -> Any:
     """A part without rows, of the types that all have."""
     if not isinstance(plan, Plan):
         return plan.part(None, bytes(16))
-    none = np.zeros(0, np.int64)
-    return UnitRows(_NONE, _NONE) if bounded(plan, unit) else Counts(none, none)
+    return UnitRows(_NONE, _NONE) if bounded(plan, unit) else plan.none
 
 
 def together(

@@ -11,7 +11,9 @@ from __future__ import annotations
 import contextlib
 import functools
 import itertools
-from collections.abc import Callable, Iterable, Iterator
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -25,11 +27,13 @@ from tailrace.counting.sums import Sums
 from tailrace.domain import Codes, Frame, Schema
 from tailrace.domain.cells import holds_objects, named
 from tailrace.domain.columns import MOST_CELLS, kinds, unreadable
+from tailrace.domain.growing import spelling, unknown
 from tailrace.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
     from tailrace.counting.memory.recall import Recall
 
+_NO_TEXTS = np.zeros(0, np.uint8)
 # Cells of one array of counts at most: 16 GB.
 _MOST = 2**31
 # Rows of a wide table coded at a time, so that their codes stay small.
@@ -73,6 +77,42 @@ class Counts:
         return Counts(self.adds + other.adds, self.deletes + other.deletes)
 
 
+@dataclass(frozen=True, eq=False)
+class TextCounts(Counts):
+    """The same, with the rows of each text that no list has."""
+
+    texts: np.ndarray  # uint8: a list in JSON, sorted
+    many: np.ndarray  # (texts,) int64
+
+    @classmethod
+    def of(cls, counts: Counts, rows: Mapping[str, int]) -> TextCounts:
+        """Counts with the rows of each text."""
+        listed = sorted(rows)
+        many = np.array([rows[text] for text in listed], np.int64)
+        return cls(counts.adds, counts.deletes, packed_texts(listed), many)
+
+    @property
+    def rows(self) -> dict[str, int]:
+        """The rows of each text."""
+        return dict(zip(read_texts(self.texts), self.many.tolist(), strict=True))
+
+    def __add__(self, other: Counts) -> Counts:
+        both = super().__add__(other)
+        if not isinstance(other, TextCounts):
+            return NotImplemented
+        return TextCounts.of(both, Counter(self.rows) + Counter(other.rows))
+
+
+def packed_texts(texts: Sequence[str]) -> np.ndarray:
+    """Texts as an array, for states and counts."""
+    return np.frombuffer(json.dumps(list(texts)).encode(), np.uint8) if texts else _NO_TEXTS
+
+
+def read_texts(packed: np.ndarray) -> list[str]:
+    """What `packed_texts` packed."""
+    return json.loads(packed.tobytes()) if len(packed) else []
+
+
 @dataclass(frozen=True)
 class ReadRows:
     """Rows that were read before: hashed units and cells, part after part.
@@ -100,6 +140,7 @@ class Plan:
     marginals: those of a schema, counted in place of its cells. The cells may then be more than can
         be counted, or even numbered where there is no key. Amounts are no part of them.
     sums: of the schema's amounts, after the counts of marginals.
+    growing: the column of a schema whose unknown texts are counted too (`TextCounts`).
 
     >>> import polars as pl
     >>> from tailrace.domain import Integer, Schema
@@ -113,6 +154,7 @@ class Plan:
     groups: np.ndarray | None = field(default=None, compare=False)  # (cells,) integers
     marginals: Marginals | None = None
     sums: Sums | None = None
+    growing: str | None = None
 
     def __post_init__(self) -> None:
         if self.key is not None and (not isinstance(self.key, str) or not self.key):
@@ -194,7 +236,39 @@ class Plan:
 
     def counts(self, adds: Any, deletes: Any = None) -> Counts:
         """Count both parts of a step; None has no rows."""
-        return Counts(self.count(adds), self.count(deletes))
+        if self.growing is None:
+            return Counts(self.count(adds), self.count(deletes))
+        # Read twice, which a stream cannot be.
+        rows = opened(adds)
+        return TextCounts.of(Counts(self.count(rows), self.count(deletes)), self._texts(rows))
+
+    @property
+    def none(self) -> Counts:
+        """Counts of this plan, of no length."""
+        nothing = np.zeros(0, np.int64)
+        counts = Counts(nothing, nothing)
+        return counts if self.growing is None else TextCounts.of(counts, {})
+
+    def _texts(self, rows: Frame | None) -> Counter[str]:
+        """The rows of each text that the growing column's list has not."""
+        assert self.growing is not None
+        if rows is None:
+            return Counter()
+        if executors.on_spark(rows):
+            raise DataError(
+                f"The values of '{self.growing}' are growing, and are counted by text: collect "
+                "the Spark frame first, or declare all values."
+            )
+        found = unknown(rows, self._schema, self.growing)
+        if isinstance(rows, nw.LazyFrame):
+            found = fetched(rows, lambda: found)
+        attribute = self._schema.attributes[self._schema.columns.index(self.growing)]
+        many: Counter[str] = Counter()
+        for raw, count in zip(found["raw"].to_list(), found["rows"].to_list(), strict=True):
+            text = spelling(raw, trimmed=getattr(attribute, "trimmed", True))
+            if text is not None:
+                many[text] += int(count)
+        return many
 
     def rows(self, frame: Any) -> Iterator[tuple[Any, np.ndarray]]:
         """The unit id and the cell (-1: dropped) of every row, in pieces.

@@ -38,6 +38,9 @@ if TYPE_CHECKING:
 # Below it every integer is a double and every larger integer stays outside when it is rounded to
 # one.
 EXACT = 2**53 - 1
+# Values that a growing list takes up: as many as True stands for, and at most. By reasoning: every
+# one has bins of its own from the first step.
+_ROOM, _MOST_ROOM = 100, 10_000
 # Values in a sentence.
 _LISTED = 20
 
@@ -71,6 +74,9 @@ class Coded(abc.ABC):
 class Categorical(Coded):
     """One of a list of texts, whole numbers or booleans.
 
+    A `growing` list of texts takes up values that nobody declared, once enough rows have them
+    (`mechanisms/shared/growth.py`): at most so many, 100 for True. Until then they are `other`.
+
     >>> Categorical(["f", "m"], outside="other").size
     3
     """
@@ -78,6 +84,7 @@ class Categorical(Coded):
     values: Sequence[str] | Sequence[int] | Sequence[bool]
     _: KW_ONLY
     outside: Literal["drop", "other"] = "drop"
+    growing: bool | int = False
     # Compared too: the values 0 and 1 equal False and True.
     holds: str = field(init=False, repr=False)
 
@@ -104,13 +111,48 @@ class Categorical(Coded):
                 "hold."
             )
         policy(self.outside, ("drop", "other"), "Categorical")
+        room = self.growing
+        if not isinstance(room, bool | int) or not 0 <= room <= _MOST_ROOM:
+            raise ConfigError(
+                "growing must be True, False or the most values that may be taken up, up to "
+                f"{_MOST_ROOM:,}."
+            )
+        if room and (kind is not str or self.outside != "other"):
+            raise ConfigError(
+                "growing is for a Categorical of texts with outside='other': a value counts as "
+                "other until it is taken up."
+            )
         holds = {str: "text", int: "whole numbers", bool: "booleans"}
         object.__setattr__(self, "values", values)
         object.__setattr__(self, "holds", holds[kind])
 
     @property
+    def room(self) -> int:
+        """How many values may be taken up."""
+        return _ROOM if self.growing is True else int(self.growing)
+
+    @property
     def size(self) -> int:
-        return len(self.values) + (self.outside == "other")
+        return len(self.values) + (self.outside == "other") + self.room
+
+    @property
+    def _other(self) -> int | None:
+        return len(self.values) if self.outside == "other" else None
+
+    @property
+    def _outside(self) -> int:
+        return -1 if self._other is None else self._other
+
+    @property
+    def texts(self) -> dict[str, int]:
+        """The code of each known text."""
+        return {str(value): code for code, value in enumerate(self.values)}
+
+    def to_dict(self) -> dict[str, Any]:
+        plain = super().to_dict()
+        if not self.growing:
+            del plain["growing"]
+        return plain
 
     @property
     def dtype(self) -> nw.dtypes.DType:
@@ -169,7 +211,7 @@ class Categorical(Coded):
     @property
     def trimmed(self) -> bool:
         """Whether to ignore blanks: no declared text has any."""
-        return all(value == value.strip(cells.BLANKS) for value in map(str, self.values))
+        return all(value == value.strip(cells.BLANKS) for value in self.texts)
 
     @functools.cached_property
     def _codes(self) -> dict[str, int]:
@@ -178,7 +220,7 @@ class Categorical(Coded):
         Also of true and false, where one declared text is a word for it: some readers make booleans
         of the words, "f" too.
         """
-        declared, found = {str(value): code for code, value in enumerate(self.values)}, {}
+        declared, found = self.texts, {}
         for word, meaning in cells.TRUE_FALSE.items():
             meant = [c for text, c in declared.items() if cells.YES_NO.get(text.lower()) == meaning]
             if len(meant) == 1:
@@ -190,18 +232,18 @@ class Categorical(Coded):
         """The code of each number that one declared text spells."""
         import polars as pl
 
-        texts = pl.Series(list(map(str, self.values)), dtype=pl.String)
+        texts = pl.Series(list(self.texts), dtype=pl.String)
         numbers = cells.number(texts, words={}).fill_nan(None).to_list()
         many = Counter(numbers)
         return {
             number + 0.0: code
-            for code, (text, number) in enumerate(zip(texts, numbers, strict=True))
+            for (text, code), number in zip(self.texts.items(), numbers, strict=True)
             if number is not None and (many[number] == 1 or text == f"{number:.0f}")
         }
 
     def decode(self, codes: np.ndarray, _rng: np.random.Generator) -> np.ndarray:
         if self.outside == "other":
-            return _objects([*self.values, None])[codes]
+            return _objects([*self.values, None, *[None] * self.room])[codes]
         return (_objects(self.values) if self.holds == "text" else np.array(self.values))[codes]
 
 

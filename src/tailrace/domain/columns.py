@@ -236,6 +236,14 @@ def _in_arrow(frame: Frame, column: str) -> bool:
     return frame.implementation.is_pyarrow()
 
 
+def raw(frame: Frame, column: str) -> nw.Expr:
+    """A column as numbers or texts, as it came."""
+    kind = kinds(frame, [column])[column]
+    if kind in ("integer", "float"):
+        return _double(frame, column, kind)
+    return reading.named(frame, column).cast(nw.String)
+
+
 def _code(frame: Frame, column: str, kind: str, axis: Axis) -> nw.Expr:
     """The code of one column as an expression."""
     texts, text = _of_text(axis), reading.named(frame, column).cast(nw.String)

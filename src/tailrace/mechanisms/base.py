@@ -293,6 +293,15 @@ class Wider:
         return self.domain.settle(cells)
 
 
+def rows_of(mechanism: Any, public: Any) -> Codes:
+    """The columns of a synthetic row, with what was taken up so far.
+
+    A mechanism whose domain grows has `rows_of(public)`.
+    """
+    found = getattr(mechanism, "rows_of", None)
+    return mechanism.rows if found is None else found(public)
+
+
 class OncePlan(Protocol):
     """The plan of a mechanism that takes everything at once.
 

@@ -15,6 +15,9 @@ Privacy: the declared loss of the declared unit over the horizon, neighbours add
 4. Truncation to m looks only at the unit's own rows, so removing a unit changes only its events.
 5. Where the domain has amounts, counts and the sums of each amount take shares of the budget, and
    their losses add up (`shared/totals.py`).
+6. Where a list of values grows, comparisons of unknown values take a share of epsilon and delta
+   (`shared/growth.py`). Bins of values to come are counted from the first step: which of them a row
+   lies in is fixed by earlier releases.
 Accuracy: each bin has the counter's variance, `counter.variance(t)`; bins are independent.
 Source: PrivStream's counting at fixed cells (its Algorithm 3 without the tree); counters as in
 `tailrace.counters`.
@@ -36,9 +39,10 @@ from tailrace.calls import told
 from tailrace.counters.base import Counter
 from tailrace.counters.choice import allot, allot_parts, check_counter
 from tailrace.counting.marginals import Marginals
-from tailrace.counting.plan import Counts, Plan
+from tailrace.counting.plan import Counts, Plan, TextCounts
 from tailrace.counting.sums import Sums
-from tailrace.domain import Schema
+from tailrace.domain import Categorical, Schema
+from tailrace.domain.growing import growing_column, grown, settled, settled_codes
 from tailrace.errors import ConfigError
 from tailrace.mechanisms.base import Estimate, Sample, State, Step, Table
 from tailrace.mechanisms.shared.bins import (
@@ -50,12 +54,13 @@ from tailrace.mechanisms.shared.bins import (
     weights,
 )
 from tailrace.mechanisms.shared.events import OfEvents
+from tailrace.mechanisms.shared.growth import Candidates, Growth, TakenUp
 from tailrace.mechanisms.shared.strata import Strata
 from tailrace.mechanisms.shared.totals import GroupTotals, Totals, groups_of, sums_of
 from tailrace.noise import Draws
 from tailrace.privacy.budget import restate
-from tailrace.privacy.loss import Loss, exact
-from tailrace.privacy.unit import Unit
+from tailrace.privacy.loss import ApproxDP, Loss, exact
+from tailrace.privacy.unit import Event, Unit
 
 
 @dataclass(frozen=True)
@@ -82,6 +87,21 @@ class TotalsPrivate:
 
 
 @dataclass(frozen=True)
+class GrowingPublic(HistogramPublic):
+    """The same, with the values taken up."""
+
+    taken: TakenUp
+
+
+@dataclass(frozen=True)
+class GrowingPrivate:
+    """The counter's state, and unknown values."""
+
+    bins: Any
+    candidates: Candidates
+
+
+@dataclass(frozen=True)
 class HistogramView:
     """Estimates of the bins; every answer has a standard error."""
 
@@ -89,6 +109,8 @@ class HistogramView:
     estimates: np.ndarray  # (bins,)
     variance: float  # of each bin; bins are independent
     amounts: dict[str, Totals] = field(default_factory=dict)  # by column
+    # Values of a growing list, with the step after which they count by themselves.
+    grown: dict[str, int] = field(default_factory=dict)
 
     @property
     def strata(self) -> Strata:
@@ -158,6 +180,7 @@ class HistogramStream(OfEvents):
     deletes: whether records leave.
     totals_by: the columns by which amounts are added up; none: all.
     totals_share: the part of the budget for sums, divided among the amounts.
+    growing_share: the part of epsilon and delta that finds values of a growing list.
 
     >>> from tailrace import Categorical, Event, Integer, PureDP, Schema
     >>> ward = Schema(sex=Categorical(["f", "m"]), age=Integer(0, 99))
@@ -174,9 +197,10 @@ class HistogramStream(OfEvents):
     deletes: bool = True
     totals_by: Sequence[str] | None = None
     totals_share: float = 0.5
+    growing_share: float = 0.25
 
     def __post_init__(self) -> None:
-        check_bins(self.domain, amounts=True)
+        check_bins(self.domain, amounts=True, growing=True)
         self._check()
         check_counter(self.counter)
         if self.totals_by is not None:
@@ -188,20 +212,74 @@ class HistogramStream(OfEvents):
             object.__setattr__(self, "totals_by", tuple(self.totals_by))
             check_columns(self.rows, self.totals_by)
         exact("totals_share", self.totals_share, below=1)
+        exact("growing_share", self.growing_share, below=1)
+        if self._growing is not None:
+            self._check_growing(self._growing)
         # A counter that does not fit is refused now, not at the first step.
         for counter in (self.counting, *self.adding):
             counter.init(0)
 
+    def _check_growing(self, column: str) -> None:
+        """Refuse what no growing list can promise."""
+        if not isinstance(self.privacy, ApproxDP):
+            raise ConfigError(
+                f"privacy must be ApproxDP(epsilon=..., delta=...) where the values of '{column}' "
+                "grow: delta is the probability that a value of one person alone appears."
+            )
+        if not isinstance(self.unit, Event) or self.deletes or self.horizon is None:
+            raise ConfigError(
+                f"The values of '{column}' grow: this takes unit=Event(), deletes=False and a "
+                "horizon."
+            )
+        several = sum(bool(getattr(one, "growing", False)) for one in self.domain.attributes)
+        if several > 1 or self.domain.amounts:
+            raise ConfigError("domain may have one growing list of values, and then no amounts.")
+        assert self._growth is not None
+        self._growth.check()
+
+    @functools.cached_property
+    def _growing(self) -> str | None:
+        """The column whose list of values grows."""
+        return growing_column(self.domain)
+
+    @functools.cached_property
+    def _growth(self) -> Growth | None:
+        if self._growing is None or not isinstance(self.privacy, ApproxDP):
+            return None
+        share = exact("growing_share", self.growing_share, below=1)
+        budget = ApproxDP(epsilon=share * self.privacy.epsilon, delta=share * self.privacy.delta)
+        room = getattr(self.domain.attributes[self._axis], "room", 0)
+        return Growth(budget, sum(self._events), self.horizon or 1, room)
+
+    @property
+    def _axis(self) -> int:
+        assert self._growing is not None
+        return self.domain.columns.index(self._growing)
+
+    @property
+    def _budget(self) -> Loss:
+        """The loss of counts and sums: what growing leaves."""
+        if self._growth is None or not isinstance(self.privacy, ApproxDP):
+            return self.privacy
+        left = 1 - exact("growing_share", self.growing_share, below=1)
+        return ApproxDP(epsilon=left * self.privacy.epsilon, delta=left * self.privacy.delta)
+
     @property
     def rows(self) -> Schema:
         return self.domain.bins
+
+    def rows_of(self, public: HistogramPublic) -> Schema:
+        """The columns of a synthetic row, with the values taken up so far."""
+        if self._growing is None or not isinstance(public, GrowingPublic):
+            return self.rows
+        return grown(self.domain, self._growing, public.taken.values)
 
     @property
     def counting(self) -> Counter[Any]:
         """The counter of records, with its budget per event."""
         if self.domain.amounts:
             return self._counters[0]
-        return allot(self.counter, privacy=self.privacy, horizon=self.horizon, events=self._events)
+        return allot(self.counter, privacy=self._budget, horizon=self.horizon, events=self._events)
 
     @property
     def adding(self) -> tuple[Counter[Any], ...]:
@@ -225,6 +303,11 @@ class HistogramStream(OfEvents):
         """How far one event moves the sum of each amount."""
         return [amount.bound for amount in self.domain.amounts.values()]
 
+    @property
+    def groups(self) -> tuple[int, ...]:
+        """The number of values of each column by which amounts are added up."""
+        return tuple(self.rows.shape[axis] for axis in self._sums.by)
+
     @functools.cached_property
     def _sums(self) -> Sums:
         return sums_of(self.domain, self.totals_by)
@@ -233,12 +316,19 @@ class HistogramStream(OfEvents):
         loss = self.counting.loss(inserted, deleted)
         for bound, counter in zip(self._bounds, self.adding, strict=True):
             loss = loss & counter.loss(inserted * bound, deleted * bound)
-        return restate(loss, self.privacy)
+        loss = restate(loss, self._budget)
+        return loss if self._growth is None else loss & self._growth.loss
 
     def init(self) -> State[HistogramPublic, object]:
         bins = self.domain.bins.size
         public = HistogramPublic(np.zeros((), np.int64), np.zeros(bins))
         private = self.counting.init(bins)
+        if self._growth is not None:
+            taken, candidates = self._growth.init()
+            return State(
+                GrowingPublic(public.step, public.estimates, taken),
+                GrowingPrivate(private, candidates),
+            )
         if not self.domain.amounts:
             return State(public, private)
         sums, groups = np.zeros((self._sums.amounts, self._sums.groups)), self._sums.groups
@@ -247,9 +337,9 @@ class HistogramStream(OfEvents):
             TotalsPublic(public.step, public.estimates, sums), TotalsPrivate(private, adding)
         )
 
-    def plan(self, public: HistogramPublic) -> Plan:  # noqa: ARG002
+    def plan(self, public: HistogramPublic) -> Plan:
         if not self.domain.amounts:
-            return Plan(codes=self.domain, key=self._key)
+            return Plan(codes=self.rows_of(public), key=self._key, growing=self._growing)
         shape = self.domain.bins.shape
         whole = Marginals(shape, (tuple(range(len(shape))),))
         return Plan(codes=self.domain, key=self._key, marginals=whole, sums=self._sums)
@@ -258,9 +348,12 @@ class HistogramStream(OfEvents):
         self, state: State[HistogramPublic, Any], counts: Counts, noise: Draws
     ) -> Step[HistogramPublic, object]:
         private, bins = state.private, self.domain.bins.size
-        mine = private.bins if isinstance(private, TotalsPrivate) else private
+        several = isinstance(private, TotalsPrivate | GrowingPrivate)
+        mine = private.bins if several else private
         mine, found = self.counting.step(mine, counts.net[:bins], noise.at("bins"))
         public = HistogramPublic(np.asarray(state.public.step + 1), found.astype(float))
+        if isinstance(private, GrowingPrivate):
+            return self._grown(state, public, mine, counts, noise)
         if not isinstance(private, TotalsPrivate):
             return Step(State(public, mine))
         inputs = counts.net[bins:].reshape(self._sums.amounts, self._sums.groups)
@@ -278,6 +371,34 @@ class HistogramStream(OfEvents):
             )
         )
 
+    def _grown(
+        self,
+        before: State[Any, GrowingPrivate],
+        public: HistogramPublic,
+        bins: Any,
+        counts: Counts,
+        noise: Draws,
+    ) -> Step[HistogramPublic, object]:
+        """Compare unknown values, and take up those that pass."""
+        assert self._growth is not None
+        rows = counts.rows if isinstance(counts, TextCounts) else {}
+        attribute = self.domain.attributes[self._axis]
+        assert isinstance(attribute, Categorical)
+        taken, candidates = self._growth.step(
+            before.public.taken,
+            before.private.candidates,
+            rows,
+            list(attribute.texts),
+            int(public.step),
+            noise.at("growth"),
+        )
+        return Step(
+            State(
+                GrowingPublic(public.step, public.estimates, taken),
+                GrowingPrivate(bins, candidates),
+            )
+        )
+
     def view(self, public: HistogramPublic) -> HistogramView | None:
         step = int(public.step)
         if not step:
@@ -291,10 +412,34 @@ class HistogramStream(OfEvents):
                 variance = float(counter.variance(step))
                 amounts[column] = Totals(column, amount, groups, frozen(units), variance)
         bins, variance = self.domain.bins, float(self.counting.variance(step))
+        if self._growing is not None and isinstance(public, GrowingPublic):
+            values = public.taken.values
+            shown = public.estimates.reshape(self.domain.shape)
+            shown = np.take(shown, self._settled(len(values)), axis=self._axis).reshape(-1)
+            bins = settled(self.domain, self._growing, values)
+            since = dict(zip(values, public.taken.steps.tolist(), strict=True))
+            return HistogramView(bins, frozen(shown), variance, grown=since)
         return HistogramView(bins, frozen(public.estimates), variance, amounts)
+
+    def _settled(self, many: int) -> np.ndarray:
+        """Codes of the growing list in the order of the view's."""
+        attribute = self.domain.attributes[self._axis]
+        assert isinstance(attribute, Categorical)
+        return settled_codes(attribute, many)
 
     def sample(
         self, view: HistogramView | None, previous: Table, rng: np.random.Generator
     ) -> Sample:
-        estimates = np.zeros(self.rows.size) if view is None else view.estimates
-        return resampled(self.rows, estimates, previous, rng)
+        if view is None:
+            return resampled(self.rows, np.zeros(self.rows.size), previous, rng)
+        if self._growing is None:
+            return resampled(self.rows, view.estimates, previous, rng)
+        # Rows keep their cells, whatever is taken up later.
+        values, whole = list(view.grown), np.zeros(self.domain.shape)
+        place = [slice(None)] * whole.ndim
+        whole[(*place[: self._axis], self._settled(len(values)))] = view.estimates.reshape(
+            view.domain.shape
+        )
+        return resampled(
+            grown(self.domain, self._growing, values), whole.reshape(-1), previous, rng
+        )

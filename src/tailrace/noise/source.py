@@ -38,7 +38,7 @@ from __future__ import annotations
 import hashlib
 import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -77,6 +77,14 @@ class Draws(Protocol):
 
     def at(self, *path: Part) -> Draws: ...
     def laplace(self, scale: Number, shape: Shape) -> np.ndarray: ...
+    def laplace_by(self, scale: Number, keys: Sequence[str], *, kept: bool = False) -> np.ndarray:
+        """A draw for each of some private keys, in order.
+
+        Which keys there are may depend on data: a proof of its own must allow it. `kept`: the one
+        draw of a key, at whichever step the key first comes.
+        """
+        ...
+
     def gaussian(self, variance: Number, shape: Shape) -> np.ndarray: ...
     def survive(self, n: np.ndarray, rate: Number) -> np.ndarray: ...
     def coin(self, excess: np.ndarray, scale: Number) -> np.ndarray: ...
@@ -200,6 +208,16 @@ class Noise:
             digits.__getitem__,
             each=2 * len(digits),
         )
+
+    def laplace_by(
+        self,
+        scale: Number,
+        keys: Sequence[str],
+        *,
+        kept: bool = False,  # noqa: ARG002
+    ) -> np.ndarray:
+        """A draw for each of some private keys, in order."""
+        return self.laplace(scale, len(keys))
 
     def gaussian(self, variance: Number, shape: Shape) -> np.ndarray:
         """int64 draws with P(y) proportional to exp(-y^2 / (2 variance))."""

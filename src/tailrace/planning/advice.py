@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import fields, replace
 from typing import Any
 
+from tailrace.domain.growing import growing_column
 from tailrace.errors import ConfigError
 from tailrace.mechanisms.histogram import HistogramStream
 from tailrace.mechanisms.panel.window import PanelWindow
@@ -71,7 +72,11 @@ def _changes(mechanism: Any, facts: Facts) -> Iterator[tuple[str, dict[str, Any]
 def _mechanisms(mechanism: Any) -> Iterator[tuple[str, Any]]:
     """The same table by another mechanism."""
     names = ("domain", "privacy", "unit", "horizon", "deletes")
-    if type(mechanism) is HistogramStream and len(mechanism.domain.columns) > 1:
+    # Amounts and growing lists are its alone.
+    own = type(mechanism) is HistogramStream and (
+        mechanism.domain.amounts or growing_column(mechanism.domain)
+    )
+    if type(mechanism) is HistogramStream and len(mechanism.domain.columns) > 1 and not own:
         yield "TabularStream", TabularStream(**{name: getattr(mechanism, name) for name in names})
     if type(mechanism) is TabularStream and mechanism.domain.size <= _BINS:
         yield "HistogramStream", HistogramStream(**{n: getattr(mechanism, n) for n in names})

@@ -55,7 +55,7 @@ Found = Iterator[tuple[str, np.ndarray, np.ndarray]]
 
 def _histogram(mechanism: HistogramStream, steps: int) -> Found:
     """The variance of a sum of bins: bins are independent."""
-    domain, at = mechanism.domain, steps_shown(steps, most=_TIMES)
+    domain, at = mechanism.rows, steps_shown(steps, most=_TIMES)
     variance = mechanism.counting.variance(at)
     for name, cliques in cliques_of(domain).items():
         cells = sum(int(np.prod([domain.shape[axis] for axis in clique])) for clique in cliques)
@@ -64,6 +64,12 @@ def _histogram(mechanism: HistogramStream, steps: int) -> Found:
     if len(domain.columns) > 2:
         yield "one combination of all columns", at, variance
     yield "all records", at, variance * domain.size
+    for (column, amount), adding in zip(
+        mechanism.domain.amounts.items(), mechanism.adding, strict=True
+    ):
+        many = np.prod([mechanism.rows.size, *(1 / size for size in mechanism.groups)])
+        total = amount.unit**2 * adding.variance(at) + amount.low**2 * many * variance
+        yield f"the total of {column} in one group", at, total
 
 
 def _viewed(mechanism: Any, steps: int) -> Any:

@@ -25,7 +25,8 @@ from typing import Any, Literal
 import narwhals as nw
 import numpy as np
 
-from tailrace.mechanisms.base import Mechanism, Sample, Table
+from tailrace.domain import Codes
+from tailrace.mechanisms.base import Sample, Table
 from tailrace.storage.store import Changing, Store, understood, unfit
 from tailrace.stream.release import Kind
 
@@ -167,7 +168,7 @@ def entry_digest(store: Store, step: int) -> str:
 
 
 @understood()
-def read_table(store: Store, step: int, mechanism: Mechanism, nothing: Table) -> Table:
+def read_table(store: Store, step: int, codes: Codes, nothing: Table) -> Table:
     """The table of a step, from the log; `nothing` before the first."""
     import polars as pl
 
@@ -188,7 +189,7 @@ def read_table(store: Store, step: int, mechanism: Mechanism, nothing: Table) ->
     if len(rows) != entry["rows"] or not rows[row].is_sorted():
         raise unfit()
     columns = columns_of(rows, nothing)
-    cells = mechanism.rows.cells(nw.from_native(rows.drop(row), eager_only=True))
+    cells = codes.cells(nw.from_native(rows.drop(row), eager_only=True))
     return Table(cells, columns, rows[row].to_numpy(), entry["born"])
 
 

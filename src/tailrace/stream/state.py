@@ -16,7 +16,7 @@ from tailrace.domain import cells
 from tailrace.domain.digits import Digits
 from tailrace.errors import Mismatch
 from tailrace.ledger import Mark
-from tailrace.mechanisms.base import Mechanism, OncePlan, State, Table
+from tailrace.mechanisms.base import Mechanism, OncePlan, State, Table, rows_of
 from tailrace.storage.codec import pack, unpack
 from tailrace.storage.store import Changing, Store, understood, unfit
 from tailrace.stream import log
@@ -210,9 +210,10 @@ def _read_private(store: Store, like: Any) -> Any:
 def read_release(store: Store, step: int, mechanism: Mechanism, guarantee: Any) -> Release:
     """A release again."""
     entry, nothing = log.entry_of(store, step), no_rows(mechanism)
-    rows = log.read_table(store, step, mechanism, nothing)
-    before = log.read_table(store, step - 1, mechanism, nothing)
-    view = mechanism.view(read_public(store, step, mechanism.init().public))
+    public = read_public(store, step, mechanism.init().public)
+    codes, view = rows_of(mechanism, public), mechanism.view(public)
+    rows = log.read_table(store, step, codes, nothing)
+    before = log.read_table(store, step - 1, codes, nothing)
     return Release(
         step,
         guarantee,

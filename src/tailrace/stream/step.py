@@ -17,11 +17,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from tailrace.calendar import Calendar
 from tailrace.counting.parts import bounded, together
-from tailrace.counting.plan import Counts, Plan, opened
+from tailrace.counting.plan import Plan, opened
 from tailrace.counting.step import UnitMemory, count
 from tailrace.errors import ConfigError
 from tailrace.ledger import Ledger, Mark
@@ -143,8 +141,8 @@ def found(store: Store, mechanism: Mechanism, state: State) -> Intent | None:
     """The intent of a step cut off, if any."""
     if store.find("intent") is None:
         return None
-    plan, none = mechanism.plan(state.public), np.zeros(0, np.int64)
-    like = Counts(none, none) if isinstance(plan, Plan) else plan.counts(None)
+    plan = mechanism.plan(state.public)
+    like = plan.none if isinstance(plan, Plan) else plan.counts(None)
     about, counts = store.json("intent"), unpack(store.bytes("intent/counts"), like=like)
     # Earlier versions wrote no time.
     time = about.get("time") or datetime.now(UTC).isoformat(timespec="seconds")

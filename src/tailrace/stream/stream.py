@@ -42,7 +42,7 @@ from tailrace.counting.parts import files_of, like, on_executors, read_parts
 from tailrace.counting.plan import opened
 from tailrace.errors import ConfigError, Corrupt, DataError, HorizonReached, StateError
 from tailrace.ledger import Ledger, Mark
-from tailrace.mechanisms.base import Mechanism, Table, Takes
+from tailrace.mechanisms.base import Mechanism, Table, Takes, rows_of
 from tailrace.noise import Noise
 from tailrace.privacy.guarantee import Guarantee
 from tailrace.privacy.loss import whole
@@ -660,10 +660,11 @@ class Stream(Generic[View]):
         """The synthetic rows released last."""
         if self._rows is None:
             nothing = state.no_rows(self._mechanism)
+            codes = rows_of(self._mechanism, self._standing.state.public)
             self._rows = (
                 nothing
                 if self._store is None
-                else log.read_table(self._store, self.step, self._mechanism, nothing)
+                else log.read_table(self._store, self.step, codes, nothing)
             )
         return self._rows
 

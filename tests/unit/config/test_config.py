@@ -351,7 +351,7 @@ def test_an_example_can_be_used_as_it_stands():
         ("365", '"x"', 'line 7: [mechanism] horizon must be a whole number or "none".'),
         ("365", "{ a = 1 }", 'line 7: [mechanism] horizon must be a whole number or "none", not a table.'),
         ("365", "0", "line 7: [mechanism]: horizon must be a whole number of at least 1."),
-        ("365", "365\nxyz = 1", "line 8: [mechanism] has no key 'xyz'; it has privacy, unit, horizon, counter, deletes, totals_by, totals_share."),
+        ("365", "365\nxyz = 1", "line 8: [mechanism] has no key 'xyz'; it has privacy, unit, horizon, counter, deletes, totals_by, totals_share, growing_share."),
         ("true", '"no"', "line 10: [mechanism] deletes must be true or false."),
         ("HistogramStream", "Histogram", 'line 6: [mechanism] has no kind \'Histogram\'; did you mean "HistogramStream"'),
         ('"HistogramStream"', "7", 'line 6: [mechanism] kind must be a text in quotes; use one of "HistogramStream", '),

@@ -127,6 +127,7 @@ class Panel:
             )
         if (
             not all(isinstance(one, Categorical | Integer) for one in domain.attributes)
+            or any(getattr(one, "growing", False) for one in domain.attributes)
             or not 2 <= min(domain.shape) <= max(domain.shape) <= MOST_VALUES
         ):
             raise ConfigError(

@@ -9,6 +9,7 @@ import numpy as np
 
 from tailrace.domain import Amount, Attribute, Categorical, Integer, Real, Schema
 from tailrace.domain.attributes import listed
+from tailrace.domain.growing import growing_column
 from tailrace.errors import ConfigError
 from tailrace.mechanisms.base import Sample, Table
 from tailrace.mechanisms.shared.events import chosen
@@ -19,20 +20,28 @@ from tailrace.models.postprocess import on_simplex, rounded
 LARGEST = 10_000_000
 
 
-def check_bins(domain: Schema, *, amounts: bool = False) -> None:
+def check_bins(domain: Schema, *, amounts: bool = False, growing: bool = False) -> None:
     """Refuse a domain whose cells cannot be bins."""
-    check_schema(domain, amounts=amounts)
+    check_schema(domain, amounts=amounts, growing=growing)
     if domain.bins.size > LARGEST:
         raise ConfigError(
             f"The domain has more than {LARGEST:,} bins: use fewer attributes or coarser edges."
         )
 
 
-def check_schema(domain: Schema, *, amounts: bool = False) -> None:
-    """Refuse a domain that is no schema, or has amounts where none can be."""
+def check_schema(domain: Schema, *, amounts: bool = False, growing: bool = False) -> None:
+    """Refuse a domain that is no schema, or has columns that do not fit.
+
+    Those are amounts, and growing lists, where none can be.
+    """
     if not isinstance(domain, Schema):
         raise ConfigError(
             "domain must be a Schema of attributes, for example Schema(age=Integer(0, 99))."
+        )
+    if not growing and (column := growing_column(domain)) is not None:
+        raise ConfigError(
+            f"domain has the growing list '{column}', which HistogramStream takes: declare all "
+            "values here."
         )
     if domain.amounts and not amounts:
         raise ConfigError(

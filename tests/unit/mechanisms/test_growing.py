@@ -1,0 +1,185 @@
+"""Values that nobody declared appear once enough rows have them, and not before."""
+
+import math
+
+import duckdb
+import numpy as np
+import polars as pl
+import pytest
+
+import tailrace as tr
+from processes import call
+from tailrace.domain.growing import spelling
+from tailrace.mechanisms.shared.growth import Growth
+
+TREES = tr.Schema(
+    age=tr.Integer(0, 1), tree=tr.Categorical(["oak", "ash"], outside="other", growing=3)
+)
+PARTS = {
+    "domain": TREES,
+    "privacy": tr.ApproxDP(epsilon=4, delta=1e-6),
+    "unit": tr.Event(),
+    "horizon": 8,
+    "deletes": False,
+}
+
+
+def rows(seed, many=600, names=("oak", "elm", "fir", None)):
+    rng = np.random.default_rng(seed)
+    return pl.DataFrame(
+        {"age": rng.integers(0, 2, many), "tree": rng.choice([*names], many).tolist()}
+    )
+
+
+def mechanism(**options):
+    return tr.HistogramStream(**{**PARTS, **options})
+
+
+def passes(growth, threshold, rows):
+    """The exact probability that a text with so many rows from the first step on ever passes."""
+    scale = float(growth.scale)
+    p, reach = math.exp(-1 / scale), 60 * math.ceil(scale)
+    kept = np.arange(-reach, reach)
+    weights = (1 - p) / (1 + p) * p ** np.abs(kept)
+    needed = threshold + kept - rows
+    above, below = p ** np.maximum(needed, 1), p ** (1.0 - np.minimum(needed, 1))
+    tail = np.where(needed > 0, above / (1 + p), 1 - below / (1 + p))
+    never = np.exp(growth.horizon * np.log1p(-np.minimum(tail, 1 - 1e-16)))
+    return float((weights * (1 - never)).sum())
+
+
+@pytest.mark.parametrize("delta", [1e-3, 1e-6, 1e-9])
+@pytest.mark.parametrize(("epsilon", "horizon"), [(0.1, 365), (1, 12), (5, 1)])
+def test_a_value_of_one_row_alone_appears_with_probability_below_delta(epsilon, delta, horizon):
+    growth = Growth(tr.ApproxDP(epsilon=epsilon, delta=delta), 1, horizon, 9)
+    threshold = growth.threshold
+    d = passes(growth, threshold, 0)
+    assert (1 + math.exp(epsilon)) * d <= growth.delta(threshold) <= delta, "the bound is one"
+    assert passes(growth, threshold, 1) <= delta
+    assert growth.delta(threshold - 1) > delta / (1 + 1e-6), "no lower threshold is proved"
+    assert passes(growth, threshold // 2, 1) > delta, "half of the threshold would be caught"
+    assert growth.loss.epsilon == growth.privacy.epsilon
+
+
+def test_the_loss_is_the_declared_one():
+    for epsilon in (0.5, 4):
+        loss = mechanism(privacy=tr.ApproxDP(epsilon=epsilon, delta=1e-6)).guarantee.loss
+        assert loss.epsilon <= epsilon
+        assert loss.delta <= tr.ApproxDP(epsilon=1, delta=1e-6).delta
+
+
+def test_a_value_counts_as_other_until_it_is_taken_up():
+    stream = tr.Stream(mechanism(), noise=tr.Noise.insecure(3))
+    first = stream.push(rows(0, 30))
+    assert first.view.grown == {}
+    assert set(first.table["tree"]) <= {"oak", "ash", None}
+    second, third = stream.push(rows(1)), stream.push(rows(2))
+    assert second.view.grown == third.view.grown == {"elm": 2, "fir": 2}
+    assert third.view.domain.attributes[1].values == ("oak", "ash", "elm", "fir")
+    truth = rows(2)["tree"].value_counts()
+    for name in ("elm", "fir"):
+        found, exact = third.view.count(tree=name), truth.filter(tree=name)["count"][0]
+        assert abs(found.value - exact) < 6 * found.error
+    shown = third.table["tree"].value_counts()
+    assert abs(shown.filter(tree="elm")["count"][0] - truth.filter(tree="elm")["count"][0]) < 9
+    assert round(third.view.count().value) in range(1200, 1260)
+
+
+def test_the_order_of_rows_changes_nothing():
+    seen = []
+    for seed in (None, 1, 2):
+        stream = tr.Stream(mechanism(), noise=tr.Noise.insecure(3))
+        for step in range(3):
+            frame = rows(step)
+            release = stream.push(
+                frame if seed is None else frame.sample(fraction=1, shuffle=True, seed=seed)
+            )
+        seen.append((list(release.view.grown.items()), release.table.sort("age", "tree").rows()))
+    assert seen[0] == seen[1] == seen[2]
+
+
+def test_beyond_the_room_nothing_is_taken_up():
+    names = [f"t{i}" for i in range(6)]
+    stream = tr.Stream(mechanism(), noise=tr.Noise.insecure(3))
+    for step in range(3):
+        found = stream.push(rows(step, 3000, names)).view
+    assert list(found.grown) == ["t0", "t1", "t2"], "in alphabetical order"
+
+
+def test_unknown_values_are_counted_alike_on_every_engine():
+    frame = pl.DataFrame(
+        {
+            "age": [0, 1, 0, 1, 7, 0, 1, 0, 1],
+            "tree": [" elm", "elm", "7", "7.0", "elm", "oak", None, "TRUE", "x" * 300],
+        }
+    )
+    plan = mechanism().plan(mechanism().init().public)
+    arrow = frame.to_arrow()
+    engines = [frame, frame.lazy(), arrow, duckdb.from_arrow(arrow), frame.to_pandas()]
+    for one in [*engines, arrow.to_reader()]:
+        counts = plan.counts(one)
+        assert counts.rows == {"7": 2, "elm": 2, "true": 1}
+        assert counts.adds.sum() == 8
+    numbers = pl.DataFrame({"age": [0, 0, 1], "tree": [7, 7, 8]})
+    assert plan.counts(numbers).rows == plan.counts(numbers.lazy()).rows == {"7": 2, "8": 1}
+    both = plan.counts(frame[:2]) + plan.counts(frame[2:])
+    assert both.rows == counts.rows
+    assert spelling("\x1b[2J", trimmed=True) is None, "control characters are never published"
+
+
+def test_a_kept_stream_goes_on_with_what_it_took_up(tmp_path):
+    book = tmp_path / "book"
+    told = {"population": "trees", "ledger": book, "noise": tr.Noise.insecure(3)}
+    with tr.Stream.create(tmp_path / "s", mechanism(), **told) as stream:
+        for step in range(3):
+            stream.push(rows(step))
+        whole = stream.release(3)
+    with tr.Stream.open(tmp_path / "s", ledger=book) as stream:
+        assert stream.release(3).table.equals(whole.table)
+        before = stream.release(3)
+        stream.add(rows(3, 300), key="a")
+        stream.add(rows(4, 300), key="b")
+        after = stream.publish()
+        gone = len(after.changes.removed)
+    assert gone < 60, "rows of values taken up are known again, and stay"
+    assert before.view.grown == after.view.grown == {"elm": 1, "fir": 1}
+    releases = tr.open_releases(tmp_path / "s")
+    assert releases.grown() == {"elm": 1, "fir": 1}
+    assert releases.count(tree="elm") == after.view.count(tree="elm")
+    assert releases.marginal("tree").to_frame()["tree"].to_list() == [
+        "oak", "ash", "elm", "fir", None,
+    ]  # fmt: skip
+    assert releases.domain == TREES
+    call("query", tmp_path / "s", "count where tree = elm")
+    call("verify", tmp_path / "s")
+
+
+@pytest.mark.parametrize(
+    ("make", "why"),
+    [
+        (lambda: mechanism(privacy=tr.PureDP(epsilon=1)), "ApproxDP.*delta is the probability"),
+        (lambda: mechanism(privacy=tr.ZCDP(rho=1)), "ApproxDP"),
+        (lambda: mechanism(deletes=True), r"unit=Event\(\), deletes=False and a horizon"),
+        (lambda: mechanism(horizon=None), "a horizon"),
+        (lambda: mechanism(unit=tr.User(column="id", events=2)), r"unit=Event\(\)"),
+        (lambda: mechanism(growing_share=1), "below 1"),
+        (lambda: tr.Categorical([1, 2], outside="other", growing=True), "texts"),
+        (lambda: tr.Categorical(["a"], growing=True), "outside='other'"),
+        (lambda: tr.Categorical(["a"], outside="other", growing=-1), "growing must be True"),
+        (
+            lambda: tr.TabularStream(
+                domain=TREES, privacy=PARTS["privacy"], unit=tr.Event(), horizon=2
+            ),
+            "growing list 'tree'",
+        ),
+        (
+            lambda: mechanism(
+                domain=tr.Schema(tree=TREES.attributes[1], paid=tr.Amount(0, 9)),
+            ),
+            "then no amounts",
+        ),
+    ],
+)
+def test_what_cannot_grow_is_told_in_a_sentence(make, why):
+    with pytest.raises(tr.ConfigError, match=why):
+        make()
