@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,9 +14,9 @@ import typer
 from tailrace.cli import say
 from tailrace.cli.say import MISSING
 from tailrace.config import Config, load
-from tailrace.config.opening import reader, used
+from tailrace.config.opening import open_source, reader, used
 from tailrace.errors import ConfigError, DataError
-from tailrace.sources import Examination, FolderSource, examine
+from tailrace.sources import Examination, FolderSource, SqlSource, examine
 from tailrace.sources.base import now
 from tailrace.sources.examine import presence
 from tailrace.sources.files import read, told
@@ -37,14 +38,14 @@ _LISTED = 5
 def check_files(file: Path, files: Sequence[Path], *, json: bool, strict: bool) -> None:
     """Examine files one by one, and warn of what is lost or never came."""
     config = load(file)
-    paths = list(files) or _all_files(config)
-    found = {str(path): examined(config, path) for path in paths}
+    frames = _frames(config, files)
+    found = {name: _examined(config, name, frame()) for name, frame in frames.items()}
     warned = [
         f"{name}: {sentence}" for name, one in found.items() for sentence in lost(config, one)
     ]
-    if paths:
+    if frames:
         # Only all files together tell what should have come until now.
-        warned += never_came(config, paths, until=None if files else now())
+        warned += never_came(config, frames.values(), until=None if files else now())
     if isinstance(config.source, SparkSource):
         warned += config.source.warnings()
     if json:
@@ -64,20 +65,29 @@ def check_files(file: Path, files: Sequence[Path], *, json: bool, strict: bool) 
         raise typer.Exit(MISSING)
 
 
-def _all_files(config: Config) -> list[Path]:
-    """The files that the source would read now."""
-    if isinstance(config.source, SparkSource):
-        # Spark has the rows; its settings are looked at.
-        return []
-    if not isinstance(config.source, FolderSource):
-        raise ConfigError("Name the files to check: only a Folder source has files of its own.")
-    return [file.path for file in config.source.shelf.found()]
+def _frames(config: Config, files: Sequence[Path]) -> dict[str, Callable[[], pl.DataFrame]]:
+    """What reads each of the files; where none is named, all that the source has now."""
+    source, paths = config.source, list(files)
+    if not paths:
+        if isinstance(source, SqlSource):
+            table: Any = open_source(config)
+            return {f"table '{source.table}'": table.whole}
+        if isinstance(source, SparkSource):
+            # Spark has the rows; its settings are looked at.
+            return {}
+        if not isinstance(source, FolderSource):
+            raise ConfigError("Name the files to check: this source has none of its own.")
+        paths = [file.path for file in source.shelf.found()]
+    return {str(path): partial(_frame, config, path) for path in paths}
 
 
 def examined(config: Config, path: Path) -> Examination:
     """What would become of a file's rows."""
-    frame = _frame(config, path)
-    with told(path):
+    return _examined(config, str(path), _frame(config, path))
+
+
+def _examined(config: Config, name: str, frame: pl.DataFrame) -> Examination:
+    with told(Path(name)):
         return examine(reader(config), config.calendar, frame)
 
 
@@ -143,13 +153,15 @@ def _dropping(config: Config) -> set[str]:
     }
 
 
-def never_came(config: Config, paths: Sequence[Path], *, until: datetime | None) -> list[str]:
+def never_came(
+    config: Config, frames: Iterable[Callable[[], pl.DataFrame]], *, until: datetime | None
+) -> list[str]:
     """Say which steps had no rows, and which declared values stopped coming.
 
     `until` is the time up to which steps that are closed should have had some.
     """
     calendar, horizon = config.calendar, config.mechanism.horizon
-    found = presence(reader(config), calendar, (_frame(config, path) for path in paths))
+    found = presence(reader(config), calendar, (frame() for frame in frames))
     said, last = [], None
     if calendar is not None and until is not None:
         closed = calendar.released_by(until)

@@ -191,8 +191,20 @@ class SqlTable:
                 )
         return [column for column in times if found[column] == "times"]
 
+    def whole(self) -> pl.DataFrame:
+        """All rows of the table as they are read, for the curator."""
+        with connect(self.url, write=False) as database:
+            times = self._times(database)
+            chunks = database.read(self.table, self.reader.columns)
+            return self._frame([row for chunk in chunks for row in chunk], times)
+
     def _part(self, rows: list[tuple[Any, ...]], times: list[str]) -> tuple[Rows, np.ndarray]:
         """What was read, and the step that each row goes to."""
+        read = self.reader.read(self._frame(rows, times))
+        opened = 0 if read.arrived is None else self.calendar.open_at(read.arrived)
+        return read, steps_of(read, self.calendar, self.late, opened)
+
+    def _frame(self, rows: list[tuple[Any, ...]], times: list[str]) -> pl.DataFrame:
         frame = text_frame(
             {name: [row[at] for row in rows] for at, name in enumerate(self.reader.columns)}
         )
@@ -200,9 +212,7 @@ class SqlTable:
             for name in times:
                 typed = _typed(frame[name], self.reader.timezone)
                 frame = frame.with_columns(**{name: typed})
-        read = self.reader.read(frame)
-        opened = 0 if read.arrived is None else self.calendar.open_at(read.arrived)
-        return read, steps_of(read, self.calendar, self.late, opened)
+        return frame
 
 
 def _rows(found: dict[int, list[tuple[pl.DataFrame, np.ndarray]]]) -> int:

@@ -108,6 +108,8 @@ def database(here):
 
 def test_a_table_of_a_database_leads_to_releases(here, database):
     call("init", "--kind", "histogram", *words({**database, "--table": "cases"}))
+    shown = call("check", "stream.toml").output
+    assert "table 'cases'" in shown and re.search(r"counted +300 \(100\.0%\)", shown)
     call("run", "stream.toml")
     assert last_step(here / "a.tail" / "releases") == 3
 
