@@ -95,12 +95,24 @@ def plan(
         float | None, Option(help="Find the epsilon that reaches this standard error.")
     ] = None,
     rows: Annotated[int, Option(help="Public fact: rows of a step (people, journeys).")] = 1000,
+    uneven: Annotated[
+        float, Option(help="Public fact: how much rows of a step differ from the next, as a share.")
+    ] = 0.2,
+    growth: Annotated[
+        float, Option(help="Public fact: rows of the last step, as a multiple of the first's.")
+    ] = 1.0,
     matter: Annotated[int, Option(help="Public fact: columns that hang together.")] = 3,
     clusters: Annotated[
         int, Option(help="Public fact: places or types that rows crowd around; 0: spread evenly.")
     ] = 60,
+    crowd: Annotated[
+        float, Option(help="Public fact: the share of the map in which half of the rows lie.")
+    ] = 0.02,
     moving: Annotated[
         float, Option(help="Public fact: the share of the clusters that a step replaces.")
+    ] = 0.0,
+    changing: Annotated[
+        float, Option(help="Public fact, of snapshots: the share of people who change at a step.")
     ] = 0.0,
     stays: Annotated[
         int | None, Option(help="Public fact: steps after which a row is deleted.")
@@ -127,7 +139,16 @@ def plan(
     show_plan(
         configs,
         facts=Facts(
-            rows=rows, matter=matter, clusters=clusters, moving=moving, stays=stays, points=points
+            rows=rows,
+            uneven=uneven,
+            growth=growth,
+            matter=matter,
+            clusters=clusters,
+            crowd=crowd,
+            moving=moving,
+            changing=changing,
+            stays=stays,
+            points=points,
         ),
         html=html,
         json=json,

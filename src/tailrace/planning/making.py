@@ -161,7 +161,7 @@ class _Making:
             steps=steps,
             exact=sure,
             courses=courses,
-            noise=_noise(mechanism),
+            noise=noise_of(mechanism),
         )
 
     def _tell(self, words: str, runs: int) -> None:
@@ -201,7 +201,7 @@ class _Making:
         return tuple(Reach(name, error, reaching(tried_, name, error)) for name in names)
 
 
-def _noise(mechanism: Any) -> dict[str, float]:
+def noise_of(mechanism: Any) -> dict[str, float]:
     """Standard errors of single measurements, which are exact."""
     if isinstance(mechanism, TabularStream):
         deviations = [atoms.variance() ** 0.5 for atoms in mechanism.budget.singles]

@@ -139,22 +139,57 @@ class OfCells:
         return view.estimates.reshape(self.domain.shape).sum(axis=others).reshape(-1)
 
 
-class OfPlaces:
-    """Rectangles of the map, anywhere and of any shape."""
+class _Present:
+    """True counts of what came and has not left, by rule or deleted."""
+
+    def __init__(self, mechanism: Mechanism, shape: tuple[int, ...]):
+        self.true = np.zeros(shape, np.int64)
+        self.retention: int | None = getattr(mechanism, "retention", None)
+        self.leaving: deque[np.ndarray] = deque()
+
+    def _tally(self, frame: pl.DataFrame) -> np.ndarray:
+        raise NotImplementedError
+
+    def happened(self, batch: Batch) -> None:
+        adds, deletes = batch
+        came = self._tally(adds)
+        self.true = self.true + came
+        if deletes is not None:
+            self.true = self.true - self._tally(deletes)
+        if self.retention is not None:
+            self.leaving.append(came)
+            if len(self.leaving) > self.retention:
+                self.true = self.true - self.leaving.popleft()
+
+
+class OfPlaces(_Present):
+    """Rectangles of the map, of any shape, where rows are."""
 
     def __init__(self, mechanism: Mechanism, rng: np.random.Generator):
+        super().__init__(mechanism, (len(_SHARES) * _RECTANGLES,))
         self.domain: Any = mechanism.domain
         self.columns = list(self.domain.columns)
+        self.rng, self.placed = rng, False
+        self.low, self.high = np.zeros((2, len(self.true), len(self.columns)))
+
+    def happened(self, batch: Batch) -> None:
+        if not self.placed and len(batch[0]):
+            self._place(batch[0])
+        super().happened(batch)
+
+    def _place(self, frame: pl.DataFrame) -> None:
+        """Lay rectangles around rows, where somebody would ask."""
+        self.placed = True
         low, high = np.array(self.domain.low, float), np.array(self.domain.high, float)
-        sides = []
-        for share in _SHARES:
-            part = share ** rng.dirichlet(np.full(len(low), 4.0), _RECTANGLES)
-            corner = rng.random(part.shape) * (1 - part)
-            sides.append((low + corner * (high - low), low + (corner + part) * (high - low)))
-        self.low, self.high = (np.concatenate(ends) for ends in zip(*sides, strict=True))
-        self.true = np.zeros(len(self.low), np.int64)
-        self.leaving: deque[np.ndarray] = deque()
-        self.retention: int | None = getattr(mechanism, "retention", None)
+        points = frame.select(pl.col(self.columns).cast(pl.Float64)).to_numpy()
+        many = len(self.true)
+        centre = (points[self.rng.integers(0, len(points), many)] - low) / (high - low)
+        share = np.repeat(_SHARES, _RECTANGLES)[:, None]
+        part = share ** self.rng.dirichlet(np.full(len(low), 4.0), many)
+        # Anywhere around the row, but inside of the map.
+        corner = np.clip(centre - self.rng.random(part.shape) * part, 0, 1 - part)
+        self.low = low + corner * (high - low)
+        self.high = self.low + part * (high - low)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -171,17 +206,6 @@ class OfPlaces:
         ]
         return np.array(found)
 
-    def happened(self, batch: Batch) -> None:
-        adds, deletes = batch
-        came = self._tally(adds)
-        self.true = self.true + came
-        if deletes is not None:
-            self.true = self.true - self._tally(deletes)
-        if self.retention is not None:
-            self.leaving.append(came)
-            if len(self.leaving) > self.retention:
-                self.true = self.true - self.leaving.popleft()
-
     def answered(self, release: Any) -> list[Answered]:
         if isinstance(release, pl.DataFrame):
             shown = self._tally(release)
@@ -194,7 +218,7 @@ class OfPlaces:
         return [Answered(one, true) for one, true in parts]
 
 
-class OfJourneys:
+class OfJourneys(_Present):
     """Journeys by the districts that they begin in and pass."""
 
     names: tuple[str, ...] = (
@@ -208,7 +232,7 @@ class OfJourneys:
             mechanism.trajectory,
             mechanism.order,
         )
-        self.true = np.zeros((2, _SIDE**2), np.int64)
+        super().__init__(mechanism, (2, _SIDE**2))
 
     def _tally(self, frame: pl.DataFrame) -> np.ndarray:
         """(2, districts) journeys that pass, and that begin."""
@@ -224,9 +248,6 @@ class OfJourneys:
         return np.stack(
             [np.bincount(one.to_numpy(), minlength=_SIDE**2) for one in (passed, began)]
         )
-
-    def happened(self, batch: Batch) -> None:
-        self.true = self.true + self._tally(batch[0])
 
     def answered(self, release: Any) -> list[Answered]:
         return [Answered(*both) for both in zip(self._tally(release), self.true, strict=True)]
