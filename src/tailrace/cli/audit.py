@@ -14,6 +14,7 @@ from tailrace.audit.verdict import COUNTER_RUNS, MECHANISM_RUNS, Verdict, audit
 from tailrace.cli import say
 from tailrace.config import load
 from tailrace.errors import ConfigError
+from tailrace.storage.durable import place, write_file
 
 
 def audit_parts(
@@ -97,3 +98,42 @@ def _as_dict(verdict: Verdict) -> dict[str, Any]:
             "attack": verdict.planted[1],
         },
     }
+
+
+def show_gallery(names: list[str], to: Path | None, *, json: bool) -> None:
+    """Recompute published flaws, print them and write a page."""
+    from tailrace.audit.exhibits import EXHIBITS
+    from tailrace.report.gallery import gallery_page
+    from tailrace.report.page import OURS
+
+    unknown = [name for name in names if name not in EXHIBITS]
+    if unknown:
+        raise ConfigError(f"There is no exhibit {unknown[0]}: choose from {', '.join(EXHIBITS)}.")
+    target = Path("gallery.html") if to is None else to
+    if target.exists() and OURS.encode() not in target.read_bytes()[:1000]:
+        raise ConfigError(f"{target} is there and is no page of ours: choose another with --to.")
+    console, found = Console(stderr=True), []
+    options: dict[str, Any] = {"transient": True, "disable": not console.is_terminal}
+    bar = say.releasing("exhibits", doing="Computing", console=console, **options)
+    with say.compiling(), bar:
+        for name in bar.track(names or list(EXHIBITS)):
+            found.append((EXHIBITS[name], EXHIBITS[name].points()))
+    if json:
+        say.as_json(
+            [
+                {
+                    "name": exhibit.name,
+                    "measure": exhibit.y,
+                    "evidence": exhibit.evidence,
+                    "points": [[x, str(a) if a == float("inf") else a, b] for x, a, b in points],
+                }
+                for exhibit, points in found
+            ]
+        )
+    else:
+        rows = [(one.name, one.place, *one.summary(points)) for one, points in found]
+        say.show("Published flaws", ("exhibit", "where", "published", "ours"), rows)
+    partial = target.with_name(f".{target.name}.partial")
+    write_file(partial, gallery_page(found).encode())
+    place(partial, target, "report")
+    say.tell(f"Wrote the gallery to {target}.", err=json)

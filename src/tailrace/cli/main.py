@@ -468,8 +468,8 @@ def audit(
     parts: Annotated[
         list[str] | None,
         Argument(
-            help="A stream.toml, a mechanism, counter or policy, or module:name; all of ours "
-            "where left out.",
+            help="A stream.toml, a mechanism, counter or policy, or module:name; with --gallery "
+            "an exhibit; all of ours where left out.",
             metavar="[PART...]",
         ),
     ] = None,
@@ -481,14 +481,23 @@ def audit(
     fault: Annotated[
         float, Option(help="A fault to plant: noise too small by this share; 0: none.")
     ] = 0.2,
+    gallery: Annotated[
+        bool, Option("--gallery", help="Recompute the published flaws, and write a page of them.")
+    ] = False,
+    to: Annotated[
+        Path | None, Option(help="With --gallery: the page; gallery.html where left out.")
+    ] = None,
     json: Json = False,
 ) -> None:
     """Try to refute what a part claims: meter the exact loss of neighbours, and attack it with true
     noise, also in mid-stream and adaptively. Made-up rows; nothing private is read, nothing
     charged.
     """
-    from tailrace.cli.audit import audit_parts
+    from tailrace.cli.audit import audit_parts, show_gallery
 
+    if gallery:
+        show_gallery(parts or [], to, json=json)
+        return
     audit_parts(parts or [], runs=runs, confidence=confidence, fault=fault, json=json)
 
 
