@@ -18,6 +18,7 @@ TINY = {"seeds": 1, "steps": 20, "journeys": 100}
 def results(tmp_path, monkeypatch):
     """A folder for results, and no real data."""
     monkeypatch.setenv("TAILRACE_RESULTS", str(tmp_path / "results"))
+    (tmp_path / "none").mkdir()
     monkeypatch.setenv("TAILRACE_DATA", str(tmp_path / "none"))
     return tmp_path / "results"
 
@@ -72,5 +73,11 @@ def test_a_run_that_was_cut_goes_on_with_the_cases_that_are_left(results):
 def test_the_command_says_what_is_wrong_in_a_sentence(tmp_path, results):
     said = CliRunner().invoke(app, ["experiments", "panel", "--to", str(tmp_path)])
     assert said.exit_code == 3 and "There is no paper panel: choose among spatial" in said.output
+    (tmp_path / "papers_panel_quarters.csv").write_text("other,columns\n1,2\n")
+    quick = ["experiments", "panels", "--quick", "--processes", "1"]
+    said = CliRunner().invoke(app, [*quick, "--to", str(tmp_path)])
+    assert said.exit_code == 3 and "has other columns than this measurement" in said.output
+    said = CliRunner().invoke(app, [*quick, "--to", str(tmp_path / "papers_panel_quarters.csv")])
+    assert said.exit_code == 1 and "Traceback" not in said.output
     said = CliRunner().invoke(app, ["experiments", "panels", "--data", str(tmp_path / "no")])
     assert said.exit_code == 3 and "--data is the folder of the real data" in said.output
