@@ -8,6 +8,7 @@ import pytest
 
 from processes import call
 from samples import FOLDER
+from tailrace import Stream
 from tailrace.config import parts
 
 EVENT = 'privacy = { kind = "PureDP", epsilon = 2 }\nunit = { kind = "Event" }'
@@ -44,6 +45,12 @@ STREAMS = {
     "SpatialStream": (f"{EVENT}\nhorizon = 6", {"box": BOX}, "points", "map-synthetic"),
     "PrivTreeStream": (f"{EVENT}\nhorizon = 6", {"box": BOX}, "points", "map-synthetic"),
     "Trajectories": (JOURNEY, {"box": BOX, "calendar": None}, "journeys", "map-synthetic"),
+    "JourneyStream": (
+        f'{JOURNEY}\nhorizon = 6\ntiming = {{ kind = "DayClock", start = 0, end = 24 }}',
+        {"box": BOX},
+        "trips",
+        "By hour of the day",
+    ),
     "PrivTreeTrajectories": (JOURNEY, {"box": BOX, "calendar": None}, "journeys", "map-synthetic"),
 }
 
@@ -61,6 +68,7 @@ def rows(kind, steps=6, people=300):
         "panel": "day,id,poor",
         "columns": "day,id,poor,ill",
         "points": "day,x,y",
+        "trips": "day,trip,minute,x,y",
     }[kind]
     for day in range(1, steps + 1):
         for who in range(people):
@@ -70,6 +78,7 @@ def rows(kind, steps=6, people=300):
                 "panel": f"{who},{int((who + day) % 4 == 0)}",
                 "columns": f"{who},{int((who + day) % 4 == 0)},{size % 2}",
                 "points": "{:.3f},{:.3f}".format(*rng.beta(2, 5, 2)),
+                "trips": f"{who // 6},{who % 6 + size},{size / 20},{who % 6 / 10}",
             }
             yield f"2026-01-0{day},{values[kind]}"
 
@@ -137,3 +146,7 @@ def test_a_mechanism_has_its_page(reported, name, tmp_path):
     assert "<title>PRIVATE: ward" in shown and "true" in shown and "How far" in shown
     assert words in shown and "nan" not in shown.lower().split("<body>")[1].split("<script")[0]
     Balanced(shown)
+    with Stream.open(next(tmp_path.glob("*.tail"))) as stream:
+        view = stream.view(stream.step)
+    assert re.fullmatch(r"<view: [^\n]{10,150}>", repr(view)) and "array(" not in repr(view)
+    assert view._repr_html_().startswith("<table><tr><th>")

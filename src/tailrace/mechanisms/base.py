@@ -10,8 +10,9 @@ from __future__ import annotations
 import enum
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from html import escape
 from typing import Any, Generic, Protocol, TypeVar
 
 import narwhals as nw
@@ -88,6 +89,32 @@ class Estimate:
         if places > 12:
             return f"{self.value:.6g} +- {self.error:.1e}"
         return f"{self.value:.{max(places, 0)}f} +- {self.error:.{max(places, 0)}f}"
+
+
+class Looks:
+    """What prints in one line, and in a notebook as a small table.
+
+    `facts` names what a reader would ask for first.
+    """
+
+    @property
+    def facts(self) -> dict[str, str]:
+        """Names and values, in words."""
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        return f"<view: {'; '.join(f'{name} {words}' for name, words in self.facts.items())}>"
+
+    def _repr_html_(self) -> str:
+        return facts(self.facts)
+
+
+def facts(pairs: Mapping[str, str]) -> str:
+    """Names and values as a small table of HTML, for notebooks."""
+    rows = (
+        f"<tr><th>{escape(name)}</th><td>{escape(text)}</td></tr>" for name, text in pairs.items()
+    )
+    return f"<table>{''.join(rows)}</table>"
 
 
 class Table:

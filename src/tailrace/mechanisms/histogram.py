@@ -44,7 +44,7 @@ from tailrace.counting.sums import Sums
 from tailrace.domain import Categorical, Schema
 from tailrace.domain.growing import growing_column, grown, settled, settled_codes
 from tailrace.errors import ConfigError
-from tailrace.mechanisms.base import Estimate, Sample, State, Step, Table
+from tailrace.mechanisms.base import Estimate, Looks, Sample, State, Step, Table
 from tailrace.mechanisms.shared.bins import (
     axes_of,
     check_bins,
@@ -101,8 +101,8 @@ class GrowingPrivate:
     candidates: Candidates
 
 
-@dataclass(frozen=True)
-class HistogramView:
+@dataclass(frozen=True, repr=False)
+class HistogramView(Looks):
     """Estimates of the bins; every answer has a standard error."""
 
     domain: Schema
@@ -116,6 +116,12 @@ class HistogramView:
     def strata(self) -> Strata:
         """What `Release.drawn` draws rows from."""
         return Strata.of_bins(self.domain, self.estimates)
+
+    @property
+    def facts(self) -> dict[str, str]:
+        cells = f"{len(self.estimates):,} of {', '.join(self.domain.columns)}"
+        added = {"totals of": ", ".join(self.amounts)} if self.amounts else {}
+        return {"cells": cells, "records": str(self.count()), **added}
 
     def count(self, **where: Any) -> Estimate:
         """Count records: `view.count(sex="f", age=(20, 29))`.

@@ -6,7 +6,7 @@ beside, measures how far the two are from each other, and says PRIVATE wherever 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import numpy as np
@@ -19,10 +19,9 @@ from tailrace.mechanisms.trajectories.view import TrajectoriesView
 from tailrace.metrics import Tracks, small_rectangles, trajectory_error
 from tailrace.papers.privtree_trajectories.mechanism import PrivTreeTrajectoriesView
 from tailrace.report import page
-from tailrace.report.chart import column_chart
+from tailrace.report.chart import Line, column_chart
 from tailrace.report.maps import Ground, Lines, Sheet, begin, is_flat, lines, maps
 from tailrace.report.page import Page, note, page_of, table
-from tailrace.report.truth import frame_at
 from tailrace.stream.log import History
 from tailrace.stream.stream import Stream
 
@@ -59,10 +58,13 @@ class Timed:
 @page_of.register(TrajectoriesView)
 @page_of.register(PrivTreeTrajectoriesView)
 def _(_view: object, stream: Stream, truth: History | None = None) -> Page:
-    made = stream.mechanism
-    synthetic = timed(pl.DataFrame(stream.release(stream.step).rows.columns), made)
-    true = None if truth is None else timed(frame_at(truth, stream.step), made)
-    return journeys_page(made.domain, synthetic, true)
+    made, history = stream.mechanism, stream.history()
+    true = None if truth is None else timed(truth, stream)
+    found = journeys_page(made.domain, timed(history, stream), true)
+    if stream.step == 1:
+        return found
+    over = ("Over time", _number(stream, history, truth))
+    return replace(found, sections=[*found.sections, over])
 
 
 def journeys_page(domain: Codes, synthetic: Timed, truth: Timed | None = None) -> Page:
@@ -81,28 +83,57 @@ def journeys_page(domain: Codes, synthetic: Timed, truth: Timed | None = None) -
     return Page(title="synthetic journeys", sections=sections, private=truth is not None)
 
 
-def timed(frame: pl.DataFrame, mechanism: Any) -> Timed:
-    """Read journeys from a Polars frame, without incomplete rows."""
-    names = [mechanism.trajectory, mechanism.order, *mechanism.domain.columns]
+def timed(history: History, stream: Stream) -> Timed:
+    """Read the journeys of the last step, without incomplete rows."""
+    made: Any = stream.mechanism
+    names = ["\0id", made.order, *made.domain.columns]
+    frame = _named(history, made).filter(
+        (history.born <= stream.step) & (stream.step < history.gone)
+    )
     place = pl.col(names[2:]).cast(pl.Float64)
     rows = (
         frame[names].drop_nulls().with_columns(place).filter(pl.all_horizontal(place.is_finite()))
     )
     trajectory, order, x, y = (one.to_numpy() for one in rows.get_columns())
     _, codes = np.unique(trajectory, return_inverse=True)
-    return Timed(Tracks.of_rows(codes, order, x, y), _begun(rows, codes, mechanism.order))
+    return Timed(Tracks.of_rows(codes, order, x, y), _begun(rows, codes, made))
 
 
-def _begun(rows: pl.DataFrame, codes: np.ndarray, name: str) -> np.ndarray | None:
+def _named(history: History, made: Any) -> pl.DataFrame:
+    """All rows, with a number for each journey: rows of one id at two steps are two."""
+    frame = pl.DataFrame(history.columns).with_columns(pl.Series("\0step", history.born))
+    return frame.with_columns(pl.struct("\0step", made.trajectory).rank("dense").alias("\0id"))
+
+
+def _number(stream: Stream, history: History, truth: History | None) -> str:
+    """Draw how many journeys there are at each step."""
+    steps, drawn = page.steps_of(stream), []
+    for name, found in (("synthetic", history), ("true", truth)):
+        if found is not None:
+            _, first = np.unique(_named(found, stream.mechanism)["\0id"], return_index=True)
+            one = History({}, found.born[first], found.gone[first])
+            drawn.append(Line(name, steps, one.rows_at(steps), dashed=name == "true"))
+    words = "The number of synthetic journeys at each step, itself a noisy count."
+    return page.lines(stream, drawn, "Journeys", "journeys", words)
+
+
+def _begun(rows: pl.DataFrame, codes: np.ndarray, made: Any) -> np.ndarray | None:
     """The hour of each journey's first point, where the order has times of day."""
-    order = rows[name]
+    order: pl.Series = rows[made.order]
+    clock: Any = getattr(made, "timing", None)
     if order.dtype == pl.String:
         order = order.str.to_datetime(strict=False)
-    if not isinstance(order.dtype, pl.Datetime) or order.null_count():
+    timed = isinstance(order.dtype, pl.Datetime) and not order.null_count()
+    # Numbers are times of a day where the clock of the stream has numbers.
+    counted = order.dtype.is_numeric() and not isinstance(getattr(clock, "start", ""), str)
+    if not timed and not counted:
         return None
     first = rows.select(pl.Series("\0code", codes), order.alias("\0time"))
-    begins = first.group_by("\0code").agg(pl.col("\0time").min()).sort("\0code")
-    return begins["\0time"].dt.hour().to_numpy()
+    begins = first.group_by("\0code").agg(pl.col("\0time").min()).sort("\0code")["\0time"]
+    if timed:
+        return begins.dt.hour().to_numpy()
+    part = (begins.to_numpy() - clock.start) / (clock.end - clock.start)
+    return (np.nan_to_num(part % 1) * 24).astype(np.int64).clip(0, 23)
 
 
 def some(tracks: Tracks) -> np.ndarray:

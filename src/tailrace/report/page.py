@@ -28,6 +28,7 @@ import numpy as np
 from tailrace.errors import ConfigError
 from tailrace.mechanisms.base import Estimate
 from tailrace.report.chart import COLOURS, Line, bar, line_chart
+from tailrace.stream.log import History
 
 if TYPE_CHECKING:
     from tailrace.ledger import Entry
@@ -321,10 +322,20 @@ def span(stream: Stream) -> str:
     return f" Steps 1 to {stream.step}: {' to '.join(ends)}."
 
 
+def history_of(stream: Stream) -> History:
+    """All synthetic rows; of a stream without tables, some drawn for the last step."""
+    history, last = stream.history(), stream.step
+    if len(history.born) or getattr(stream.view(last), "strata", None) is None:
+        return history
+    frame = stream.release(last).drawn()
+    born = np.full(len(frame), last)
+    return History({name: frame[name].to_numpy() for name in frame.columns}, born, born + 1)
+
+
 def rows_chart(stream: Stream) -> str:
     """Draw how many synthetic rows each step released."""
     steps = steps_of(stream)
-    line = Line("synthetic rows", steps, stream.history().rows_at(steps))
+    line = Line("synthetic rows", steps, history_of(stream).rows_at(steps))
     words = "The number of synthetic rows at each step, itself a noisy count."
     return lines(stream, [line], "Rows released", "rows", words)
 

@@ -62,7 +62,7 @@ def spatial_page(
         f"releases state it{_STATED if truth is None else _MEASURED}"
     )
     error = page.lines(stream, lines, "Error of a count in a rectangle", "points", caption)
-    history = stream.history()
+    history = page.history_of(stream)
     shown = _map(followed, history, truth, stream) if flat else rows_chart(stream)
     sections = [("Step by step", shown)]
     if flat:

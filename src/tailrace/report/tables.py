@@ -7,100 +7,36 @@ it was measured, a table its strongest pairs of columns.
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-import narwhals as nw
 import numpy as np
-import polars as pl
 
-from tailrace.domain import Categorical, Schema
+from tailrace.domain import Categorical
 from tailrace.mechanisms.base import Estimate
 from tailrace.mechanisms.histogram import HistogramView
 from tailrace.mechanisms.snapshot.histogram import SnapshotView
 from tailrace.mechanisms.tabular.view import TabularView
-from tailrace.metrics import (
-    Ranges,
-    answers,
-    compare,
-    random_ranges,
-    snapshot_error,
-    workload_error,
-)
 from tailrace.report import page
+from tailrace.report.amounts import amounts
 from tailrace.report.chart import Line, heat_map
+from tailrace.report.measures import measures
 from tailrace.report.page import Page, page_of
 from tailrace.report.pairs import asked, groups, label, pairs
-from tailrace.report.truth import frame_at
+from tailrace.report.shown import Shown, View
+from tailrace.report.truth import opened
 from tailrace.stream.log import History
 from tailrace.stream.stream import Stream
 
-View = HistogramView | SnapshotView | TabularView
 # How much is read at a glance: columns, values of a column, rows of a heat map, cells.
 _COLUMNS, _VALUES, _ROWS, _CELLS = 24, 8, 16, 12
 _MAPS = 6  # columns with a heat map
 _LINES = 5  # values of a column that are drawn over time
-# Steps at which columns are looked at: a table of 24 columns takes a second.
-_STEPS = 24
-_QUERIES = 500  # random ranges that a curator's page asks of snapshots
 _BAND = "The band reaches two standard errors to each side."
 _SINCE = (
     "The last columns say how far the estimates have moved since the step before and since the "
     "first release; their errors add up those of both, which holds however they depend."
 )
-
-
-@dataclass(frozen=True, eq=False)
-class Shown:
-    """A stream's views over time, and perhaps the true rows."""
-
-    stream: Stream
-    view: View
-    steps: np.ndarray  # (steps,) that are shown
-    views: list[View | None]
-    truth: History | None
-
-    @classmethod
-    def of(cls, stream: Stream, view: View, truth: History | None, most: int = _STEPS) -> Shown:
-        steps = page.steps_of(stream, most=most)
-        return cls(stream, view, steps, [stream.view(int(step)) for step in steps], truth)
-
-    @functools.cached_property
-    def since(self) -> list[tuple[int, View]]:
-        """The views to compare with: of the step before, and the first there is."""
-        found = [] if self.stream.step == 1 else [self.stream.step - 1]
-        found += [
-            int(step)
-            for step, one in zip(self.steps, self.views, strict=True)
-            if one is not None and step < self.stream.step - 1
-        ][:1]
-        views = [(step, self.stream.view(step)) for step in found]
-        return [(step, one) for step, one in views if one is not None]
-
-    def true_frame(self, step: int) -> pl.DataFrame:
-        """The true rows of a step."""
-        assert self.truth is not None
-        return frame_at(self.truth, step)
-
-    @functools.cached_property
-    def true_counts(self) -> list[np.ndarray] | None:
-        """By column, the true number of rows with each code now."""
-        if self.truth is None:
-            return None
-        domain, frame = self.view.domain, self.true_frame(self.stream.step)
-        return [
-            np.bincount(_codes(domain, name, frame), minlength=attribute.size)
-            for name, attribute in zip(domain.columns, domain.attributes, strict=True)
-        ]
-
-    def page(self, title: str, sections: Sequence[tuple[str, str]]) -> Page:
-        """The page, with what only the curator sees."""
-        if self.truth is None:
-            return Page(title=title, sections=sections)
-        measures = ("How far the release is from the true rows", _measures(self))
-        return Page(title=title, sections=[*sections, measures], private=True)
 
 
 @page_of.register(HistogramView)
@@ -113,7 +49,8 @@ def histogram_page(view: HistogramView, stream: Stream, truth: History | None = 
     ]
     if len(view.domain.columns) > 1:
         sections.append(("Column by column", _columns(shown)))
-    return shown.page("a histogram, step by step", sections)
+    sections += [(f"Totals of {name}", amounts(shown, view, name)) for name in view.amounts]
+    return _page(shown, "a histogram, step by step", sections)
 
 
 @page_of.register(SnapshotView)
@@ -157,7 +94,7 @@ def snapshot_page(view: SnapshotView, stream: Stream, truth: History | None = No
         ("Records over time", _total(shown)),
         ("The last step, column by column", _columns(shown, drawn=False)),
     ]
-    return shown.page("snapshots, step by step", sections)
+    return _page(shown, "snapshots, step by step", sections)
 
 
 @page_of.register(TabularView)
@@ -171,7 +108,7 @@ def table_page(view: TabularView, stream: Stream, truth: History | None = None) 
         ("Column by column", _columns(shown)),
         ("The strongest pairs of columns", pairs(stream, view, over)),
     ]
-    return shown.page("a synthetic table, step by step", sections)
+    return _page(shown, "a synthetic table, step by step", sections)
 
 
 def _total(shown: Shown) -> str:
@@ -189,7 +126,7 @@ def _cells(shown: Shown, view: HistogramView) -> str:
     """Write the cells that hold most."""
     error, rows, true = math.sqrt(view.variance), [], None
     if shown.truth is not None:
-        frame = nw.from_native(shown.true_frame(shown.stream.step), eager_only=True)
+        frame = opened(shown.true_frame(shown.stream.step), *view.domain.columns)
         true = np.bincount(view.domain.cells(frame), minlength=view.domain.size)
     for cell in np.argsort(-view.estimates, kind="stable")[:_CELLS]:
         now = Estimate(float(view.estimates[cell]), error)
@@ -300,92 +237,9 @@ def _of_cell(view: View, cell: int) -> Estimate:
     return Estimate(float(view.estimates[cell]), math.sqrt(view.variance))
 
 
-def _codes(domain: Schema, name: str, frame: pl.DataFrame) -> np.ndarray:
-    """Code one column of true rows; all of them are counted."""
-    attribute = domain.attributes[domain.columns.index(name)]
-    return Schema(**{name: attribute}).cells(nw.from_native(frame[[name]], eager_only=True))
-
-
-def _measures(shown: Shown) -> str:
-    """Tabulate how far the synthetic rows are from the true ones."""
-    true = shown.true_frame(shown.stream.step)
-    made = shown.stream.release(shown.stream.step).table
-    if not len(true) or not len(made):
-        return page.note("There are no rows to compare at the last step.")
-    names = list(shown.view.domain.columns)
-    parts = [
-        page.note(
-            "Total variation: the share of synthetic rows that would have to move for a column, or "
-            "two together, to be as in the true rows; then the largest difference of a cell's "
-            "share. Numbers of many values are compared in 20 bins. The farthest are shown."
-        ),
-        page.table(
-            ("columns", "cells", "total variation", "largest"),
-            [
-                (columns, f"{cells:,}", f"{100 * far:.1f} %", f"{100 * largest:.2f} %")
-                for columns, cells, far, largest in compare(true[names], made[names])
-                .head(20)
-                .rows()
-            ],
-        ),
-    ]
-    if isinstance(shown.view, SnapshotView):
-        parts.append(_snapshots(shown))
-    if isinstance(shown.view, TabularView):
-        parts.append(_workloads(shown.view, true, made))
-    return "".join(parts)
-
-
-def _snapshots(shown: Shown) -> str:
-    """The errors of ranges over the steps shown."""
-    domain = shown.view.domain
-    ranges: Ranges = random_ranges(np.random.default_rng(0), domain.shape, _QUERIES)
-    asked_of: dict[int, np.ndarray] = {}
-
-    def true(step: int) -> np.ndarray:
-        if step not in asked_of:
-            rows = nw.from_native(shown.true_frame(step), eager_only=True)
-            counts = np.bincount(domain.cells(rows), minlength=domain.size)
-            asked_of[step] = answers(counts, ranges, domain.shape)
-        return asked_of[step]
-
-    pairs = [
-        (int(step), one)
-        for step, one in zip(shown.steps, shown.views, strict=True)
-        if isinstance(one, SnapshotView)
-    ]
-    found = snapshot_error(
-        np.stack([true(step) for step, _ in pairs]),
-        np.stack([answers(one.estimates, ranges, domain.shape) for _, one in pairs]),
-        np.stack([true(one.measured) for _, one in pairs]),
-    )
-    words = page.note(
-        f"Mean error of {_QUERIES} random ranges over the {len(pairs)} steps shown, and its two "
-        "parts: the changes since the last measurement, and the noise in it."
-    )
-    names = ("records", "relative", "by changes", "by noise")
-    values = (found.absolute, found.relative, found.update, found.perturbation)
-    shown_values = [
-        f"{one:,.3g}" if name == "relative" else f"{one:,.0f}"
-        for name, one in zip(names, values, strict=True)
-    ]
-    return words + page.table(("error in", *names), [("ranges", *shown_values)])
-
-
-def _workloads(view: TabularView, true: pl.DataFrame, made: pl.DataFrame) -> str:
-    """The paper's errors over all workloads."""
-    names = view.domain.columns
-    true_counts, made_counts = (
-        view.marginals.tally(np.stack([_codes(view.domain, one, rows) for one in names], axis=1))
-        for rows in (true, made)
-    )
-    found = workload_error(true_counts, made_counts, view.marginals)
-    rows = [
-        ("mean absolute error of a cell (AvgWE)", f"{found.average:.5f}"),
-        ("of the worst workload (MaxWE)", f"{found.largest:.5f}"),
-        ("mean relative error of a cell (AvgRelWE)", f"{found.average_relative:.3f}"),
-        ("of the worst workload (MaxRelWE)", f"{found.largest_relative:.3f}"),
-        ("mean total variation", f"{found.average_variation:.4f}"),
-    ]
-    words = page.note(f"Errors of proportions over all {len(view.marginals.cliques)} workloads.")
-    return words + page.table(("measure", "synthetic rows"), rows)
+def _page(shown: Shown, title: str, sections: Sequence[tuple[str, str]]) -> Page:
+    """The page, with what only the curator sees."""
+    if shown.truth is None:
+        return Page(title=title, sections=sections)
+    told = ("How far the release is from the true rows", measures(shown))
+    return Page(title=title, sections=[*sections, told], private=True)

@@ -80,7 +80,7 @@ def opened(frame: pl.DataFrame, *columns: str) -> nw.DataFrame[Any]:
 def _numbered(frames: list[pl.DataFrame | None]) -> pl.DataFrame:
     """All rows, with the step of each."""
     found = [
-        one.with_columns(pl.lit(step).alias("\0step"))
+        one.with_columns(pl.lit(step, pl.Int64).alias("\0step"))
         for step, one in enumerate(frames, 1)
         if one is not None
     ]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from html import escape
 from importlib.util import find_spec
 from typing import Any, Generic, TypeVar
 
@@ -15,7 +14,7 @@ import numpy as np
 from tailrace.calls import told
 from tailrace.counting.arrow import is_stream
 from tailrace.errors import DataError
-from tailrace.mechanisms.base import Table
+from tailrace.mechanisms.base import Table, facts
 from tailrace.privacy.guarantee import Guarantee
 
 
@@ -168,14 +167,6 @@ class Release(Generic[View]):
                 "promise": str(self.guarantee),
             }
         )
-
-
-def facts(pairs: Mapping[str, str]) -> str:
-    """Names and values as a small table of HTML, for notebooks."""
-    rows = (
-        f"<tr><th>{escape(name)}</th><td>{escape(text)}</td></tr>" for name, text in pairs.items()
-    )
-    return f"<table>{''.join(rows)}</table>"
 
 
 def seconds(provenance: Mapping[str, Any]) -> float:

@@ -340,3 +340,29 @@ def test_a_history_has_every_row_ever_released(tmp_path):
     with pytest.raises(tr.StateError, match="no release of step 5"):
         kept.view(5)
     kept.close()
+
+
+def test_amounts_have_totals_over_time_and_by_group():
+    schema = tr.Schema(shop=tr.Categorical(["a", "b"]), price=tr.Amount(0, 100))
+    rows = pl.DataFrame({"shop": ["a"] * 30 + ["b"] * 20, "price": [50.0] * 30 + [500.0] * 20})
+    made = tr.HistogramStream(domain=schema, **ONE)
+    stream = streamed(made, rows, rows)
+    page = body(stream_report(stream, [], true_history([(rows, None)] * 2, made)))
+    totals = page.split("Totals of price")[1]
+    told, true = re.search(r"<td>step 2</td><td>([\d,]+) [^<]*</td><td>([\d,]+)", totals).groups()
+    assert true == "7,000", "amounts are clipped, in the release as in the truth"
+    assert int(told.replace(",", "")) == pytest.approx(7_000, abs=40)
+    group = re.search(r"<td>b</td><td>([\d,]+) [^<]*</td><td>4,000</td>.*?<td>([\d.]+)", totals)
+    assert int(group[1].replace(",", "")) == pytest.approx(4_000, abs=40)
+    assert float(group[2]) == pytest.approx(100, abs=2), "the mean"
+
+
+def test_a_stream_without_tables_has_rows_drawn_for_its_page(tmp_path):
+    box = tr.Box(low=(0, 0), high=(1, 1), columns=("x", "y"), cells=8)
+    made = tr.SpatialStream(domain=box, **ONE)
+    points = pl.DataFrame(np.random.default_rng(1).random((90, 2)), schema=["x", "y"])
+    with tr.Stream.create(tmp_path / "s.tail", made, population="p", full="none") as stream:
+        stream.push(points)
+        page = stream_report(stream, [])
+    drawn = re.search(r'<script id="points-synthetic"[^>]*>(.*?)</script>', page)[1]
+    assert 60 < len(drawn) * 3 / 4 / 6 < 120, "six bytes a point"

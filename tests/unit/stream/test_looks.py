@@ -31,3 +31,9 @@ def test_streams_and_releases_are_short_to_look_at(tmp_path):
     assert repr(release) == f"<release of step 1: {rows}; {promise}>"
     assert f"{len(release.table)} of {columns}" in release._repr_html_()
     assert "in memory" in repr(tr.Stream(ward()))
+
+
+def test_a_view_is_short_to_look_at():
+    view = Stream(ward(), noise=Noise.insecure(1)).push(pl.DataFrame(ROWS)).view
+    assert repr(view) == f"<view: cells 2 of sex; records {view.count()}>"
+    assert "<th>records</th>" in view._repr_html_()

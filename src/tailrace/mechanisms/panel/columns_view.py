@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _LATER = 1 << 40
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class ColumnsView(PanelView):
     """Answers about each column's windows, and combinations at a step.
 

@@ -15,7 +15,7 @@ from tailrace.mechanisms.panel.queries import AtLeast, Between, Query, code_of
 from tailrace.mechanisms.panel.view import PanelView, doubts
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class CumulativeView(PanelView):
     """Answers to "at least b of the first t steps".
 
@@ -29,6 +29,11 @@ class CumulativeView(PanelView):
     counters: tuple[Any, ...]  # of weight 1, 2, ...
     # The number of people, where that is public.
     people: int | None
+
+    @property
+    def facts(self) -> dict[str, str]:
+        value = self.values[self.counted]
+        return {**super().facts, "counted": str(value)}
 
     @functools.cached_property
     def codes(self) -> np.ndarray:

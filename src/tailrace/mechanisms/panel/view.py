@@ -16,7 +16,7 @@ import numpy as np
 
 from tailrace.domain import Schema
 from tailrace.errors import ConfigError
-from tailrace.mechanisms.base import Estimate
+from tailrace.mechanisms.base import Estimate, Looks
 from tailrace.mechanisms.panel.nested import Nested
 from tailrace.mechanisms.panel.people import Births, chosen
 from tailrace.mechanisms.panel.presence import Presence
@@ -27,14 +27,18 @@ if TYPE_CHECKING:
     import polars as pl
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class PanelView(ABC):
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class PanelView(Looks, ABC):
     """The synthetic people of a panel, step by step."""
 
     domain: Schema
     id: str  # the column of the person's id
     step: int
     seed: int
+
+    @property
+    def facts(self) -> dict[str, str]:
+        return {"people by": ", ".join(self.domain.columns), "step": str(self.step)}
 
     @functools.cached_property
     @abstractmethod
@@ -93,7 +97,7 @@ class PanelView(ABC):
         return wanted
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class WindowView(PanelView):
     """Answers about at most `window` steps in a row."""
 
@@ -102,6 +106,10 @@ class WindowView(PanelView):
     estimates: np.ndarray  # (releases, windows) unbiased, of the true people
     # The number of people, where that is public.
     people: int | None
+
+    @property
+    def facts(self) -> dict[str, str]:
+        return {**super().facts, "windows of": f"{self.window} steps"}
 
     def estimate(self, query: Query, *, step: int | None = None) -> Estimate:
         """Count the people a query holds for, ending at `step`."""
@@ -158,7 +166,7 @@ class WindowView(PanelView):
         ]
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class ClosedView(WindowView):
     """Windows of people who neither come nor go."""
 
@@ -226,7 +234,7 @@ class ClosedView(WindowView):
         return max(0.0, variance + self.variances[0] * (float((weights**2).sum()) - known))
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class OpenView(WindowView):
     """Windows of people who join, pause and leave.
 

@@ -34,7 +34,7 @@ from tailrace.counting.plan import Counts, Plan
 from tailrace.domain import Schema
 from tailrace.domain.halving import Halving, halving
 from tailrace.errors import ConfigError
-from tailrace.mechanisms.base import Estimate, Sample, State, Step, Table, Takes
+from tailrace.mechanisms.base import Estimate, Looks, Sample, State, Step, Table, Takes
 from tailrace.mechanisms.shared.bins import check_bins, frozen, resampled, weights
 from tailrace.mechanisms.shared.strata import Strata
 from tailrace.mechanisms.snapshot import levels
@@ -81,8 +81,8 @@ class SnapshotPrivate:
     current: np.ndarray  # (bins,), or (0,) where whole snapshots are fed
 
 
-@dataclass(frozen=True, eq=False)
-class SnapshotView:
+@dataclass(frozen=True, eq=False, repr=False)
+class SnapshotView(Looks):
     """The histogram of a step, with standard errors.
 
     The error is that of the noise in the release, or in all that are combined. Under `Adaptive` it
@@ -101,6 +101,12 @@ class SnapshotView:
     def strata(self) -> Strata:
         """What `Release.drawn` draws rows from."""
         return Strata.of_bins(self.domain, self.estimates)
+
+    @property
+    def facts(self) -> dict[str, str]:
+        cells = f"{len(self.estimates):,} of {', '.join(self.domain.columns)}"
+        steps = f"{self.step}, measured at {self.measured}"
+        return {"cells": cells, "records": str(self.count()), "step": steps}
 
     def count(self, **where: Any) -> Estimate:
         """Count records: `view.count(sex="f", age=(20, 29))`.

@@ -12,7 +12,7 @@ import numpy as np
 from tailrace.domain.geometry.partition import lay_out, partition_of
 from tailrace.domain.geometry.shares import shares
 from tailrace.errors import ConfigError
-from tailrace.mechanisms.base import Estimate
+from tailrace.mechanisms.base import Estimate, Looks
 from tailrace.mechanisms.shared.strata import Strata
 from tailrace.mechanisms.spatial.tree import Places, Standing
 
@@ -34,8 +34,8 @@ class Leaves:
     error: np.ndarray  # (leaves,) standard errors
 
 
-@dataclass(frozen=True, eq=False)
-class SpatialView:
+@dataclass(frozen=True, eq=False, repr=False)
+class SpatialView(Looks):
     """The released tree down to its leaves."""
 
     domain: Places
@@ -65,6 +65,12 @@ class SpatialView:
             return doubt[standing.places], uneven
 
         return cls(domain, standing.inner, standing.second, counts, total_variance, shown)
+
+    @property
+    def facts(self) -> dict[str, str]:
+        points = Estimate(float(self.counts[0]), math.sqrt(self.total_variance))
+        leaves = f"{len(self.inner) - int(self.inner.sum()):,} in {', '.join(self.domain.columns)}"
+        return {"points": str(points), "leaves": leaves}
 
     @functools.cached_property
     def _doubts(self) -> tuple[np.ndarray, float]:

@@ -11,7 +11,7 @@ import numpy as np
 from tailrace.counting.marginals import Marginals
 from tailrace.domain import Schema
 from tailrace.errors import ConfigError
-from tailrace.mechanisms.base import Estimate
+from tailrace.mechanisms.base import Estimate, Looks
 from tailrace.mechanisms.shared.bins import axes_of, check_columns, weights
 from tailrace.models.tables import HasMarginals
 
@@ -38,8 +38,8 @@ class Marginal:
     errors: np.ndarray  # of the same shape
 
 
-@dataclass(frozen=True, eq=False)
-class TabularView(Generic[M]):
+@dataclass(frozen=True, eq=False, repr=False)
+class TabularView(Looks, Generic[M]):
     """A released model; every answer has its standard error.
 
     domain: the table's columns.
@@ -58,6 +58,12 @@ class TabularView(Generic[M]):
     misfit: float
     total: Estimate
     moved: np.ndarray  # (workloads,)
+
+    @property
+    def facts(self) -> dict[str, str]:
+        measured = f"{np.isfinite(self.variance).sum():,} of {len(self.variance):,} measured"
+        columns = ", ".join(self.domain.columns)
+        return {"columns": columns, "records": str(self.total), "workloads": measured}
 
     def marginal(self, *columns: str) -> Marginal:
         """Counts of each combination of values: `view.marginal("age", "sex")`."""

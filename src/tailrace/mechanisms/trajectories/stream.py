@@ -108,7 +108,7 @@ class JourneysPrivate:
     clock: Any
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class JourneysView(TrajectoriesView):
     """Noisy counts of the journeys since routes last changed.
 

@@ -11,7 +11,7 @@ import numpy as np
 from tailrace.domain.geometry.partition import partition_of
 from tailrace.domain.geometry.shares import shares
 from tailrace.errors import ConfigError
-from tailrace.mechanisms.base import Estimate
+from tailrace.mechanisms.base import Estimate, Looks
 from tailrace.mechanisms.trajectories.counts import CELLS, POINTS, Count
 from tailrace.mechanisms.trajectories.ends import Pairs, fitted
 from tailrace.mechanisms.trajectories.fit import areas, divided, refined, smooth
@@ -32,8 +32,8 @@ class Noisy:
     scales: tuple[float, ...]
 
 
-@dataclass(frozen=True, eq=False)
-class TrajectoriesView:
+@dataclass(frozen=True, eq=False, repr=False)
+class TrajectoriesView(Looks):
     """Noisy counts of trajectories, and fits to them.
 
     `visits`, `density` and `pairs` are fits: better than the counts, without known errors.
@@ -41,6 +41,11 @@ class TrajectoriesView:
 
     layout: Layout
     noisy: Mapping[str, Noisy]
+
+    @property
+    def facts(self) -> dict[str, str]:
+        domain = self.layout.domain
+        return {"journeys": str(self.total), "in": ", ".join(domain.columns)}
 
     @property
     def total(self) -> Estimate:

@@ -41,7 +41,7 @@ from tailrace.counting.plan import Counts, Plan
 from tailrace.domain import Box
 from tailrace.domain.geometry.partition import Partition
 from tailrace.errors import ConfigError
-from tailrace.mechanisms.base import Estimate, Sample, State, Step, Table
+from tailrace.mechanisms.base import Estimate, Looks, Sample, State, Step, Table
 from tailrace.mechanisms.shared.events import OfEvents, changed
 from tailrace.mechanisms.spatial.tree import Places
 from tailrace.noise import Draws
@@ -92,8 +92,8 @@ class Leaves:
         return len(self.depth)
 
 
-@dataclass(frozen=True, eq=False)
-class PrivTreeView:
+@dataclass(frozen=True, eq=False, repr=False)
+class PrivTreeView(Looks):
     """A tree at a step.
 
     Leaves below one node share its noise; `count` accounts for that.
@@ -108,6 +108,11 @@ class PrivTreeView:
     # (nodes,) measured at the node, spread evenly over it; at leaves also what was measured below
     amount: np.ndarray
     variance: np.ndarray  # (nodes,) of the amounts, which are independent
+
+    @property
+    def facts(self) -> dict[str, str]:
+        points = f"{int(self.points.sum()):,} synthetic"
+        return {"points": points, "leaves": f"{len(self.leaves):,} in {', '.join(self.columns)}"}
 
     def count(self, *, low: Sequence[float], high: Sequence[float]) -> Estimate:
         """The number of points between two corners.

@@ -35,7 +35,7 @@ import numpy as np
 from tailrace.calls import told
 from tailrace.domain.geometry.shares import shares
 from tailrace.errors import ConfigError
-from tailrace.mechanisms.base import Estimate, Nothing, Sample, State, Step, Table
+from tailrace.mechanisms.base import Estimate, Looks, Nothing, Sample, State, Step, Table
 from tailrace.mechanisms.trajectories.layout import Layout, Leaves, Map, layout_of
 from tailrace.mechanisms.trajectories.plan import JourneyPlan, Points, Tally
 from tailrace.mechanisms.trajectories.promise import OfTrajectories
@@ -67,8 +67,8 @@ class PrivTreeTrajectoriesPublic:
     trips: Trips
 
 
-@dataclass(frozen=True, eq=False)
-class PrivTreeTrajectoriesView:
+@dataclass(frozen=True, eq=False, repr=False)
+class PrivTreeTrajectoriesView(Looks):
     """Cells, the trajectories between them, and chances of moves.
 
     Estimates are unbiased if trajectories begin and end evenly inside each group of cells.
@@ -78,6 +78,10 @@ class PrivTreeTrajectoriesView:
     chances: Chances
     trips: Trips
     error: float  # the standard error of the count of one group
+
+    @property
+    def facts(self) -> dict[str, str]:
+        return {"journeys": str(self.total), "cells": f"{len(self.low):,}"}
 
     @property
     def low(self) -> np.ndarray:
