@@ -293,6 +293,8 @@ def change(now: Estimate, before: Estimate) -> str:
 
     The errors add up, which holds however the two depend on each other.
     """
+    if math.isnan(before.value):
+        return "new"
     moved = Estimate(now.value - before.value, now.error + before.error)
     return told(moved, sign=True)
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tailrace.domain import Categorical
+from tailrace.domain import Attribute, Categorical, Schema
 from tailrace.mechanisms.base import Estimate
 from tailrace.mechanisms.histogram import HistogramView
 from tailrace.mechanisms.snapshot.histogram import SnapshotView
@@ -130,7 +130,7 @@ def _cells(shown: Shown, view: HistogramView) -> str:
         true = np.bincount(view.domain.cells(frame), minlength=view.domain.size)
     for cell in np.argsort(-view.estimates, kind="stable")[:_CELLS]:
         now = Estimate(float(view.estimates[cell]), error)
-        since = (page.change(now, _of_cell(one, int(cell))) for _, one in shown.since)
+        since = (page.change(now, _of_cell(one, int(cell), view.domain)) for _, one in shown.since)
         rows.append((_cell(view, cell), now, None if true is None else int(true[cell]), *since))
     words = page.note(f"{page.BARS} {_since(shown)}")
     return words + page.bars((", ".join(view.domain.columns), "records", *_headers(shown)), rows)
@@ -142,8 +142,8 @@ def _columns(shown: Shown, *, drawn: bool = True) -> str:
     for axis, name in enumerate(domain.columns[:_COLUMNS]):
         attribute = domain.attributes[axis]
         chosen = groups(attribute, _along(shown.view, axis), _VALUES)
-        now = _counts(shown.view, name, chosen)
-        others = [_counts(one, name, chosen) for _, one in shown.since]
+        now = _counts(shown.view, attribute, name, chosen)
+        others = [_counts(one, attribute, name, chosen) for _, one in shown.since]
         labels, true = [label(attribute, codes) for codes in chosen], shown.true_counts
         rows = [
             (
@@ -181,7 +181,8 @@ def _over_time(shown: Shown, axis: int, chosen: list[list[int]], labels: list[st
     name, most = shown.view.domain.columns[axis], _along(shown.view, axis)
     order = sorted(range(len(chosen)), key=lambda place: -most[chosen[place]].sum())[:_LINES]
     some = [chosen[place] for place in order]
-    found = [_shares(one, name, some) for one in shown.views]
+    attribute = shown.view.domain.attributes[axis]
+    found = [_shares(one, attribute, name, some) for one in shown.views]
     drawn = [
         Line.of(labels[place], shown.steps, [one[row] for one in found])
         for row, place in enumerate(order)
@@ -191,12 +192,14 @@ def _over_time(shown: Shown, axis: int, chosen: list[list[int]], labels: list[st
     return page.lines(shown.stream, drawn, title, "share of records", caption, percent=True)
 
 
-def _shares(view: View | None, name: str, chosen: list[list[int]]) -> list[Estimate]:
+def _shares(
+    view: View | None, attribute: Attribute, name: str, chosen: list[list[int]]
+) -> list[Estimate]:
     """The same as shares; the errors of part and total add up, however they depend."""
     total = Estimate(0.0, 0.0) if view is None else view.count()
     if view is None or total.value <= 0:
         return [Estimate(math.nan, math.nan)] * len(chosen)
-    found = _counts(view, name, chosen)
+    found = _counts(view, attribute, name, chosen)
     shares = [one.value / total.value for one in found]
     return [
         Estimate(share, (one.error + abs(share) * total.error) / total.value)
@@ -204,9 +207,9 @@ def _shares(view: View | None, name: str, chosen: list[list[int]]) -> list[Estim
     ]
 
 
-def _counts(view: View, name: str, chosen: list[list[int]]) -> list[Estimate]:
-    """Estimate the records of each group of codes."""
-    attribute = view.domain.attributes[view.domain.columns.index(name)]
+def _counts(view: View, attribute: Attribute, name: str, chosen: list[list[int]]) -> list[Estimate]:
+    """Estimate the records of each group of codes; nan for values that came later."""
+    own = view.domain.attributes[view.domain.columns.index(name)]
     if isinstance(view, TabularView):
         found = view.marginal(name)
         values, squares = found.values, found.errors**2
@@ -214,7 +217,14 @@ def _counts(view: View, name: str, chosen: list[list[int]]) -> list[Estimate]:
             Estimate(float(values[codes].sum()), math.sqrt(float(squares[codes].sum())))
             for codes in chosen
         ]
-    return [view.count(**{name: asked(attribute, codes)}) for codes in chosen]
+    known = [
+        not isinstance(own, Categorical) or set(asked(attribute, codes)) <= set(own.values)
+        for codes in chosen
+    ]
+    return [
+        view.count(**{name: asked(attribute, codes)}) if there else Estimate(math.nan, math.nan)
+        for codes, there in zip(chosen, known, strict=True)
+    ]
 
 
 def _along(view: View, axis: int) -> np.ndarray:
@@ -232,9 +242,22 @@ def _cell(view: HistogramView, cell: int) -> str:
     return ", ".join(label(attribute, [code]) for attribute, code in parts)
 
 
-def _of_cell(view: View, cell: int) -> Estimate:
+def _of_cell(view: View, cell: int, domain: Schema) -> Estimate:
+    """A cell of `domain` in an earlier view, whose list may be shorter."""
     assert isinstance(view, HistogramView)
-    return Estimate(float(view.estimates[cell]), math.sqrt(view.variance))
+    codes = []
+    for attribute, own, code in zip(
+        domain.attributes, view.domain.attributes, np.unravel_index(cell, domain.shape), strict=True
+    ):
+        outside = attribute.outside == "other" and code == attribute.size - 1
+        if attribute == own or not isinstance(own, Categorical) or outside:
+            codes.append(own.size - 1 if outside else int(code))
+        elif label(attribute, [int(code)]) in own.values:
+            codes.append(own.values.index(label(attribute, [int(code)])))
+        else:
+            return Estimate(math.nan, math.nan)
+    place = int(np.ravel_multi_index(codes, view.domain.shape))
+    return Estimate(float(view.estimates[place]), math.sqrt(view.variance))
 
 
 def _page(shown: Shown, title: str, sections: Sequence[tuple[str, str]]) -> Page:

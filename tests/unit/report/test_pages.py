@@ -366,3 +366,20 @@ def test_a_stream_without_tables_has_rows_drawn_for_its_page(tmp_path):
         page = stream_report(stream, [])
     drawn = re.search(r'<script id="points-synthetic"[^>]*>(.*?)</script>', page)[1]
     assert 60 < len(drawn) * 3 / 4 / 6 < 120, "six bytes a point"
+
+
+def test_a_value_taken_up_later_is_new_on_its_page():
+    trees = tr.Schema(
+        ward=tr.Integer(0, 1), tree=tr.Categorical(["oak"], outside="other", growing=3)
+    )
+    loss = tr.ApproxDP(epsilon=40, delta=1e-3)
+    made = tr.HistogramStream(domain=trees, **ONE | {"privacy": loss, "deletes": False})
+    first = pl.DataFrame({"ward": [0] * 90, "tree": ["oak"] * 90})
+    then = pl.DataFrame({"ward": [0] * 90, "tree": ["elm"] * 90})
+    batches = [first, then, then, then]
+    stream = streamed(made, *batches)
+    assert "elm" in stream.view(4).grown
+    page = body(stream_report(stream, [], true_history([(one, None) for one in batches], made)))
+    cells = page.split("The largest cells")[1]
+    moved = re.search(r"<td>0, elm</td>.*?</svg></td><td>([^<]*)</td><td>([^<]*)</td>", cells)
+    assert moved[1].startswith("+") and moved[2] == "new", "step 1 did not have it"
