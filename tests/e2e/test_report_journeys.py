@@ -108,7 +108,7 @@ def test_the_private_report_says_so_wherever_it_is_read():
     )
     assert [layer["drawn"] for layer in data_of(html)["layers"]] == [40, 50]
     measured = dict(re.findall(r"<td>[^<]*\(([^)<]+)\)</td><td>([^<]+)</td>", html))
-    assert len(measured) == 11 and 0 < float(measured["SE_JSD"]) <= 0.833
+    assert len(measured) == 12 and 0 < float(measured["SE_JSD"]) <= 0.833
     copy = dict(
         re.findall(
             r"<td>[^<]*\(([^)<]+)\)</td><td>([^<]+)</td>",
