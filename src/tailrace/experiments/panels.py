@@ -33,7 +33,7 @@ QUESTIONS = {
     "two months in a row": Spell(times=2, of=3),
     "all three months": AtLeast(times=3, of=3),
 }
-RAW, DEBIASED, OURS = "published, with padding", "published, debiased", "ours"
+RAW, DEBIASED, OURS = "padded", "published", "ours"
 PAPER = Paper(
     "panels",
     "Panels: Bun, Gaboardi, Neunhoeffer and Zhang, repeated",
@@ -109,9 +109,9 @@ def shown(name: str, mechanism: Any, released: list[Any], people: int):
 @PAPER.exhibit(
     "Figures 1, 5, 6 and 7: who was poor in a quarter",
     "Four questions about each quarter at rho = .001, .005 and .05 (figures 5, 6 with 1, and 7)."
-    " The paper shows that padding biases answers, and that taking it off mends them; it prints no"
-    " numbers here. Root mean squares of the errors, as shares of the people. Real data: whether"
-    " CDNOW's customers bought in a month.",
+    " The paper shows that padding biases answers (padded), and that taking it off mends them"
+    " (published); it prints no numbers here. Root mean squares of the errors, as shares of the"
+    " people. Real data: whether CDNOW's customers bought in a month.",
     "papers_panel_quarters",
     keys="panel | rho | question | quarter | method",
     columns="truth .5f | mean .5f | RMS .6f | answers",

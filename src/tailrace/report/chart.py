@@ -332,7 +332,7 @@ def _legend(methods: Sequence[str], left: float, *, truth: bool = True) -> list[
             f'{_group(number)}<rect x="{x:.0f}" y="36" width="12" height="12" fill="currentColor" '
             f'fill-opacity="0.35" stroke="currentColor"/></g>{_text(x + 17, 46, method, "start")}'
         )
-        x += 30 + 6.6 * len(method)
+        x += 30 + _LETTER * len(method)
     return [*parts, _cross(x + 4, 42), _text(x + 14, 46, "truth", "start")] if truth else parts
 
 
