@@ -75,6 +75,12 @@ NEW_TREES = [
     (rows(1, 200).with_columns(tree=pl.Series(["yew", *["fir", "elm"] * 99, "oak"])), None),
 ]
 
+# A person has two of the first five, and many follow.
+FIRS = [
+    (pl.DataFrame({"id": ids, "age": [0] * len(ids), "tree": ["fir"] * len(ids)}), None)
+    for ids in ([7, 7, 1, 2, 3], [*range(20, 60)])
+]
+
 
 def histogram(**options):
     return HistogramStream(
@@ -174,6 +180,15 @@ SOUND = {
     "growing": (
         histogram(domain=TREES, privacy=ApproxDP(epsilon=8, delta=1e-3), deletes=False),
         NEW_TREES,
+    ),
+    "growing people": (
+        histogram(
+            domain=TREES,
+            privacy=ApproxDP(epsilon=16, delta=1e-3),
+            unit=User(column="id", events=2),
+            deletes=False,
+        ),
+        FIRS,
     ),
     "spatial": (spatial(), BATCHES),
     "retention": (spatial(retention=2), ADDED),
@@ -524,6 +539,13 @@ MUTANTS = {
         PUBLIC,
     ),
     "new values by half of the noise": ("growing", Growth, "step", unsaid(HalfOfTheScale), LOSS),
+    "new values of people by half of the noise": (
+        "growing people",
+        Growth,
+        "step",
+        unsaid(HalfOfTheScale),
+        LOSS,
+    ),
     "new values by exact counts": ("growing", Growth, "step", exact_rows, "other noise|public"),
     "a forgotten level": ("tree", LadderCounter, "atoms", forgotten_level, LOSS),
     "a reused path": (

@@ -29,7 +29,8 @@ from tailrace.counting.memory.buckets import as_units
 from tailrace.counting.memory.hashing import hash_units, recognised
 from tailrace.counting.memory.panel import one_step
 from tailrace.counting.memory.spread import Files, written
-from tailrace.counting.plan import Plan, ReadRows, opened
+from tailrace.counting.plan import Plan, ReadRows, opened, packed_texts, read_texts
+from tailrace.domain.growing import Labels
 from tailrace.errors import ConfigError
 from tailrace.privacy.unit import Unit, User, Window
 
@@ -64,6 +65,24 @@ class UnitRows:
     # In UTF-8: of files with insertions, and with deletions; none where there are none.
     files: np.ndarray = field(default_factory=lambda: np.empty(0, np.uint8))
     gone: np.ndarray = field(default_factory=lambda: np.empty(0, np.uint8))
+    # The numbers of rows with an unknown text, their cells, and the texts in JSON.
+    numbers: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))
+    cells: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))
+    texts: np.ndarray = field(default_factory=lambda: np.empty(0, np.uint8))
+
+    @classmethod
+    def labelled(cls, labels: Labels) -> UnitRows:
+        """No rows, and what the numbers of others stand for."""
+        cells = np.array([cell for cell, _ in labels.values()], np.int64)
+        texts = packed_texts([text for _, text in labels.values()])
+        numbers = np.array(list(labels), np.int64)
+        return cls(_NONE, _NONE, numbers=numbers, cells=cells, texts=texts)
+
+    @property
+    def labels(self) -> Labels:
+        """What the numbers of rows stand for."""
+        pairs = zip(self.cells.tolist(), read_texts(self.texts), strict=True)
+        return dict(zip(self.numbers.tolist(), pairs, strict=True))
 
     def told(self) -> list[Files | None]:
         """What is said of files with insertions, and with deletions."""
@@ -110,14 +129,18 @@ def read_parts(
         for some, gone in ((frame, False), (deletes, True)):
             there = None if known is not None or folder is None else _there(some)
             if there is not None:
+                plan.refuse_spark(there)
                 assert isinstance(unit, User | Window) and folder is not None
                 rule = Rule.of(plan, unit, gone=gone)
                 text = str(written(plan, rule, there, key=key, below=folder.resolve())).encode()
                 told = np.frombuffer(text, np.uint8)
                 yield UnitRows(_NONE, _NONE, **{"gone" if gone else "files": told})
             elif some is not None or not gone:
-                for rows in _hashed(plan, some, key, known):
+                labels: Labels = {}
+                for rows in _hashed(plan, some, key, known, labels):
                     yield UnitRows(_NONE, rows) if gone else UnitRows(rows, _NONE)
+                if labels:
+                    yield UnitRows.labelled(labels)
     else:
         yield plan.counts(frame, deletes)
 
@@ -140,9 +163,11 @@ def files_of(parts: Iterable[Any]) -> set[str]:
     return {one.folder for one in told if one is not None}
 
 
-def _hashed(plan: Plan, frame: Any, key: bytes, known: Known | None) -> Iterator[Hashed]:
+def _hashed(
+    plan: Plan, frame: Any, key: bytes, known: Known | None, labels: Labels
+) -> Iterator[Hashed]:
     """The rows of a frame that have a unit and a cell."""
-    for ids, cells in plan.rows(frame):
+    for ids, cells in plan.rows(frame, key, labels):
         # Also for no rows: a wrong type is refused whatever the content.
         for at in range(0, max(1, len(cells)), _PIECE):
             few, cell = ids[at : at + _PIECE], cells[at : at + _PIECE]
@@ -188,4 +213,5 @@ def _rows(parts: Callable[[], Iterable[UnitRows]], name: str, place: int, folder
             for hi, lo, cell in one.rows(folder):
                 yield as_units(hi, lo), cell
 
-    return ReadRows(everything, files, here)
+    labels = {number: one for part in parts() for number, one in part.labels.items()}
+    return ReadRows(everything, files, here, labels)

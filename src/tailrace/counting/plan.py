@@ -26,8 +26,8 @@ from tailrace.counting.marginals import Marginals
 from tailrace.counting.sums import Sums
 from tailrace.domain import Codes, Frame, Schema
 from tailrace.domain.cells import holds_objects, named
-from tailrace.domain.columns import MOST_CELLS, kinds, unreadable
-from tailrace.domain.growing import spelling, unknown
+from tailrace.domain.columns import MOST_CELLS, kinds, raw, unreadable
+from tailrace.domain.growing import Labels, numbered, spelling, unknown
 from tailrace.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
@@ -120,11 +120,13 @@ class ReadRows:
     parts: gives all of them, each time from the first.
     files: those that lie in files by buckets of their hashes (`counting.memory.spread`).
     here: gives all others.
+    labels: of rows with an unknown text, their cell and text.
     """
 
     parts: Callable[[], Iterable[tuple[np.ndarray, np.ndarray]]]
     files: tuple[Any, ...] = ()
     here: Callable[[], Iterable[tuple[np.ndarray, np.ndarray]]] = tuple
+    labels: Labels = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -240,6 +242,8 @@ class Plan:
             return Counts(self.count(adds), self.count(deletes))
         # Read twice, which a stream cannot be.
         rows = opened(adds)
+        if rows is not None:
+            self.refuse_spark(rows)
         return TextCounts.of(Counts(self.count(rows), self.count(deletes)), self._texts(rows))
 
     @property
@@ -254,40 +258,67 @@ class Plan:
         assert self.growing is not None
         if rows is None:
             return Counter()
-        if executors.on_spark(rows):
-            raise DataError(
-                f"The values of '{self.growing}' are growing, and are counted by text: collect "
-                "the Spark frame first, or declare all values."
-            )
         found = unknown(rows, self._schema, self.growing)
         if isinstance(rows, nw.LazyFrame):
             found = fetched(rows, lambda: found)
         attribute = self._schema.attributes[self._schema.columns.index(self.growing)]
         many: Counter[str] = Counter()
-        for raw, count in zip(found["raw"].to_list(), found["rows"].to_list(), strict=True):
-            text = spelling(raw, trimmed=getattr(attribute, "trimmed", True))
+        for value, count in zip(found["raw"].to_list(), found["rows"].to_list(), strict=True):
+            text = spelling(value, trimmed=getattr(attribute, "trimmed", True))
             if text is not None:
                 many[text] += int(count)
         return many
 
-    def rows(self, frame: Any) -> Iterator[tuple[Any, np.ndarray]]:
+    def rows(
+        self, frame: Any, key: bytes = b"", labels: Labels | None = None
+    ) -> Iterator[tuple[Any, np.ndarray]]:
         """The unit id and the cell (-1: dropped) of every row, in pieces.
 
-        Columns are checked at once; rows are read as pieces are asked for.
+        Columns are checked at once; rows are read as pieces are asked for. A row with an unknown
+        text has a number of its own in place of its cell, a hash with `key`; `labels` is told.
         """
         if self.key is None:
             raise ConfigError("This plan has no key= to tell units apart by.")
+        told = {} if labels is None else labels
         if isinstance(frame, ReadRows):
+            told.update(frame.labels)
             return iter(frame.parts())
-        parts = map(self._pieces, frames(frame))
+        parts = (self._pieces(some, key, told) for some in frames(frame))
         first = next(parts, ())
         return itertools.chain(first, itertools.chain.from_iterable(parts))
 
-    def _pieces(self, rows: Frame) -> Iterator[tuple[Any, np.ndarray]]:
+    def _pieces(self, rows: Frame, key: bytes, labels: Labels) -> Iterator[tuple[Any, np.ndarray]]:
         assert self.key is not None
         self.codes.check(rows)
-        pieces = with_cells(rows, self.codes, [unit_of(rows, self.key)])
-        return ((ids_of(found.get_column("unit")), cells) for found, cells in pieces)
+        columns, growing = [unit_of(rows, self.key)], self.growing
+        if growing is not None:
+            self.refuse_spark(rows)
+            columns.append(raw(rows, growing).alias("raw"))
+        pieces = with_cells(rows, self.codes, columns)
+        if growing is None:
+            return ((ids_of(found.get_column("unit")), cells) for found, cells in pieces)
+        told = (self._schema, growing, key, labels)
+        return (
+            (ids_of(found.get_column("unit")), numbered(cells, found.get_column("raw"), *told))
+            for found, cells in pieces
+        )
+
+    def named(self, cells: np.ndarray, labels: Labels) -> tuple[np.ndarray, Counter[str]]:
+        """The cells of rows with numbers of their own, and the rows of each text."""
+        own = np.flatnonzero(cells >= self.codes.size)
+        found, many = cells.copy(), Counter[str]()
+        for place, number in zip(own.tolist(), cells[own].tolist(), strict=True):
+            found[place], text = labels[number]
+            many[text] += 1
+        return found, many
+
+    def refuse_spark(self, rows: Frame) -> None:
+        """Refuse rows in Spark where unknown texts are counted."""
+        if self.growing is not None and executors.on_spark(rows):
+            raise DataError(
+                f"The values of '{self.growing}' are growing, and are counted by text: collect "
+                "the Spark frame first, or declare all values."
+            )
 
     @property
     def _schema(self) -> Schema:

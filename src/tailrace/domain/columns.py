@@ -241,6 +241,8 @@ def raw(frame: Frame, column: str) -> nw.Expr:
     kind = kinds(frame, [column])[column]
     if kind in ("integer", "float"):
         return _double(frame, column, kind)
+    if kind in ("object", "bytes"):
+        return reading.named(frame, column)
     return reading.named(frame, column).cast(nw.String)
 
 

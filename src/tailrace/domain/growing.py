@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -91,6 +92,46 @@ def spelling(value: Any, *, trimmed: bool) -> str | None:
     return bare if bare and len(bare) <= _LONGEST and bare.isprintable() else None
 
 
+# By the number under which a unit's row is known: its cell and its text.
+Labels = dict[int, tuple[int, str]]
+
+
+def numbered(
+    rows: np.ndarray, values: Any, schema: Schema, column: str, key: bytes, labels: Labels
+) -> np.ndarray:
+    """The cells of rows, with a number of its own for each unknown text.
+
+    The number is a keyed hash of cell and text, of 62 bits and above all cells: of no other row. It
+    is noted in `labels`. `values` are the raw cells of the column.
+    """
+    from tailrace.domain.columns import MOST_CELLS
+
+    axis = schema.columns.index(column)
+    attribute, stride = schema.attributes[axis], int(np.prod(schema.shape[axis + 1 :]))
+    assert isinstance(attribute, Categorical)
+    other = (rows >= 0) & (rows // stride % attribute.size == len(attribute.values))
+    places = np.flatnonzero(other)
+    raws = cells_of(values).gather(places).to_list()
+    found, numbers = rows.copy(), {}
+    for place, raw, cell in zip(places.tolist(), raws, rows[places].tolist(), strict=True):
+        if (raw, cell) not in numbers:
+            text, numbers[raw, cell] = spelling(raw, trimmed=attribute.trimmed), cell
+            if text is not None:
+                said = cell.to_bytes(8, "big") + text.encode()
+                digest = hashlib.blake2b(said, key=key, digest_size=8, person=b"tailrace text")
+                number = int.from_bytes(digest.digest(), "big") % (MOST_CELLS - schema.size)
+                numbers[raw, cell] = schema.size + number
+                labels[schema.size + number] = (cell, text)
+        found[place] = numbers[raw, cell]
+    return found
+
+
+def cells_of(values: Any) -> Any:
+    """A column's raw cells in memory: numbers or texts."""
+    column = cells.column(values)
+    return column if column.dtype.is_numeric() else cells.text(column)
+
+
 def unknown(frame: nw.DataFrame[Any] | nw.LazyFrame[Any], schema: Schema, column: str) -> Any:
     """The raw cells of a column that no list has, of counted rows, with their number.
 
@@ -109,8 +150,11 @@ def unknown(frame: nw.DataFrame[Any] | nw.LazyFrame[Any], schema: Schema, column
         kept = digits.filter(*inside, nw.col(mine) == len(attribute.values))
         return kept.group_by("raw").agg(nw.len().alias("rows"))
     digits = schema.digits(frame)[:, schema.columns.index(column)]
-    values = cells.column(frame.get_column(column))
-    values = values if values.dtype.is_numeric() else cells.text(values)
-    kept = values.alias("raw").to_frame().filter(digits == len(attribute.values))
+    kept = (
+        cells_of(frame.get_column(column))
+        .alias("raw")
+        .to_frame()
+        .filter(digits == len(attribute.values))
+    )
     found = nw.from_native(kept, eager_only=True)
     return found.group_by("raw").agg(nw.len().alias("rows"))

@@ -60,7 +60,7 @@ from tailrace.mechanisms.shared.totals import GroupTotals, Totals, groups_of, su
 from tailrace.noise import Draws
 from tailrace.privacy.budget import restate
 from tailrace.privacy.loss import ApproxDP, Loss, exact
-from tailrace.privacy.unit import Event, Unit
+from tailrace.privacy.unit import Event, Unit, Window
 
 
 @dataclass(frozen=True)
@@ -232,10 +232,10 @@ class HistogramStream(OfEvents):
                 f"privacy must be ApproxDP(epsilon=..., delta=...) where the values of '{column}' "
                 "grow: delta is the probability that a value of one person alone appears."
             )
-        if not isinstance(self.unit, Event) or self.deletes or self.horizon is None:
+        if isinstance(self.unit, Window) or self.deletes or self.horizon is None:
             raise ConfigError(
-                f"The values of '{column}' grow: this takes unit=Event(), deletes=False and a "
-                "horizon."
+                f"The values of '{column}' grow: this takes unit=Event() or User(column=..., "
+                "events=m), deletes=False and a horizon."
             )
         several = sum(bool(getattr(one, "growing", False)) for one in self.domain.attributes)
         if several > 1 or self.domain.amounts:
@@ -255,7 +255,8 @@ class HistogramStream(OfEvents):
         share = exact("growing_share", self.growing_share, below=1)
         budget = ApproxDP(epsilon=share * self.privacy.epsilon, delta=share * self.privacy.delta)
         room = getattr(self.domain.attributes[self._axis], "room", 0)
-        return Growth(budget, sum(self._events), self.horizon or 1, room)
+        hashed = not isinstance(self.unit, Event)
+        return Growth(budget, sum(self._events), self.horizon or 1, room, hashed)
 
     @property
     def _axis(self) -> int:

@@ -61,6 +61,14 @@ def test_a_value_of_one_row_alone_appears_with_probability_below_delta(epsilon, 
     assert growth.loss.epsilon == growth.privacy.epsilon
 
 
+def test_values_of_one_person_alone_appear_with_probability_below_delta():
+    """All of a person's rows have one value, or each has its own."""
+    growth = Growth(tr.ApproxDP(epsilon=1, delta=1e-6), 5, 52, 9, hashed=True)
+    assert passes(growth, growth.threshold, 5) <= 1e-6
+    assert 5 * passes(growth, growth.threshold, 1) <= 1e-6
+    assert passes(growth, growth.threshold // 2, 5) > 1e-6
+
+
 def test_the_loss_is_the_declared_one():
     for epsilon in (0.5, 4):
         loss = mechanism(privacy=tr.ApproxDP(epsilon=epsilon, delta=1e-6)).guarantee.loss
@@ -127,6 +135,39 @@ def test_unknown_values_are_counted_alike_on_every_engine():
     assert spelling("\x1b[2J", trimmed=True) is None, "control characters are never published"
 
 
+def people(seed):
+    return rows(seed).with_columns(id=np.random.default_rng(seed).integers(0, 400, 600))
+
+
+def test_rows_of_people_are_bounded_and_counted_alike_in_any_way():
+    person = mechanism(
+        unit=tr.User(column="id", events=3), privacy=tr.ApproxDP(epsilon=12, delta=1e-6)
+    )
+    ways = {
+        "whole": lambda stream, frame: stream.push(frame),
+        "lazy": lambda stream, frame: stream.push(frame.lazy()),
+        "duckdb": lambda stream, frame: stream.push(duckdb.from_arrow(frame.to_arrow())),
+        "pandas": lambda stream, frame: stream.push(frame.to_pandas()),
+        "parts": in_parts,
+    }
+    seen = {}
+    for name, push in ways.items():
+        stream = tr.Stream(person, noise=tr.Noise.insecure(3))
+        for step in range(3):
+            view = push(stream, people(step)).view
+        seen[name] = (view.grown, view.estimates.tolist())
+    assert all(one == seen["whole"] for one in seen.values())
+    assert view.grown == {"elm": 1, "fir": 1}
+    assert view.count().value < 3 * 400 + 60, "at most three rows of a person"
+
+
+def in_parts(stream, frame):
+    shuffled = frame.sample(fraction=1, shuffle=True, seed=1)
+    stream.add(shuffled[:200].lazy(), key=f"first of {stream.step}")
+    stream.add(shuffled[200:], key=f"rest of {stream.step}")
+    return stream.publish()
+
+
 def test_a_kept_stream_goes_on_with_what_it_took_up(tmp_path):
     book = tmp_path / "book"
     told = {"population": "trees", "ledger": book, "noise": tr.Noise.insecure(3)}
@@ -159,9 +200,9 @@ def test_a_kept_stream_goes_on_with_what_it_took_up(tmp_path):
     [
         (lambda: mechanism(privacy=tr.PureDP(epsilon=1)), "ApproxDP.*delta is the probability"),
         (lambda: mechanism(privacy=tr.ZCDP(rho=1)), "ApproxDP"),
-        (lambda: mechanism(deletes=True), r"unit=Event\(\), deletes=False and a horizon"),
+        (lambda: mechanism(deletes=True), r"events=m\), deletes=False and a horizon"),
         (lambda: mechanism(horizon=None), "a horizon"),
-        (lambda: mechanism(unit=tr.User(column="id", events=2)), r"unit=Event\(\)"),
+        (lambda: mechanism(unit=tr.Window(steps=2, column="id", events=2)), r"unit=Event\(\)"),
         (lambda: mechanism(growing_share=1), "below 1"),
         (lambda: tr.Categorical([1, 2], outside="other", growing=True), "texts"),
         (lambda: tr.Categorical(["a"], growing=True), "outside='other'"),

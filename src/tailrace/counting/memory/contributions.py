@@ -21,6 +21,7 @@ followed in `panel.py`.
 from __future__ import annotations
 
 import functools
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
@@ -35,7 +36,8 @@ from tailrace.counting.memory.hashing import words
 from tailrace.counting.memory.levels import Change, Levels, made_with
 from tailrace.counting.memory.panel import follow, one_step
 from tailrace.counting.memory.segment import State, failing
-from tailrace.counting.plan import Counts, Plan
+from tailrace.counting.plan import Counts, Plan, TextCounts
+from tailrace.domain.growing import Labels
 from tailrace.errors import ConfigError
 from tailrace.privacy.unit import User, Window
 
@@ -72,7 +74,8 @@ def counted(
     """
     if plan.memory is not None:
         one_step(plan, frame)
-    rows = plan.rows(frame)
+    labels: Labels = {}
+    rows = plan.rows(frame, key, labels)
     if (parts := buckets_of(old)) is not None:
         gone = None if deletes is None else plan.rows(deletes)
 
@@ -86,10 +89,16 @@ def counted(
         return Counts(tally, np.zeros_like(tally))
     gone = None if deletes is None else plan.rows(deletes)
     adds, removals = np.zeros(plan.size, np.int64), np.zeros(plan.size, np.int64)
+    many = Counter[str]()
     for accepted in _slices(old, new, unit, key, rows, gone, point):
-        adds += plan.tally(accepted.adds)
+        cells = accepted.adds
+        if plan.growing is not None:
+            cells, texts = plan.named(cells, labels)
+            many += texts
+        adds += plan.tally(cells)
         removals += plan.tally(accepted.deletes)
-    return Counts(adds, removals)
+    counts = Counts(adds, removals)
+    return counts if plan.growing is None else TextCounts.of(counts, many)
 
 
 def bound(

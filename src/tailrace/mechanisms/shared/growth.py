@@ -29,7 +29,10 @@ Privacy (epsilon, delta), for a unit that moves counts by m in all, over T steps
    d <= p^h / (1 + p) + T p^h (1 - p) / (1 + p)^2 (1 / (1 - p^2) + h - 1).
 5. Order. Texts that pass at one step are taken up in alphabetical order; codes follow. So both are
    functions of the answers. Beyond the public room nothing is compared or taken up.
-6. A row lies in one bin, whichever values are taken up: which one is fixed by earlier releases. So
+6. Under `User` a unit's rows are bounded first, by its own rows alone; there a row is known by a
+   keyed hash of its cell and text. The probability that a text of the unit has the hash of another
+   one, of 4 million at most, is part of delta.
+7. A row lies in one bin, whichever values are taken up: which one is fixed by earlier releases. So
    the histogram's loss is what it was, and adds up with this one (concurrent composition: Vadhan
    and Zhang 2023).
 
@@ -51,6 +54,9 @@ from tailrace.errors import ConfigError
 from tailrace.noise import Draws, check_drawable
 from tailrace.privacy.loss import ApproxDP
 
+# That a text of a unit has the hash of another, among 2^22 of them. Hashes have 62 bits, but for
+# the numbers of cells.
+_COLLISION = 2.0**-39
 # The formula is evaluated in doubles.
 _ROUNDING = 1 + 1e-9
 
@@ -90,6 +96,7 @@ class Growth:
     moved: int
     horizon: int
     room: int
+    hashed: bool = False  # whether rows of a unit are known by a hash of their text
 
     @property
     def scale(self) -> Fraction:
@@ -114,7 +121,8 @@ class Growth:
         p, rest = math.exp(-1 / scale), -math.expm1(-1 / scale)
         steps = self.horizon * rest / (1 + p) * (threshold - 1 - 1 / math.expm1(-2 / scale))
         passing = math.exp(-threshold / scale) / (1 + p) * (1 + steps)
-        return (1 + math.exp(float(self.privacy.epsilon))) * self.moved * passing * _ROUNDING
+        proved = (1 + math.exp(float(self.privacy.epsilon))) * self.moved * passing * _ROUNDING
+        return proved + self.moved * _COLLISION * self.hashed
 
     @property
     def threshold(self) -> int:
