@@ -12,7 +12,7 @@ from tailrace.stream.verify import public_table
 MECHANISM = """kind = "{kind}"
 trajectory = "trip"
 order = "time"
-privacy = {{ kind = "PureDP", epsilon = 500 }}
+privacy = {{ kind = "PureDP", epsilon = 5000 }}
 unit = {{ kind = "User", column = "who" }}
 {more}"""
 BOX = 'low = [0, 0]\nhigh = [1, 1]\ncolumns = ["x", "y"]\ncells = 16'

@@ -161,6 +161,12 @@ def mechanisms():
                 "order": "time",
             }
             whose = f"{name} {type(unit).__name__.lower()}"
+            many = {**once, "privacy": tr.PureDP(epsilon=200)}
+            cases[f"trajectories, enough, {type(unit).__name__}"] = (
+                tr.Trajectories(**many),
+                journeys,
+                1,
+            )
             cases[f"trajectories {whose}"] = tr.Trajectories(**once), journeys, 1
             cases[f"paper trajectories {whose}"] = papers.trajectories(**once), journeys, 1
         for unit in (event, tr.User(column="id", events=2)):

@@ -57,10 +57,13 @@ class Timed:
 
 @page_of.register(TrajectoriesView)
 @page_of.register(PrivTreeTrajectoriesView)
-def _(_view: object, stream: Stream, truth: History | None = None) -> Page:
+def _(view: object, stream: Stream, truth: History | None = None) -> Page:
     made, history = stream.mechanism, stream.history()
     true = None if truth is None else timed(truth, stream)
     found = journeys_page(made.domain, timed(history, stream), true)
+    if isinstance(view, TrajectoriesView) and view.signal is not None:
+        seen = ("What was seen", note(view.advice))
+        found = replace(found, sections=[seen, *found.sections])
     if stream.step == 1:
         return found
     over = ("Over time", _number(stream, history, truth))

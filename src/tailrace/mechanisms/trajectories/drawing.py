@@ -30,10 +30,26 @@ def drawn(
         layout, view.visits * more, view.turns, most, float(view.sizes[2]), visits.between
     )
     found = _both_ends(walks.draw(model, homes, moves, rng), ends)
+    if (kept := supported(found, view.visits, view.units)) is not None:
+        found, ends = found.pick(kept), ends[:, kept]
     each = stays(found, points, rng)
     places = placed(layout, found, ends, np.append(0.0, np.cumsum(view.density)), rng)
     sums = np.append(0, np.cumsum(each))
     return sums[found.offsets], np.repeat(places, each)
+
+
+# A trip is drawn if so much of its cells were seen to be visited, by more trips than the least, or
+# this part of all; unless hardly any trip is: then none was seen. The review's prototype chose them
+# on cabs (.6: twice the error along paths; .95: the same).
+_SUPPORT, _LEAST, _PART, _HARDLY = 0.8, 1.5, 0.0002, 0.2
+
+
+def supported(walks: Walks, visits: np.ndarray, units: float) -> np.ndarray | None:
+    """The walks over cells that were seen to be visited; None: all."""
+    seen = visits > max(_LEAST, _PART * units)
+    share = np.add.reduceat(seen[walks.cells].astype(float), walks.offsets[:-1])
+    kept = np.flatnonzero(share >= _SUPPORT * np.diff(walks.offsets))
+    return kept if len(kept) >= _HARDLY * len(share) else None
 
 
 def _both_ends(walks: Walks, ends: np.ndarray) -> Walks:

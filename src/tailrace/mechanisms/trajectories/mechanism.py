@@ -21,8 +21,9 @@ Privacy: the declared loss of the declared unit, neighbours add/remove.
    epsilon (pure) or the rho within it, whichever makes less noise, decided before the first round.
 5. Where all parts are given, nothing depends on the number: everything is counted in one round.
 
-Accuracy: noise is that of `view`'s counts. Long trajectories weigh no more than short ones, so what
-only they do is seen through more noise.
+Accuracy: where the signal (number times epsilon) is too small, no journeys are drawn, since they
+would be worse than none; `view.advice` says so. Noise is that of `view`'s counts. Long trajectories
+weigh no more than short ones, so what only they do is seen through more noise.
 Source: none as a whole. Contributions of 1 / t: DPT (He et al. 2015), AdaTrace (Gursoy et al.
 2018), and Kumar's dissertation, chapter 5 (`papers.trajectories`), which also has walks conditioned
 on both ends; ours are second-order, and exact.
@@ -186,8 +187,12 @@ class Trajectories(OfTrajectories):
             return self.setting(0.0)
         if not public.round:
             return self._first
+        return self.setting(self._signal(public))
+
+    def _signal(self, public: TrajectoriesPublic) -> float:
+        """Units times epsilon, by the noisy number."""
         number = self._first.noisy(public.parts[:1])["number"]
-        return self.setting(signal_of(float(number.levels[0][0]), added(self.budgets.values())))
+        return signal_of(float(number.levels[0][0]), added(self.budgets.values()))
 
     def plan(self, public: TrajectoriesPublic) -> JourneyPlan:
         now = self._now(public)
@@ -206,17 +211,18 @@ class Trajectories(OfTrajectories):
         if public.round < self.rounds:
             return None
         setting, first = self._now(public), self._first.size if self.rounds == 2 else 0
-        noisy = setting.noisy(public.parts[first:])
+        noisy, signal = setting.noisy(public.parts[first:]), None
         if first:
             noisy |= self._first.noisy(public.parts[:first])
+            signal = self._signal(public)
         assert setting.layout is not None, "visits are always counted"
-        return TrajectoriesView(setting.layout, noisy)
+        return TrajectoriesView(setting.layout, noisy, signal=signal)
 
     def sample(
         self, view: TrajectoriesView | None, previous: Table, rng: np.random.Generator
     ) -> Sample:
         gone, none = np.ones(len(previous), np.bool_), np.zeros(0, np.int64)
-        many = 0 if view is None else round(view.total.value)
+        many = 0 if view is None or not view.enough else round(view.total.value)
         if view is None or many < 1:
             return previous.after(gone, none, self.rows.decode(none, rng))
         offsets, places = drawn(view, many, self.walks, rng)

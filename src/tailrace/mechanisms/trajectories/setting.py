@@ -18,7 +18,7 @@ from tailrace.domain.geometry import Roads
 from tailrace.mechanisms.trajectories.counts import Bins, Count, Grids, counts_of
 from tailrace.mechanisms.trajectories.layout import Layout, Map, even_layout
 from tailrace.mechanisms.trajectories.plan import Tally
-from tailrace.mechanisms.trajectories.view import Noisy
+from tailrace.mechanisms.trajectories.view import CUTS, Noisy
 from tailrace.noise import Draws
 from tailrace.privacy.budget import Drawn, part
 from tailrace.privacy.loss import Loss, PureDP
@@ -95,11 +95,6 @@ def signal_of(number: float, budget: Drawn) -> float:
     """
     pure = isinstance(budget, PureDP)
     return max(number, 0.0) * (float(budget.epsilon) if pure else 2 * float(budget.rho) ** 0.5)
-
-
-# Signals from which counts are finer. Chosen between the measured sizes of the review's prototypes,
-# on trips on Manhattan's streets at epsilon 1.
-CUTS = (3_000.0, 30_000.0)
 
 
 def parts_for(signal: float, domain: Map) -> dict[str, Any]:

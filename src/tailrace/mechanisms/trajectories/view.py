@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
+from tailrace.domain.geometry import Roads
 from tailrace.domain.geometry.partition import partition_of
 from tailrace.domain.geometry.shares import shares
 from tailrace.errors import ConfigError
@@ -17,6 +18,14 @@ from tailrace.mechanisms.trajectories.ends import Pairs, fitted
 from tailrace.mechanisms.trajectories.fit import areas, divided, refined, smooth
 from tailrace.mechanisms.trajectories.layout import Layout
 
+# Signals from which journeys are drawn, on roads and elsewhere. Chosen on trips on Manhattan's
+# streets (benchmarks/trajectories_data.py, seeds 0 and 1, epsilon 1): on roads 3,000 trips are
+# worse than an empty release (QE 1.06, QE_path 2.0 times), 5,000 better (.70 and .70); in a box
+# 5,000 are worse (1.2 and 1.6).
+_LEAST_ON_ROADS, _LEAST = 4_000.0, 8_000.0
+# Signals from which counts are finer (setting.py). Chosen between the measured sizes of the
+# review's prototypes, on trips on Manhattan's streets at epsilon 1.
+CUTS = (3_000.0, 30_000.0)
 # The part of the mean of a cell with next to no visits that points and ends expect there: most such
 # cells have none. Chosen by trial while building; no committed result.
 _RARE = 0.2
@@ -41,6 +50,53 @@ class TrajectoriesView(Looks):
 
     layout: Layout
     noisy: Mapping[str, Noisy]
+    # Units times epsilon; None where nothing follows from it.
+    signal: float | None = field(default=None, kw_only=True)
+
+    @property
+    def least(self) -> float:
+        """The signal from which journeys are drawn."""
+        return _LEAST_ON_ROADS if isinstance(self.layout.domain, Roads) else _LEAST
+
+    @property
+    def enough(self) -> bool:
+        """Whether journeys are drawn: whether they would be better than none."""
+        return self.signal is None or self.signal >= self.least
+
+    @functools.cached_property
+    def seen(self) -> dict[str, float]:
+        """How well each kind of count was seen: signal over noise, at the finest level.
+
+        That is the root of the mean square of the counts over that of their noise, estimated from
+        the noisy counts; 0 where nothing stands out, and above 1 where counts can be read as such.
+        """
+        found = {}
+        for name, noisy in self.noisy.items():
+            counts, noise = noisy.levels[-1], 2 * noisy.scales[-1] ** 2
+            excess = float((counts**2).mean()) - noise
+            # The mean square of noise alone has a standard error of about this.
+            unsure = noise * (5 / len(counts)) ** 0.5
+            found[name] = (excess / noise) ** 0.5 if excess > unsure else 0.0
+        return found
+
+    @property
+    def advice(self) -> str:
+        """What was drawn, and what more epsilon or trajectories would bring."""
+        if self.signal is None:
+            return "Counted as told, on given grids: how fine they may be was not asked."
+        times = self.least / max(self.signal, 1.0)
+        here = f"trajectories times epsilon are about {self.signal:,.0f}"
+        if not self.enough:
+            return (
+                f"No journeys are drawn: {here}, and below {self.least:,.0f} they would be worse "
+                f"than none. About {times:.1f} times as many trajectories, or as large an epsilon, "
+                "would be enough; counts of large areas (view.count) can be read already."
+            )
+        hidden = [name for name, ratio in self.seen.items() if not ratio]
+        faint = f"; hidden by noise are {', '.join(hidden)}" if hidden else ""
+        finer = next((cut for cut in CUTS if cut > self.signal), None)
+        more = f" From {finer:,.0f} on, cells are counted more finely." if finer else ""
+        return f"Journeys are drawn: {here}{faint}.{more}"
 
     @property
     def facts(self) -> dict[str, str]:

@@ -128,6 +128,13 @@ class Walks:
         stops[offsets[:-1]] = stops[offsets[1:] - 1] = True
         return cls(offsets, cells, stops)
 
+    def pick(self, which: np.ndarray) -> Walks:
+        """The walks of these numbers."""
+        sizes = np.diff(self.offsets)[which]
+        offsets = np.append(0, np.cumsum(sizes))
+        cells = np.arange(offsets[-1]) + np.repeat(self.offsets[which] - offsets[:-1], sizes)
+        return Walks(offsets, self.cells[cells], self.stops[cells])
+
     def visits(self, cells: int, *, most: int, between: bool = False) -> np.ndarray:
         """(cells,) walks with points in each, or passing it (`between`).
 

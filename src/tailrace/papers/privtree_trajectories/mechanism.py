@@ -207,7 +207,7 @@ class PrivTreeTrajectories(OfTrajectories):
         if public.round < self.rounds:
             return None
         layout = layout_of(self.domain, public.leaves)
-        chances = self.moves.chances(public.moves, layout)
+        chances = self.moves.chances(public.moves, layout, self.budgets["moves"])
         error = self.trips.error(self.budgets["trips"])
         return PrivTreeTrajectoriesView(layout, chances, public.trips, error)
 

@@ -10,7 +10,8 @@ Source: Kumar's dissertation, Algorithm 17 and equation 5.10.
 Departs: as printed the algorithm forgets the noise and releases exact shares; the noisy counts are
 normalised here, evenly where none is positive. As printed (5.10) weighs the middle most; `Ends`
 weighs the ends, as its text says. A trajectory's jumps between cells that do not touch are filled
-in before its transitions are weighed.
+in before its transitions are weighed. The chance to stay in a cell is drawn to that of all cells by
+as much as the cell's counts are noise.
 """
 
 from __future__ import annotations
@@ -37,6 +38,9 @@ from tailrace.privacy.loss import Loss, Number, exact, whole
 MOST_POINTS = 10_000
 # The chance to stay once more, at most: a thousand points in one cell on average.
 _MOST_STAYS = 1 - 2.0**-10
+# Standard errors by which all transitions together must stand out for their share of stays to be
+# believed; otherwise nobody stays.
+_SURE = 3.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,16 +89,27 @@ class Transitions:
         size = len(layout.graph.targets) + layout.graph.cells
         return Moves(masses.dense(size) + atoms_of(budget).draw(noise, size))
 
-    def chances(self, noisy: Moves, layout: Layout) -> Chances:
-        """Positive noisy counts as chances; even without any."""
+    def chances(self, noisy: Moves, layout: Layout, budget: Drawn) -> Chances:
+        """Positive noisy counts as chances; even without any.
+
+        Cells stay as all do together, as far as their own counts are noise: otherwise a cell whose
+        moves are hidden by noise would keep its visitors, with a thousand points each.
+        """
         graph, counts = layout.graph, np.maximum(noisy.parts, 0) / WHOLE
         moves, stays = counts[: len(graph.targets)], counts[len(graph.targets) :]
         leaving = np.bincount(graph.sources, moves, minlength=graph.cells)
         degree = np.maximum(np.diff(graph.starts), 1)
         sums, even = leaving[graph.sources], (1 / degree)[graph.sources]
         moving = np.divide(moves, sums, out=even, where=sums > 0)
-        total = leaving + stays
-        staying = np.divide(stays, total, out=1 / (1.0 + degree), where=total > 0)
+        # Sums before the negative ones are cut off: noise cancels out.
+        sums = noisy.parts / WHOLE
+        error = float(np.sqrt(atoms_of(budget).variance())) / WHOLE
+        whole, held = float(sums.sum()), float(sums[len(graph.targets) :].sum())
+        seen = whole > _SURE * error * len(sums) ** 0.5
+        usual = min(max(held / whole, 0.0), 1.0) if seen else 0.0
+        # Noise that is cut off at 0 has a mean of .35 of its error for each of a cell's edges.
+        unsure = error * (1.0 + degree)
+        staying = (stays + unsure * usual) / (leaving + stays + unsure)
         return Chances(moving, np.minimum(staying, _MOST_STAYS))
 
 

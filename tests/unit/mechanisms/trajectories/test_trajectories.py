@@ -31,6 +31,7 @@ from tailrace.counting.journeys.masses import WHOLE
 from tailrace.domain.geometry.partition import Partition
 from tailrace.mechanisms.trajectories import Bins, DayClock, Grids, TurningWalks
 from tailrace.mechanisms.trajectories.counts import paired, unpaired
+from tailrace.mechanisms.trajectories.drawing import supported
 from tailrace.mechanisms.trajectories.ends import fitted
 from tailrace.mechanisms.trajectories.fit import divided, order, posterior, refined, smooth, summed
 from tailrace.mechanisms.trajectories.layout import even_layout
@@ -434,3 +435,45 @@ def test_a_stream_of_the_last_version_goes_on(tmp_path, name):
         view, table = stream.release(1).view, stream.release(1).table
     assert view.total.value == pytest.approx(200, abs=20)
     assert table["trip"].n_unique() == pytest.approx(200, abs=20)
+
+
+def test_too_few_journeys_are_not_drawn_and_the_view_says_so():
+    """The decision is public: by the noisy number and epsilon alone."""
+    few = release_once(made(epsilon=1), crossing(), noise=Noise.insecure(1))
+    assert len(few.table) == 0 and not few.view.enough
+    assert "No journeys are drawn" in few.view.advice and "times as many" in few.view.advice
+    many = release_once(made(epsilon=100), crossing(), noise=Noise.insecure(1))
+    assert many.view.enough and many.table["trip"].n_unique() > 200
+    assert "Journeys are drawn" in many.view.advice
+    assert many.view.seen["visits"] > 1 > few.view.seen["visits"]
+    assert set(many.view.seen) == set(many.view.noisy)
+
+
+def test_noise_alone_is_not_seen():
+    hidden = [
+        sum(
+            not ratio
+            for ratio in release_once(made(), None, noise=Noise.insecure(seed)).view.seen.values()
+        )
+        for seed in range(5)
+    ]
+    assert np.mean(hidden) > 6, "of nine kinds of counts, all of them noise"
+
+
+def test_journeys_over_cells_where_nothing_was_seen_are_left_out():
+    walks = Walks(np.array([0, 3, 5]), np.array([0, 1, 2, 3, 4]), np.ones(5, bool))
+    visits = np.array([50.0, 50.0, 50.0, 0.0, 50.0])
+    assert supported(walks, visits, 100).tolist() == [0]
+    picked = walks.pick(np.array([1]))
+    assert picked.offsets.tolist() == [0, 2] and picked.cells.tolist() == [3, 4]
+    assert supported(walks, np.zeros(5), 100) is None, "nothing was seen of any: no verdict"
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_the_papers_stays_do_not_explode_on_few_trajectories(seed):
+    """As printed, cells whose moves are hidden by noise held a thousand points a visit."""
+    rows = crossing(170)
+    about = {"privacy": PureDP(epsilon=1), "unit": Event(), "trajectory": "trip", "order": "at"}
+    mechanism = papers.trajectories(domain=SQUARE, **about)
+    table = release_once(mechanism, rows, noise=Noise.insecure(seed)).table
+    assert len(table) < 5 * len(rows)
