@@ -189,7 +189,10 @@ def _codes(reader: Reader, read: pl.DataFrame, name: str) -> np.ndarray | None:
         return Box(low=low, high=high, columns=[name], cells=domain.side).cells(cells)
     if not isinstance(domain, Schema):
         return None
-    attribute = replace(domain.attributes[place], outside="drop")
+    attribute = domain.attributes[place]
+    if isinstance(attribute, Categorical):
+        attribute = replace(attribute, growing=False)
+    attribute = replace(attribute, outside="drop")
     return Schema(**{name: attribute}).cells(cells)
 
 

@@ -195,6 +195,37 @@ def test_a_kept_stream_goes_on_with_what_it_took_up(tmp_path):
     call("verify", tmp_path / "s")
 
 
+CONFIGURATION = """
+[stream]
+path = "trees.tail"
+population = "trees"
+[mechanism]
+kind = "HistogramStream"
+horizon = 3
+privacy = { kind = "ApproxDP", epsilon = 8, delta = 1e-6 }
+unit = { kind = "Event" }
+deletes = false
+[schema]
+age = { kind = "Integer", low = 0, high = 1 }
+tree = { kind = "Categorical", values = ["oak", "ash"], outside = "other", growing = 5 }
+[source]
+kind = "Folder"
+path = "in"
+files = "*.csv"
+"""
+
+
+def test_commands_take_a_growing_list(tmp_path):
+    (tmp_path / "stream.toml").write_text(CONFIGURATION)
+    (tmp_path / "in").mkdir()
+    for step in range(3):
+        rows(step).write_csv(tmp_path / "in" / f"{step}.csv")
+    for command in ("check", "run", "report", "status", "plan"):
+        call(command, "stream.toml", cwd=tmp_path)
+    found = call("query", "stream.toml", "count where tree = elm", "--json", cwd=tmp_path)
+    assert '"error"' in found.stdout
+
+
 @pytest.mark.parametrize(
     ("make", "why"),
     [
