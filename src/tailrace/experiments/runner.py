@@ -235,9 +235,7 @@ def _table(file: str) -> tuple[list[str], Rows]:
 
 def _keep(of: Measurement, file: str, rows: Rows, case: tuple[str, ...] = ()) -> None:
     """Merge rows into a file, in one move."""
-    path, (header, saved) = folder() / f"{file}.csv", _table(file)
-    if header not in ([], of.header):
-        raise ConfigError(f"{path} has other columns than this measurement: move it away first.")
+    path, saved = folder() / f"{file}.csv", _table(file)[1]
     folder().mkdir(parents=True, exist_ok=True)
     with path.with_suffix(".new").open("w", newline="") as opened:
         merged = merge(saved, rows, keys=of.keys, case=case)
@@ -297,8 +295,12 @@ def run(
     stamp = [", ".join(about), *_stamp()]
     file = f"trial_{of.file}" if options.get("trial") else of.file
     cases = list(of.cases if cases is None else cases)
+    header, saved = _table(file)
+    if header not in ([], of.header):
+        path = folder() / f"{file}.csv"
+        raise ConfigError(f"{path} has other columns than this measurement: move it away first.")
     if resume:
-        done = {tuple(row[: of.keys]) for row in _table(file)[1] if row[-3:-1] == stamp[:2]}
+        done = {tuple(row[: of.keys]) for row in saved if row[-3:-1] == stamp[:2]}
         cases = [
             case for case in cases if not any(key[: len(case)] == text_of(case) for key in done)
         ]
