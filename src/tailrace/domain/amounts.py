@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import KW_ONLY, dataclass
 from fractions import Fraction
 from typing import Literal
@@ -16,6 +15,8 @@ from tailrace.errors import ConfigError
 
 # Units from low to high at most: a code has 31 bits, and wider noise cannot be drawn.
 MOST_UNITS = 10**9
+# Of a bound, far above what its units allow.
+_LARGEST = 1e300
 # Units of a bound at most, so that doubles tell halves of a unit apart by far.
 _FINEST = 2**45
 
@@ -48,7 +49,8 @@ class Amount(Coded):
         for name in ("low", "high", "unit"):
             value = getattr(self, name)
             number = isinstance(value, int | float | np.integer | np.floating)
-            if not number or isinstance(value, bool) or not math.isfinite(value):
+            # A whole number may be beyond all doubles.
+            if not number or isinstance(value, bool) or not -_LARGEST <= value <= _LARGEST:
                 raise ConfigError(f"{name} of an Amount must be a finite number.")
             # As Python's own number; -0.0 becomes 0.0.
             plain = value.item() if isinstance(value, np.generic) else value
