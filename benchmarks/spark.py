@@ -6,7 +6,7 @@ which starts workers as processes.
 
 `cost` compares the processor time of a stream's counting (`add`, and the bounding of people) with a
 plain groupBy(cell).count() over frames of the same size, which Spark makes from numbers, at every
-sixth step of the same run. Time is that of all processes below this one, executors and their Python
+second step of the same run. Time is that of all processes below this one, executors and their Python
 workers too, after one round to compile. Publishing (noise, on the driver) is measured apart, and so
 are the peak of the driver's Python process and the heap of the JVM. The stream makes no table
 (full="none"). `sizing` fits a model of costs to it.
@@ -14,10 +14,13 @@ are the peak of the driver's Python process and the heap of the JVM. The stream 
 `kills` runs tests/e2e/killing_spark.py: kill -9 of drivers, Python workers and executors.
 """
 
+import contextlib
 import os
 import subprocess
 import sys
 import tempfile
+import threading
+import time
 from collections import Counter
 from collections.abc import Callable
 from functools import partial
@@ -80,19 +83,41 @@ def session(master: str):
     return SparkSession.builder.master(master).config(map=options).getOrCreate()
 
 
-def processor() -> float:
-    """Seconds of processor time of this process and all below it."""
-    total, left = 0, [os.getpid()]
-    while left:
-        pid = left.pop()
-        try:
-            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-            total += sum(map(int, fields[11:15]))
-            for task in Path(f"/proc/{pid}/task").glob("*/children"):
-                left += map(int, task.read_text().split())
-        except OSError:
-            continue
-    return total / os.sysconf("SC_CLK_TCK")
+class Processor:
+    """Processor time of this process and all below it, also of those that ended.
+
+    Spark's daemon of Python lets idle workers end and forgets their time, so each process is looked
+    at every LOOK seconds, and what it had when last seen stays in the sum.
+    """
+
+    LOOK = 0.2
+
+    def __init__(self) -> None:
+        self._seen: dict[tuple[int, str], int] = {}
+        self._one_at_a_time = threading.Lock()
+        threading.Thread(target=self._watch, daemon=True).start()
+
+    def _watch(self) -> None:
+        while True:
+            self.seconds()
+            time.sleep(self.LOOK)
+
+    def seconds(self) -> float:
+        with self._one_at_a_time:
+            left = [os.getpid()]
+            while left:
+                pid = left.pop()
+                try:
+                    stat = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+                except OSError:
+                    continue
+                # User and system time, by the process's number and its start.
+                self._seen[pid, stat[19]] = int(stat[11]) + int(stat[12])
+                for task in Path(f"/proc/{pid}/task").glob("*/children"):
+                    # A thread may end in between.
+                    with contextlib.suppress(OSError):
+                        left += map(int, task.read_text().split())
+            return sum(self._seen.values()) / os.sysconf("SC_CLK_TCK")
 
 
 # The same releases
@@ -195,7 +220,7 @@ def same(master, partitions):
 # What it costs
 
 # Steps whose rows are also counted plainly, for the ratio; all cost alike once code is compiled.
-PLAIN = 6
+PLAIN = 2
 WARM = 300_000
 
 
@@ -227,6 +252,7 @@ def counted(unit: str, many: int, master: str, steps: int) -> list[float]:
         found = frame(step, rows).select((x * 1024 + y).alias("cell")).groupBy("cell").count()
         found.write.format("noop").mode("overwrite").save()
 
+    processor = Processor().seconds
     # People are bounded and counted when a step is published: that is counting too.
     counting, count = [0.0], step_module.count
 
