@@ -40,9 +40,7 @@ VERSIONS: dict[str, tuple[Number, str]] = {
 
 @functools.lru_cache(maxsize=1)
 def known(name: str) -> Data:
-    """The named stream, as in `spatial.py`."""
-    if name == "gowalla":
-        return judged(spatial_data.NEW_YORK, spatial_data.gowalla(stay=None), 100)
+    """The named generated stream, as in `spatial.py`."""
     return judged(spatial_data.SQUARE, getattr(spatial_data, name)(seed=FRESH), 1)
 
 
@@ -83,7 +81,7 @@ class AsPrinted(stream.PrivTreeStream):
     "corrections_privstream",
     keys="data | version | method",
     columns=" | ".join(f"{kind} .4f | {kind} +- .4f" for kind in CLASSES),
-    cases=[(name, version) for name in ("circles", "city", "gowalla") for version in VERSIONS],
+    cases=[(name, version) for name in ("circles", "city") for version in VERSIONS],
 )
 def privstream(name, version, seeds=4, epsilon=1.0):
     of, (scale, share) = known(name), VERSIONS[version]
