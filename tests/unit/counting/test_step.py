@@ -55,6 +55,6 @@ def test_a_plan_of_everything_at_once_counts_by_itself(tmp_path):
             return np.array([len(batch)])
 
     memory = UnitMemory(tmp_path, bytes(16), None, "000001-00000001")
-    unit = User(column="id", events=1)
+    unit = User(column="id")
     counts, segment = count(Everything(), unit, FLOOD, None, step=1, snapshot=False, memory=memory)
     assert (counts.tolist(), segment) == ([6], None)
