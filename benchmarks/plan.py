@@ -201,7 +201,9 @@ def certain(kind, name, seeds=8):
             for one, real in pairs
         ]
     else:
-        found, runs = panel(name), range(2, 2 + 8 * seeds)
+        # Errors of running counts are alike from step to step: it takes more runs to tell them.
+        more = 20 if kind == "PanelCumulative" else 4
+        found, runs = panel(name), range(2, 2 + more * seeds)
         mechanism, off = (
             weights_of(found, runs)
             if kind == "PanelCumulative"
