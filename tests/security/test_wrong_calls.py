@@ -137,6 +137,7 @@ RIGHT: dict[str, Any] = {
     "PrivTreeTrajectories": JOURNEY,
     "trajectories": JOURNEY,
     "Bins": {"share": 0.1},
+    "Octaves": {"share": 0.1},
     "Grids": {"share": 0.1, "sides": (4, 8)},
     "DayClock": {"start": 0, "end": 10},
     "DSFT": {"threshold": 0.1},

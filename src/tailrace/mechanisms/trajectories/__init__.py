@@ -2,7 +2,7 @@
 
 from tailrace.counting.journeys.moves import Ends, Even
 from tailrace.mechanisms.trajectories.clock import DayClock
-from tailrace.mechanisms.trajectories.counts import Bins, Grids
+from tailrace.mechanisms.trajectories.counts import Bins, Grids, Octaves
 from tailrace.mechanisms.trajectories.walks import TurningWalks
 
-__all__ = ["Bins", "DayClock", "Ends", "Even", "Grids", "TurningWalks"]
+__all__ = ["Bins", "DayClock", "Ends", "Even", "Grids", "Octaves", "TurningWalks"]

@@ -105,6 +105,20 @@ class Bins:
         object.__setattr__(self, "most", whole("most", self.most))
 
 
+@told
+@dataclass(frozen=True, kw_only=True)
+class Octaves(Bins):
+    """The number of trajectories, by how many a person has.
+
+    Bin k is for people with more than 2^(k-1) and at most 2^k of them; each adds the part of 2^k
+    that they have, so that 2^k times the bin is the number of its trajectories, exactly. A person
+    with more than `most` counts as one with `most`. How high the numbers go is read off the noisy
+    bins, so a large `most` costs little.
+    """
+
+    most: int = 1024
+
+
 @dataclass(frozen=True)
 class Count(ABC):
     """One part on a domain: its counting and its noise."""
@@ -304,10 +318,24 @@ class _Timing(Count):
 
 
 class _Number(Count):
-    """Itself: 1. A person's m together: min(m, most) / most."""
+    """Itself: 1. A person's m together: min(m, most) / most.
+
+    In octaves: m / 2^k, in the bin of the lowest k with m <= 2^k.
+    """
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        octaves = isinstance(self.part, Octaves)
+        return ((self.part.most - 1).bit_length() + 1 if octaves else 1,)
 
     def of(self, found: Followed) -> Masses:
         among, most = found.journeys.among, self.part.most
+        if isinstance(self.part, Octaves):
+            bins = np.searchsorted(1 << np.arange(self.sizes[0]), among)
+            last = np.minimum(bins, self.sizes[0] - 1)
+            # Beyond the last bin a person's trajectories share its whole.
+            parts = self.whole // np.where(bins > last, among, 1 << last)
+            return Masses.of(last, parts)
         parts = self.whole * np.minimum(among, most) // (most * among)
         return Masses.of(np.zeros(len(among), np.int64), parts)
 

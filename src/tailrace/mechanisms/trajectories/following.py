@@ -47,6 +47,12 @@ class Track:
             found[count.name] = Noisy(count, tuple(number * one for one, _ in mine), scales)
         return found
 
+    def journeys(self, setting: Setting) -> float:
+        """How many journeys in one epoch would have told as much, on the coarsest grid."""
+        count = setting.counts[0]
+        atoms = count.noise(setting.budgets[count.name])[0]
+        return math.sqrt(atoms.variance() / float(self.variance[0])) / count.whole
+
     def _levels(self, setting: Setting) -> Iterator[tuple[Key, np.ndarray, float]]:
         """The key, the shares and the variance of each level."""
         start = 0
@@ -70,7 +76,7 @@ class Track:
             for key, shares, variance in zip(_keys(now), fresh, noise, strict=True)
             if key in old
         }
-        unrest = _unrest(pairs, number)
+        unrest = _unrest(pairs, 1 / number + 1 / self.journeys(before))
         merged = []
         for key, shares, variance in zip(_keys(now), fresh, noise, strict=True):
             earlier, spread = old.get(key, (shares, math.inf))
@@ -93,16 +99,15 @@ def _keys(setting: Setting) -> Iterator[Key]:
 
 
 def _unrest(
-    pairs: Mapping[Key, tuple[tuple[np.ndarray, float], tuple[np.ndarray, float]]], number: float
+    pairs: Mapping[Key, tuple[tuple[np.ndarray, float], tuple[np.ndarray, float]]], few: float
 ) -> float:
     """The squared change of shares, in parts of their squares; 0 where it may be chance."""
     found = 0.0
     for (name, size, _), ((earlier, spread), (shares, noise)) in pairs.items():
         if name not in _TELLING or size > _COARSE:
             continue
-        # Chance moves a share p of n journeys by p / n; those before were not fewer, mostly.
-        chance = 2 * np.maximum(earlier, 0.0) / number
-        variance = spread + noise + chance
+        # The variance of a share p among n journeys is p / n; `few` is the sum of both 1 / n.
+        variance = spread + noise + few * np.maximum(earlier, 0.0)
         squares = (shares - earlier) ** 2
         sure = 1 + _SURE * math.sqrt(_SPREAD / size)
         if float((squares / variance).mean()) > sure:

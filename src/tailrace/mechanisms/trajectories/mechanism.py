@@ -44,7 +44,7 @@ from tailrace.domain.geometry import Roads
 from tailrace.errors import ConfigError
 from tailrace.mechanisms.base import Nothing, Sample, State, Step, Table
 from tailrace.mechanisms.trajectories.clock import DayClock
-from tailrace.mechanisms.trajectories.counts import COUNTS, Bins, Grids
+from tailrace.mechanisms.trajectories.counts import COUNTS, Bins, Grids, Octaves
 from tailrace.mechanisms.trajectories.drawing import drawn
 from tailrace.mechanisms.trajectories.layout import Map
 from tailrace.mechanisms.trajectories.plan import JourneyPlan, Points, Tally
@@ -64,7 +64,7 @@ from tailrace.noise import Draws
 from tailrace.privacy.budget import Drawn
 from tailrace.privacy.guarantee import Guarantee
 from tailrace.privacy.loss import Loss
-from tailrace.privacy.unit import Unit
+from tailrace.privacy.unit import Event, Unit
 
 # The parts that follow from the noisy number where they are not given.
 FOLLOWING = ("visits", "points", "ends", "pairs", "distances", "detours", "turns", "sizes")
@@ -117,13 +117,18 @@ class Trajectories(OfTrajectories):
     detours: Bins | None = None
     turns: Bins | None = None
     sizes: Bins | None = None
-    number: Bins = field(default_factory=lambda: Bins(share="0.02"))
+    number: Bins = None  # type: ignore[assignment]  # None: by the unit
     timing: DayClock | None = None
     between: bool | None = None
     walks: TurningWalks = field(default_factory=TurningWalks)
 
     def __post_init__(self) -> None:
         self._check()
+        if self.number is None:
+            # By reasoning: people need a larger share, since most of the octaves are noise.
+            event = isinstance(self.unit, Event)
+            number = Bins(share="0.02") if event else Octaves(share="0.05")
+            object.__setattr__(self, "number", number)
         for name, count in COUNTS.items():
             part = getattr(self, name)
             if not isinstance(part, count.kind) and not (name != "number" and part is None):
@@ -191,8 +196,10 @@ class Trajectories(OfTrajectories):
 
     def _signal(self, public: TrajectoriesPublic) -> float:
         """Units times epsilon, by the noisy number."""
-        number = self._first.noisy(public.parts[:1])["number"]
-        return signal_of(float(number.levels[0][0]), added(self.budgets.values()))
+        number = self._first.noisy(public.parts[: self._first.size])["number"]
+        octaves = isinstance(self.number, Octaves)
+        units = number.people if octaves else float(number.levels[0][0])
+        return signal_of(units, added(self.budgets.values()))
 
     def plan(self, public: TrajectoriesPublic) -> JourneyPlan:
         now = self._now(public)

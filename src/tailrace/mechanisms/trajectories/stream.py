@@ -49,6 +49,7 @@ from tailrace.counters.base import Counter
 from tailrace.counters.choice import allot
 from tailrace.counting.journeys.masses import Masses
 from tailrace.counting.journeys.reading import Reading
+from tailrace.domain.geometry import Roads
 from tailrace.errors import ConfigError
 from tailrace.mechanisms.base import Sample, State, Step, Table
 from tailrace.mechanisms.shared.events import Clock, OfEvents
@@ -68,7 +69,7 @@ from tailrace.mechanisms.trajectories.setting import (
     shared,
     signal_of,
 )
-from tailrace.mechanisms.trajectories.view import Noisy, TrajectoriesView
+from tailrace.mechanisms.trajectories.view import Noisy, TrajectoriesView, least_of
 from tailrace.mechanisms.trajectories.walks import TurningWalks
 from tailrace.noise import Draws
 from tailrace.privacy.budget import Drawn, part, per_event, restate, split
@@ -79,9 +80,9 @@ from tailrace.privacy.unit import Event, Unit
 # The clock's share of the budget, as that of places (`AdaTree.clock`).
 _CLOCK = Fraction(1, 20)
 # An epoch ends when it has this many times the journeys before it (../shared/accuracy2.md, part 4,
-# section 4: less noise than 1 and .5), and at least so many deviations of the clock and so much
-# signal: with less, hardly anything is seen of journeys.
-_GROWTH, _SURE, _FIRST = 3.0, 3.0, 1000.0
+# section 4: less noise than 1 and .5), and at least so many deviations of the clock, and as much
+# signal as journeys need to be drawn (`least_of`).
+_GROWTH, _SURE = 3.0, 3.0
 # The least number of epochs over the horizon, and the longest epoch of a stream without one.
 _EPOCHS, _ENDLESS = 4, 8
 # Numbers of journeys of one step, behind its number in their ids.
@@ -208,7 +209,10 @@ class JourneyStream(OfEvents):
         each = [self._parts(signal) for signal in (0.0, *CUTS)]
         budget = self._counts_budget
         return tuple(
-            setting_of(self.domain, parts, shared(budget, parts), between=False) for parts in each
+            setting_of(
+                self.domain, parts, shared(budget, parts), between=isinstance(self.domain, Roads)
+            )
+            for parts in each
         )
 
     def _loss(self, inserted: int, deleted: int) -> Loss:
@@ -280,7 +284,7 @@ class JourneyStream(OfEvents):
         before = max(self._at(public, closed), 0.0)
         pending = self._at(public, step) - self._at(public, closed)
         sure = _SURE * math.sqrt(self._ticking.variance(step, closed))
-        first = _FIRST / signal_of(1.0, self._counts_budget)
+        first = least_of(self.domain) / signal_of(1.0, self._counts_budget)
         return pending >= max(_GROWTH * before, sure, first)
 
     def _longest(self, closed: int) -> int:
@@ -312,7 +316,7 @@ class JourneyStream(OfEvents):
         before = max(self._at(public, step), 1.0)
         left = self._longest(step) if self.horizon is None else self.horizon - step
         days = min(self._longest(step), left)
-        coming = min(max(_GROWTH * before, _FIRST), before / step * max(days, 1))
+        coming = min(_GROWTH * before, before / step * max(days, 1))
         return signal_of(math.hypot(before, coming), self._counts_budget)
 
     @functools.cached_property
@@ -328,9 +332,14 @@ class JourneyStream(OfEvents):
         assert layout is not None, "visits are always counted"
         # A function of the last epoch alone: a stream that is opened again fits the same.
         if not self._fits or self._fits[0] is not track.shares:
-            self._fits[:] = [track.shares, TrajectoriesView(layout, self._noisy(public, 0, closed))]
-        noisy, born = self._noisy(public, since, step), self._born(public.clock)
-        return JourneysView(layout, noisy, self._fits[1], born, since, closed == step)
+            told = track.journeys(self.setting(float(public.signal)))
+            signal = signal_of(told, self._counts_budget)
+            noisy = self._noisy(public, 0, closed)
+            self._fits[:] = [track.shares, TrajectoriesView(layout, noisy, signal=signal)]
+        noisy, fit, born = self._noisy(public, since, step), self._fits[1], self._born(public.clock)
+        born = born if fit.enough else np.zeros_like(born)
+        about = {"signal": fit.signal, "fit": fit, "born": born, "since": since}
+        return JourneysView(layout, noisy, **about, fresh=closed == step)
 
     def _noisy(self, public: JourneysPublic, since: int, step: int) -> dict[str, Noisy]:
         """Counts of the journeys after one step up to another that have not left."""
@@ -368,7 +377,8 @@ class JourneyStream(OfEvents):
         missing = np.maximum(view.born - kept, 0)
         new = np.repeat(np.arange(1, steps + 1), missing)
         offsets, places = drawn(view.fit, len(new), self.walks, rng) if len(new) else _none()
-        new = new[: len(offsets) - 1]
+        # Journeys over places that were not seen are not drawn: some steps have fewer then.
+        new = np.sort(rng.permutation(new)[: len(offsets) - 1])
         last = np.zeros(steps, np.int64)
         np.maximum.at(last, step - 1, ids % _IDS)
         number = np.arange(len(new)) - np.searchsorted(new, new) + 1 + last[new - 1]

@@ -13,10 +13,10 @@ from tailrace.domain.geometry.partition import partition_of
 from tailrace.domain.geometry.shares import shares
 from tailrace.errors import ConfigError
 from tailrace.mechanisms.base import Estimate, Looks
-from tailrace.mechanisms.trajectories.counts import CELLS, POINTS, Count
+from tailrace.mechanisms.trajectories.counts import CELLS, POINTS, Count, Octaves
 from tailrace.mechanisms.trajectories.ends import Pairs, fitted
 from tailrace.mechanisms.trajectories.fit import areas, divided, refined, smooth
-from tailrace.mechanisms.trajectories.layout import Layout
+from tailrace.mechanisms.trajectories.layout import Layout, Map
 
 # Signals from which journeys are drawn, on roads and elsewhere. Chosen on trips on Manhattan's
 # streets (benchmarks/trajectories_data.py, seeds 0 and 1, epsilon 1): on roads 3,000 trips are
@@ -29,6 +29,9 @@ CUTS = (3_000.0, 30_000.0)
 # The part of the mean of a cell with next to no visits that points and ends expect there: most such
 # cells have none. Chosen by trial while building; no committed result.
 _RARE = 0.2
+# Standard errors by which a bin of octaves stands out. By reasoning: the next one does so by
+# accident in one of seventy releases, and then doubles the error of the number.
+_STANDS = 2.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,6 +42,27 @@ class Noisy:
     levels: tuple[np.ndarray, ...]  # counts, from coarse to fine
     # Scales of Laplace noise of the same variance: the standard error over the root of two.
     scales: tuple[float, ...]
+
+    @property
+    def held(self) -> int:
+        """Bins of octaves from the first to the last that holds people, by noisy counts.
+
+        The largest holds some; those above it, one after another, while they stand out.
+        """
+        counts = self.levels[0]
+        last = int(np.argmax(counts))
+        while last + 1 < len(counts) and counts[last + 1] > _STANDS * 2**0.5 * self.scales[0]:
+            last += 1
+        return last + 1
+
+    @property
+    def people(self) -> float:
+        """The number of people, from octaves.
+
+        From the third bin on a person has three quarters of its most trajectories, in the mean.
+        """
+        counts = self.levels[0][: self.held]
+        return float(counts[:2].sum() + counts[2:].sum() / 0.75)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -56,7 +80,7 @@ class TrajectoriesView(Looks):
     @property
     def least(self) -> float:
         """The signal from which journeys are drawn."""
-        return _LEAST_ON_ROADS if isinstance(self.layout.domain, Roads) else _LEAST
+        return least_of(self.layout.domain)
 
     @property
     def enough(self) -> bool:
@@ -107,6 +131,10 @@ class TrajectoriesView(Looks):
     def total(self) -> Estimate:
         """The number of trajectories (under User: of those that count)."""
         number = self.noisy["number"]
+        if isinstance(number.of.part, Octaves):
+            each = 2.0 ** np.arange(number.held)
+            error = number.scales[0] * 2**0.5 * float((each**2).sum()) ** 0.5
+            return Estimate(float(each @ number.levels[0][: number.held]), error)
         most = number.of.part.most
         return Estimate(float(number.levels[0][0]) * most, number.scales[0] * 2**0.5 * most)
 
@@ -114,6 +142,8 @@ class TrajectoriesView(Looks):
     def units(self) -> float:
         """The noisy number of trajectories, or of people."""
         number = self.noisy["number"]
+        if isinstance(number.of.part, Octaves):
+            return number.people
         counted = number if number.of.part.most == 1 else self.noisy["ends"]
         return float(counted.levels[0].sum())
 
@@ -210,3 +240,8 @@ class TrajectoriesView(Looks):
         if prior is None:
             return divided(values, area)
         return divided(values, prior + 1e-9 * prior.sum() * area / area.sum())
+
+
+def least_of(domain: Map) -> float:
+    """The signal from which journeys on a map are drawn."""
+    return _LEAST_ON_ROADS if isinstance(domain, Roads) else _LEAST
