@@ -27,7 +27,7 @@ def day(step):
 
 def mechanism():
     person = User(column="id", events=9)
-    parts = {"domain": SQUARE, "privacy": PureDP(epsilon=4500), "unit": person, "horizon": STEPS}
+    parts = {"domain": SQUARE, "privacy": PureDP(epsilon=900), "unit": person, "horizon": STEPS}
     return JourneyStream(trajectory="trip", order="at", **parts)
 
 
