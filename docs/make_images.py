@@ -202,7 +202,8 @@ def journeys() -> tuple[tr.Trajectories, None, Frames]:
     """Trips along the streets of a generated town, with times of day."""
     streets = [[(i, 0), (i, 8)] for i in range(13)] + [[(0, i), (12, i)] for i in range(9)]
     streets += [[(0, 0), (8, 8)], [(4, 8), (12, 0)]]
-    town = shapely.transform(shapely.MultiLineString(streets), degrees)
+    # Streets meet where they cross.
+    town = shapely.transform(shapely.unary_union(shapely.MultiLineString(streets)), degrees)
     made = tr.Trajectories(
         domain=tr.Roads(town, columns=("lon", "lat"), cells=256),
         privacy=tr.PureDP(epsilon=2),

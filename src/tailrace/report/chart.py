@@ -21,7 +21,7 @@ WIDTH, HEIGHT = 640, 320
 COLOURS = ("#1b6ca8", "#c23b4f", "#9a6500", "#00798c", "#6a4c93", "#5c677d", "#4d7f3f")
 _TOP, _BOTTOM = 42, 46
 # Units of width for each letter of a label: enough for the larger letters of a narrow screen.
-_LETTER = 9.5
+_LETTER = 9.8
 _LABEL = 20  # letters at most
 # Points of a line and of a density, dots on a line: more cannot be told apart at this width.
 _POINTS, _DENSITY, _DOTS = 400, 60, 40

@@ -178,6 +178,8 @@ def lines(
 ) -> str:
     """Draw lines over steps, with a caption and a table of them."""
     chart = line_chart(drawn, title=title, x_label="step", y_label=y_label, percent=percent)
+    if any(line.name.startswith("true") for line in drawn):
+        caption += " Dashed lines are the true numbers."
     steps = sorted({int(step) for line in drawn for step in line.x}, reverse=True)
     held = [{int(step): i for i, step in enumerate(line.x)} for line in drawn]
     named = dict(zip(range(1, stream.step + 1), labels(stream), strict=True))
@@ -265,7 +267,7 @@ def bars(header: Sequence[str], rows: Sequence[tuple[Any, ...]], *, percent: boo
         )
     first, second, *others = header
     return _table(
-        (first, second, *(["true"] if shown else []), "", *others),
+        (first, second, *(["true (mark)"] if shown else []), "", *others),
         cells,
         "many" if others else "few",
     )
