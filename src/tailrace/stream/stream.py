@@ -39,7 +39,7 @@ from tailrace.calls import told
 from tailrace.counting.memory import clean, former
 from tailrace.counting.memory.spread import PREFIX
 from tailrace.counting.parts import files_of, like, on_executors, read_parts
-from tailrace.counting.plan import opened
+from tailrace.counting.plan import Counts, opened
 from tailrace.errors import ConfigError, Corrupt, DataError, HorizonReached, StateError
 from tailrace.ledger import Ledger, Mark
 from tailrace.mechanisms.base import Mechanism, Table, Takes, rows_of
@@ -458,7 +458,10 @@ class Stream(Generic[View]):
         # Parts that an older version counted by another plan.
         renewed = getattr(self._mechanism, "recounted", lambda _, part: part)
         return lambda: itertools.chain(
-            (renewed(public, part) for part in self._open.parts(none)),
+            (
+                renewed(public, part) if isinstance(part, Counts) else part
+                for part in self._open.parts(none)
+            ),
             (part for rows in self._open.early(step) for part in self._parts(*rows)),
             last,
         )
