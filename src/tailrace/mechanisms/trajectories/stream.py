@@ -309,15 +309,16 @@ class JourneyStream(OfEvents):
         )
 
     def _ahead(self, public: JourneysPublic, step: int) -> float:
-        """The signal that is expected when the epoch after `step` ends.
+        """The signal that is expected of the epoch after `step`, at today's rate.
 
-        Of its journeys, at today's rate, and of those before it.
+        Its own: of a level that it is the first to have, no other epoch tells anything. Levels that
+        were reached stay.
         """
         before = max(self._at(public, step), 1.0)
-        left = self._longest(step) if self.horizon is None else self.horizon - step
-        days = min(self._longest(step), left)
+        longest = self._longest(step)
+        days = longest if self.horizon is None else min(longest, self.horizon - step)
         coming = min(_GROWTH * before, before / step * max(days, 1))
-        return signal_of(math.hypot(before, coming), self._counts_budget)
+        return max(signal_of(coming, self._counts_budget), float(public.ahead))
 
     @functools.cached_property
     def _fits(self) -> list[Any]:
