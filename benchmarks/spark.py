@@ -298,7 +298,7 @@ def counted(unit: str, many: int, master: str, steps: int) -> list[float]:
 SIZES = {
     # Two steps as large as those of the last one come second to last.
     "event": [(10**6, 6), (3 * 10**6, 6), (10**7, 6), (8_333_332, 2), (10**8, 24)],
-    "user": [(10**6, 6), (3 * 10**6, 6), (10**7, 6)],
+    "user": [(600_000, 2), (10**6, 6), (3 * 10**6, 6), (10**7, 6)],
 }
 
 
