@@ -107,8 +107,8 @@ def test_a_counter_that_obeys_its_own_output_falls_to_the_adaptive_attack(monkey
     """On fixed streams nobody knows the number, and the attack finds nothing."""
     monkeypatch.setattr("tailrace.audit.verdict.metered_events", lambda part: iter(()))
     verdict = audit(case_of(Password(), "password"), runs=2000, seed=1, fault=None)
-    fixed, middle, adaptive = verdict.attacks
-    assert not fixed.refuted and not middle.refuted
+    *fixed, adaptive = verdict.attacks
+    assert not any(attack.refuted for attack in fixed)
     assert adaptive.refuted and adaptive.found.at_least > 4
 
 

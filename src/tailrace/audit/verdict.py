@@ -249,13 +249,13 @@ class _Counter(_Audited):
         except AssertionError as error:
             return Metered(math.inf, "", broken=str(error))
         steps = min(self.part.horizon or _STEPS, _STEPS)
-        self.plans = [_Plan("an event at step 1", self.claim, (0, steps), False)]
+        self.plans = [
+            _Plan(f"an event at step {first + 1}", self.claim, (first, steps), False)
+            for first in sorted({0, min(1, steps - 1), steps // 2})
+            if first < steps
+        ]
         if steps > 1:
-            middle = steps // 2
-            self.plans += [
-                _Plan(f"an event at step {middle + 1}", self.claim, (middle, steps), False),
-                _Plan("fed its own estimates", self.claim, (0, steps), True),
-            ]
+            self.plans.append(_Plan("fed its own estimates", self.claim, (0, steps), True))
         return self._largest(found)
 
     def attacked(
