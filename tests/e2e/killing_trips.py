@@ -27,7 +27,7 @@ def day(step):
 
 def mechanism():
     person = User(column="id", events=9)
-    parts = {"domain": SQUARE, "privacy": PureDP(epsilon=900), "unit": person, "horizon": STEPS}
+    parts = {"domain": SQUARE, "privacy": PureDP(epsilon=6000), "unit": person, "horizon": STEPS}
     return JourneyStream(trajectory="trip", order="at", **parts)
 
 
@@ -66,7 +66,7 @@ def unbroken(folder):
 
 def at_writes(folder):
     """Killed at a random durable write of each life until the work is done."""
-    return killed_until_done(8, lambda: work(folder))
+    return killed_until_done(16, lambda: work(folder))
 
 
 if __name__ == "__main__":
