@@ -56,18 +56,24 @@ def memory_folder() -> tempfile.TemporaryDirectory[str]:
 
 
 class _Counting:
-    """Counts steps as a stream does, with a unit memory."""
+    """Counts steps as a stream does, with a unit memory.
+
+    All rounds of a step count from the memory of the step before.
+    """
 
     def __init__(self, mechanism: Mechanism, folder: str) -> None:
         self._unit, self._snapshot = mechanism.unit, mechanism.takes is Takes.Snapshots
-        self._memory = UnitMemory(Path(folder), _KEY, before=None, after="1")
+        self._folder, self._files, self._step = Path(folder), 0, 0
+        self._before: str | None = None
+        self._after: str | None = None
 
-    def counts(self, plan: Plan | OncePlan, batch: tuple[Any, Any]) -> Any:
-        memory = self._memory
-        about = {"step": int(memory.after), "snapshot": self._snapshot, "memory": memory}
-        counts, segment = count(plan, self._unit, *batch, **about)
-        following = str(int(memory.after) + 1)
-        self._memory = dataclasses.replace(memory, before=segment, after=following)
+    def counts(self, plan: Plan | OncePlan, batch: tuple[Any, Any], *, step: int) -> Any:
+        if step != self._step:
+            self._before, self._step = self._after, step
+        self._files += 1
+        memory = UnitMemory(self._folder, _KEY, before=self._before, after=str(self._files))
+        about = {"step": step, "snapshot": self._snapshot, "memory": memory}
+        counts, self._after = count(plan, self._unit, *batch, **about)
         return counts
 
 
@@ -84,7 +90,7 @@ def _rounds(
                 if not step.again:
                     break
                 before = step.state
-                counts = counting.counts(mechanism.plan(before.public), batch)
+                counts = counting.counts(mechanism.plan(before.public), batch, step=t + 1)
                 step = mechanism.measure(before, counts, noise.at("step", t, "round", turn))
                 rounds.append((before, counts, step.state))
             state = step.state
@@ -192,7 +198,10 @@ def _check_units(mechanism: Mechanism, batches: Batches) -> None:
     def follow(frames: list[Any]) -> list[Any]:
         with memory_folder() as folder:
             counting, steps = _Counting(mechanism, folder), zip(plans, frames, strict=True)
-            return [counting.counts(plan, (frame, None)) for plan, frame in steps]
+            return [
+                counting.counts(plan, (frame, None), step=step)
+                for step, (plan, frame) in enumerate(steps, 1)
+            ]
 
     def same(counts: list[Any]) -> bool:
         return all(pack(one) == pack(other) for one, other in zip(counts, whole, strict=True))
