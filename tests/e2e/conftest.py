@@ -10,7 +10,7 @@ import pytest
 from processes import CALL, python, run
 
 # scripts, not modules
-collect_ignore = ["killing_runs.py", "killing_once.py", "killing_tabular.py"]
+collect_ignore = ["killing_runs.py", "killing_once.py", "killing_tabular.py", "killing_trips.py"]
 
 
 @pytest.fixture(scope="session")

@@ -157,6 +157,18 @@ def missing(process, configure, folder):
     assert "Warning: " in shown and shown.startswith("PRIVATE")
 
 
+def refuted(process, configure, folder):
+    (folder / "weaker.py").write_text(
+        "from fractions import Fraction\n"
+        "from tailrace import PureDP, counters\n"
+        "from tailrace.audit import Planted\n"
+        "sound = counters.Simple(privacy=PureDP(epsilon=1), horizon=2)\n"
+        "broken = Planted(sound, Fraction(1, 5))\n"
+    )
+    said = process("audit", "weaker:broken", "--runs", "0", cwd=folder, code=10).stderr
+    assert said.endswith("Refuted: weaker:broken.\n")
+
+
 def fault(process, configure, folder):
     script = "import tailrace.cli.ledger as standing\ndef show_ledger(*_, **__): raise RuntimeError('a secret')\n"
     script += "standing.show_ledger = show_ledger\nfrom tailrace.cli import app; app()"
@@ -195,6 +207,7 @@ WAYS = {
     7: not_taken,
     8: late,
     9: missing,
+    10: refuted,
     70: fault,
     130: stopped,
 }

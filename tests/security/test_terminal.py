@@ -204,7 +204,7 @@ def test_what_is_no_ordinary_error_is_one_sentence_too(ward, monkeypatch, error,
     assert (
         said if code != 1 else "too large for the memory"
     ) in done.output and "secret" not in done.output
-    monkeypatch.setattr("tailrace.cli.check.examined", fails)
+    monkeypatch.setattr("tailrace.cli.check._examined", fails)
     assert said in call("check", "stream.toml", "incoming/a.csv", code=code).output
 
 

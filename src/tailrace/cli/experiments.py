@@ -40,9 +40,9 @@ def repeat_papers(
                         about = f"{one.name}: {exhibit.title}"
                         say.tell(f"{about}, {done.number} of {done.many}", err=True)
                     if done.missing:
-                        bar.console.print(f"{done.missing}: not here, left out.")
+                        say.tell(f"{done.missing}: not here, left out.")
                 bar.update(task, total=1, completed=1, visible=False)
-            bar.console.print(f"{one.title}: {one.page(quick=quick)}", soft_wrap=True)
+            say.tell(f"{one.title}: {one.page(quick=quick)}")
 
 
 def _cores() -> int:

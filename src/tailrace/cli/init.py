@@ -56,8 +56,8 @@ def write_configuration(to: Path, like: Path | None, flags: Flags) -> None:
     """Ask for missing answers and write a stream.toml."""
     if to.exists():  # before anything is asked
         raise ConfigError(f"{to} is there already: choose another name with --to.")
-    say.interruptible()
     names = _of_table(flags) if flags.database is not None or like is None else names_in(like)
+    say.interruptible()
     answers = _answers(flags, names, like)
     say.write_new(to, write(answers).encode(), check=load)
     say.tell(f"Wrote {to}. Look it over, then: tailrace check {to}, and tailrace run {to}.")

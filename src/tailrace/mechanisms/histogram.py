@@ -346,7 +346,8 @@ class HistogramStream(OfEvents):
 
     def plan(self, public: HistogramPublic) -> Plan:
         if not self.domain.amounts:
-            return Plan(codes=self.rows_of(public), key=self._key, growing=self._growing)
+            codes = self.domain if self._growing is None else self.rows_of(public)
+            return Plan(codes=codes, key=self._key, growing=self._growing)
         shape = self.domain.bins.shape
         whole = Marginals(shape, (tuple(range(len(shape))),))
         return Plan(codes=self.domain, key=self._key, marginals=whole, sums=self._sums)
@@ -437,10 +438,11 @@ class HistogramStream(OfEvents):
     def sample(
         self, view: HistogramView | None, previous: Table, rng: np.random.Generator
     ) -> Sample:
+        bins = self.domain.bins
         if view is None:
-            return resampled(self.rows, np.zeros(self.rows.size), previous, rng)
+            return resampled(bins, np.zeros(bins.size), previous, rng)
         if self._growing is None:
-            return resampled(self.rows, view.estimates, previous, rng)
+            return resampled(bins, view.estimates, previous, rng)
         # Rows keep their cells, whatever is taken up later.
         values, whole = list(view.grown), np.zeros(self.domain.shape)
         place = [slice(None)] * whole.ndim

@@ -33,19 +33,6 @@ def test_parts_and_a_configuration_are_audited(tmp_path):
     assert not (tmp_path / "ward.tail").exists(), "nothing is made and nothing charged"
 
 
-def test_a_refuted_part_ends_with_its_own_code(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "weaker.py").write_text(
-        "from fractions import Fraction\n"
-        "from tailrace import PureDP, counters\n"
-        "from tailrace.audit import Planted\n"
-        "sound = counters.Simple(privacy=PureDP(epsilon=1), horizon=2)\n"
-        "broken = Planted(sound, Fraction(1, 5))\n"
-    )
-    found = call("audit", "weaker:broken", "--runs", "0", code=10)
-    assert "REFUTED" in found.stdout and "125.0%" in found.stdout
-
-
 @pytest.mark.parametrize(
     "given", [("Nothing",), ("Simple", "--runs", "5"), ("Simple", "--fault", "2")]
 )
