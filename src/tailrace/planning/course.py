@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from tailrace.mechanisms.base import Estimate
+
+# Errors above this part of those of nothing are told; by reasoning, as trials vary by some percent.
+_BETTER = 0.95
 
 
 @dataclass(frozen=True, eq=False)
@@ -19,6 +22,7 @@ class Course:
     error: standard errors, the root mean square over all counts of the question.
     most: nine in ten counts are off by less.
     typical: a usual true count; 0 where nothing is known.
+    nothing: the errors of a release of nothing; of no length where they are not known.
     """
 
     question: str
@@ -26,6 +30,7 @@ class Course:
     error: np.ndarray  # (steps,)
     most: np.ndarray  # (steps,)
     typical: float = 0.0
+    nothing: np.ndarray = field(default_factory=lambda: np.zeros(0))  # (steps,)
 
     @property
     def overall(self) -> float:
@@ -46,7 +51,10 @@ class Course:
         start = f"{named} with {usual:,} {noun}" if several else f"{named}, say {usual:,},"
         shown = told(Estimate(usual, self.overall))
         within = number(self.overall_most)
-        return f"{start} will be shown as {shown}; nine in ten are within {within}."
+        said = f"{start} will be shown as {shown}; nine in ten are within {within}."
+        if len(self.nothing) and self.overall >= _BETTER * float(np.sqrt((self.nothing**2).mean())):
+            said += " That is no better than releasing nothing."
+        return said
 
     def to_dict(self) -> dict[str, Any]:
         """The course in plain values, for JSON."""
@@ -57,6 +65,7 @@ class Course:
             "nine_in_ten": self.most.tolist(),
             "overall": self.overall,
             "usual_count": self.typical or None,
+            "error_of_nothing": self.nothing.tolist() or None,
         }
 
 

@@ -56,15 +56,18 @@ def tried(
 def _course(name: str, number: int, shown: np.ndarray, found: dict[Any, Any]) -> Course:
     """Errors of one question at the steps that were measured."""
     steps = [step for step in shown.tolist() if (number, step) in found]
-    error, most, typical = [], [], 0.0
+    error, most, nothing, typical = [], [], [], 0.0
     for step in steps:
         off, true = (
             np.concatenate([pair[part] for pair in found[number, step]]) for part in (0, 1)
         )
         error.append(float(np.sqrt((off**2.0).mean())))
         most.append(float(np.percentile(np.abs(off), _MOST)))
+        nothing.append(float(np.sqrt((true**2.0).mean())))
         typical = float(true[true > 0].mean()) if (true > 0).any() else 0.0
-    return Course(name, np.array(steps, int), np.array(error), np.array(most), typical)
+    return Course(
+        name, np.array(steps, int), np.array(error), np.array(most), typical, np.array(nothing)
+    )
 
 
 def _followed(batches: Iterator[Batch], asked: Questions) -> Iterator[Batch]:

@@ -267,3 +267,12 @@ def test_the_page_needs_no_network_and_shows_every_question():
         assert course.question[1:] in page
     assert page.count("<svg") >= 6 and "±" in page
     assert made._repr_html_().count("<svg") == page.count("<svg")
+
+
+@pytest.mark.parametrize(("epsilon", "rows", "worse"), [("0.001", 3, True), ("8", 2000, False)])
+def test_a_plan_says_where_nothing_would_be_as_good(epsilon, rows, worse):
+    places = tr.SpatialStream(
+        domain=SQUARE, horizon=4, privacy=tr.PureDP(epsilon=epsilon), unit=tr.Event()
+    )
+    made = tried(places, Generated(tr.Facts(rows=rows)), steps=4, runs=2, seed=1)
+    assert [("no better than" in one.sentence("points")) for one in made] == [worse] * len(made)
