@@ -26,11 +26,14 @@ from tailrace.calls import told
 from tailrace.errors import ConfigError, DataError
 from tailrace.metrics.given import corners, numbers
 from tailrace.metrics.ranges import FLOOR, Rectangles, error_of_counts, gridded, random_rectangles
+from tailrace.privacy.loss import whole
 
 # Of the grid for ends and patterns: the dissertation's.
 SIDE = 40
 # Of the grid for trips and places: AdaTrace's.
 COARSE_SIDE = 6
+# The finest grid of districts: pairs of its cells are 63-bit numbers.
+_FINEST = 10_000
 PATTERNS, SHORTEST, LONGEST = 200, 2, 5
 BINS = 20
 QUERIES, LEAST, MOST = 500, 0.0001, 0.001
@@ -303,6 +306,8 @@ def flow_error(
     numbers, one for each trajectory of `true` and of `synthetic`), go from one cell of an even grid
     (side, side), and end in another.
     """
+    if whole("side", side) > _FINEST:
+        raise ConfigError(f"side must be at most {_FINEST:,}: districts are larger than that.")
     codes = []
     for tracks, each in zip((true, synthetic), hours, strict=True):
         hour = numbers("hours", each, int)
