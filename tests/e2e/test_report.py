@@ -6,33 +6,27 @@ import re
 import numpy as np
 import pytest
 
+from looking import INK, KEYS
+
 # Moves the slider, shows the partition, and plays; what the page then shows is left in the page for
 # the test to read.
-MOVES = """<script>
+MOVES = (
+    """<script>
 const told = {}, slider = document.getElementById("step");
-const ink = (id) => { const c = document.getElementById(id); const d = c.getContext("2d").getImageData(0, 0, c.width, c.height).data;
-  let n = 0; for (let i = 0; i < d.length; i += 4) if (d[i] + d[i + 1] + d[i + 2] < 750) n += 1; return n; };
-const text = (id) => document.getElementById(id).textContent;
+"""
+    + INK
+    + """const text = (id) => document.getElementById(id).textContent;
 const state = () => ({ label: text("step-label"), points: text("count-synthetic"),
   ink: ink("map-synthetic") });
 told.last = state();
-const canvas = document.getElementById("map-synthetic");
-const drawing = () => canvas.toDataURL();
-const key = (name) => { canvas.dispatchEvent(new KeyboardEvent("keydown", { key: name, bubbles: true, cancelable: true })); return drawing(); };
-const before = drawing(), closer = key("+"), aside = key("ArrowRight"), again = key("0");
-told.keys = { zooms: closer !== before, moves: aside !== closer, returns: again === before,
-  where: document.getElementById("where").textContent, label: canvas.getAttribute("aria-label") };
-document.getElementById("closer").click();
-told.keys.button = drawing() === closer;
-document.getElementById("all").click();
-told.tabs = [...document.querySelectorAll("a, button, input, canvas, summary")]
-  .filter((one) => one.tabIndex === 0 && one.getClientRects().length).map((one) => one.id || one.tagName.toLowerCase());
-told.wide = document.documentElement.scrollWidth - document.documentElement.clientWidth;
-slider.value = 5; slider.dispatchEvent(new Event("input")); told.fifth = state();
+"""
+    + KEYS
+    + """slider.value = 5; slider.dispatchEvent(new Event("input")); told.fifth = state();
 document.getElementById("partition").click(); told.parted = state();
 document.getElementById("play").click();
 setTimeout(() => { told.played = state(); document.body.setAttribute("data-told", JSON.stringify(told)); }, 1500);
 </script>"""
+)
 
 
 @pytest.fixture(scope="module")

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import shapely
 
+from looking import INK, KEYS
 from tailrace import Box, Event, Integer, PureDP, Region, Roads, Schema, SpatialStream
 from tailrace.errors import ConfigError
 from tailrace.metrics import Tracks
@@ -32,33 +33,25 @@ PARK = Region(
 )
 # Draws fewer, hides the roads and shows the ends; what the page then shows is left in the page for
 # the test to read.
-MOVES = """<script>
+MOVES = (
+    """<script>
 const told = {}, slider = document.getElementById("many");
-const ink = (id) => { const c = document.getElementById(id); const d = c.getContext("2d").getImageData(0, 0, c.width, c.height).data;
-  let n = 0; for (let i = 0; i < d.length; i += 4) if (d[i] + d[i + 1] + d[i + 2] < 750) n += 1; return n; };
-const state = () => ({ label: document.getElementById("many-label").textContent,
+"""
+    + INK
+    + """const state = () => ({ label: document.getElementById("many-label").textContent,
   journeys: document.getElementById("count-synthetic").textContent, ink: ink("map-synthetic"), truth: ink("map-true") });
 told.all = state();
 const hour = document.getElementById("hour"); hour.value = 8; hour.dispatchEvent(new Event("input"));
 told.eight = state(); told.hour = document.getElementById("hour-label").textContent;
 hour.value = -1; hour.dispatchEvent(new Event("input"));
-const canvas = document.getElementById("map-synthetic");
-const drawing = () => canvas.toDataURL();
-const key = (name) => { canvas.dispatchEvent(new KeyboardEvent("keydown", { key: name, bubbles: true, cancelable: true })); return drawing(); };
-const before = drawing(), closer = key("+"), aside = key("ArrowRight"), again = key("0");
-told.keys = { zooms: closer !== before, moves: aside !== closer, returns: again === before,
-  where: document.getElementById("where").textContent, label: canvas.getAttribute("aria-label") };
-document.getElementById("closer").click();
-told.keys.button = drawing() === closer;
-document.getElementById("all").click();
-told.tabs = [...document.querySelectorAll("a, button, input, canvas, summary")]
-  .filter((one) => one.tabIndex === 0 && one.getClientRects().length).map((one) => one.id || one.tagName.toLowerCase());
-told.wide = document.documentElement.scrollWidth - document.documentElement.clientWidth;
-document.getElementById("ground").click(); told.bare = state();
+"""
+    + KEYS
+    + """document.getElementById("ground").click(); told.bare = state();
 slider.value = 3; slider.dispatchEvent(new Event("input")); told.few = state();
 document.getElementById("ends").click(); told.ends = state();
 document.body.setAttribute("data-told", JSON.stringify(told));
 </script>"""
+)
 
 
 def walks(number, seed, size=12):
