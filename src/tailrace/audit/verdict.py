@@ -1,4 +1,4 @@
-"""A verdict on a part: the replay meter and an attack with true noise.
+"""A verdict by the replay meter and an attack.
 
 1. The meter (`checks/meter.py`) measures the exact loss of every pair of neighbours that
    `checks/neighbours.py` knows.

@@ -1,4 +1,6 @@
-"""Series of snapshots: a generated census-like table, traffic in Oldenburg, taxis from dpcomp.
+"""Series of snapshots: a census-like table, traffic, taxis.
+
+The table is generated, traffic is Oldenburg's, taxis are of dpcomp.
 
 One person has one record in a snapshot at most.
 """

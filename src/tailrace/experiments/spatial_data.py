@@ -1,4 +1,7 @@
-"""Streams of places: lists of (adds, deletes), two arrays (points, 2) a step."""
+"""Streams of places, generated and real.
+
+A stream is a list of (adds, deletes), two arrays (points, 2) a step.
+"""
 
 from datetime import datetime
 

@@ -7,6 +7,7 @@ alone. Only `measure` sees counts, and it is the only call in which noise meets 
 
 from __future__ import annotations
 
+import abc
 import enum
 import functools
 import math
@@ -91,16 +92,16 @@ class Estimate:
         return f"{self.value:.{max(places, 0)}f} +- {self.error:.{max(places, 0)}f}"
 
 
-class Looks:
+class Looks(abc.ABC):
     """What prints in one line, and in a notebook as a small table.
 
     `facts` names what a reader would ask for first.
     """
 
     @property
+    @abc.abstractmethod
     def facts(self) -> dict[str, str]:
         """Names and values, in words."""
-        raise NotImplementedError
 
     def __repr__(self) -> str:
         return f"<view: {'; '.join(f'{name} {words}' for name, words in self.facts.items())}>"

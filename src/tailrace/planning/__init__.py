@@ -1,4 +1,4 @@
-"""What a budget and a horizon buy, before a private row is read.
+"""What a budget buys, before a private row is read.
 
 `plan` predicts the errors of a mechanism: exactly where its noise decides them alone, otherwise by
 running it on stand-in data. It opens no source and no ledger.

@@ -6,6 +6,7 @@ of each release, and its error is the root mean square over all of them.
 
 from __future__ import annotations
 
+import abc
 import itertools
 from collections import deque
 from typing import Any, NamedTuple, Protocol
@@ -139,7 +140,7 @@ class OfCells:
         return view.estimates.reshape(self.domain.shape).sum(axis=others).reshape(-1)
 
 
-class _Present:
+class _Present(abc.ABC):
     """True counts of what came and has not left, by rule or deleted."""
 
     def __init__(self, mechanism: Mechanism, shape: tuple[int, ...]):
@@ -147,8 +148,9 @@ class _Present:
         self.retention: int | None = getattr(mechanism, "retention", None)
         self.leaving: deque[np.ndarray] = deque()
 
+    @abc.abstractmethod
     def _tally(self, frame: pl.DataFrame) -> np.ndarray:
-        raise NotImplementedError
+        """Count the rows of a frame by cell."""
 
     def happened(self, batch: Batch) -> None:
         adds, deletes = batch

@@ -1,4 +1,4 @@
-"""Journeys that ended at each step, as synthetic ones, for as long as a stream runs.
+"""Journeys that ended at each step, released as synthetic ones.
 
 A clock counts journeys under a small share of the budget, and ends an epoch when enough have come.
 The epoch's exact counts (`counts.py`) then get noise, once, under all the rest of the budget. How
