@@ -5,11 +5,12 @@ partitions, with one person who has half of the rows, in local mode and on local
 which starts workers as processes.
 
 `cost` compares the processor time of a stream's counting (`add`, and the bounding of people) with a
-plain groupBy(cell).count() over frames of the same size, which Spark makes from numbers, at every
-second step of the same run. Time is that of all processes below this one, executors and their Python
+plain groupBy(cell).count() over a frame of the same size, which Spark makes from numbers, before
+each step of the same run. Time is that of all processes below this one, executors and their Python
 workers too, after one round to compile. Publishing (noise, on the driver) is measured apart, and so
-are the peak of the driver's Python process and the heap of the JVM. The stream makes no table
-(full="none"). `sizing` fits a model of costs to it.
+are the peaks of resident memory of the driver's two processes, Python and JVM (which in local mode
+holds the executors too). The stream makes no table (full="none"). `sizing` fits a model of costs to
+it.
 
 `kills` runs tests/e2e/killing_spark.py: kill -9 of drivers, Python workers and executors.
 """
@@ -219,16 +220,14 @@ def same(master, partitions):
 
 # What it costs
 
-# Steps whose rows are also counted plainly, for the ratio; all cost alike once code is compiled.
-PLAIN = 2
 WARM = 300_000
 
 
 def counted(unit: str, many: int, master: str, steps: int) -> list[float]:
-    """Processor time of plain counts, of adding and of publishing, and the JVM's MB at the end.
+    """Processor time of plain counts, of adding and of publishing, and the driver JVM's MB.
 
-    The last is what lies on its heap after a collection of garbage: the driver's, and in local mode
-    the executors' too.
+    The first of two is its peak of resident memory, the second what lies on its heap at the end,
+    after a collection of garbage.
     """
     from pyspark.sql import functions as sql
 
@@ -277,8 +276,7 @@ def counted(unit: str, many: int, master: str, steps: int) -> list[float]:
         counting[0] = 0.0
         for step in range(1, steps + 1):
             marks = [processor()]
-            if step % PLAIN == 0:
-                plain(step, many // steps)
+            plain(step, many // steps)
             marks.append(processor())
             stream.add(frame(step, many // steps))
             marks.append(processor())
@@ -289,32 +287,39 @@ def counted(unit: str, many: int, master: str, steps: int) -> list[float]:
         spark._jvm.System.gc()
         memory = spark._jvm.Runtime.getRuntime()
         heap = (memory.totalMemory() - memory.freeMemory()) / 1e6
+        jvm = peak(spark._jvm.java.lang.ProcessHandle.current().pid())
     spark.stop()
-    plainly, adding, publishing = spent * [steps / (steps // PLAIN), 1, 1]
-    return [plainly, adding + counting[0], publishing - counting[0], heap]
+    plainly, adding, publishing = spent
+    return [plainly, adding + counting[0], publishing - counting[0], jvm, heap]
+
+
+def peak(pid: int) -> float:
+    """A process's peak of resident MB."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return next(int(one.split()[1]) for one in lines if one.startswith("VmHWM")) * 1024 / 1e6
 
 
 # Rows and steps. All but the last of each are fitted by `sizing`, and the last one checks the fit.
 SIZES = {
-    # Two steps as large as those of the last one come second to last.
-    "event": [(10**6, 6), (3 * 10**6, 6), (10**7, 6), (8_333_332, 2), (10**8, 24)],
+    "event": [(10**6, 6), (10**7, 6), (8_333_332, 2), (10**8, 24)],
     "user": [(600_000, 2), (10**6, 6), (3 * 10**6, 6), (10**7, 6)],
 }
+MASTERS = ("local[2]", "local-cluster[2,1,1024]")
 
 
 @measurement(
     "spark_cost",
-    keys="unit | rows | steps",
+    keys="master | unit | rows | steps",
     columns="plain s .1f | adding s .1f | ratio .2f | met ? | publishing s .1f"
-    " | driver's Python MB .0f | JVM MB .0f",
-    cases=[(unit, *size) for unit, sizes in SIZES.items() for size in sizes],
+    " | driver's Python MB .0f | driver's JVM MB .0f | of it heap MB .0f",
+    cases=[(one, unit, *size) for one in MASTERS for unit in SIZES for size in SIZES[unit]],
     goal="at the largest size, events: at most 1.25 times a plain count; users: 4 times",
 )
-def cost(unit, many, steps, master="local[2]"):
-    (plain, adding, publishing, heap), peak = alone(counted, unit, many, master, steps)
+def cost(master, unit, many, steps):
+    (plain, adding, publishing, *jvm), python = alone(counted, unit, many, master, steps)
     ratio, most = adding / plain, {"event": 1.25, "user": 4.0}[unit]
     met = ratio <= most if (many, steps) == SIZES[unit][-1] else None
-    yield [unit, many, steps, plain, adding, ratio, met, publishing, peak, heap]
+    yield [master, unit, many, steps, plain, adding, ratio, met, publishing, python, *jvm]
 
 
 # Kills
@@ -356,7 +361,7 @@ def sizing(unit):
     found = {
         (int(one["rows"]), int(one["steps"])): one
         for one in read("spark_cost")
-        if one["unit"] == unit and one["adding s"]
+        if one["master"] == MASTERS[0] and one["unit"] == unit
     }
     sizes = [size for size in SIZES[unit] if size in found]
     # Two numbers are fitted, and one run is left to check them.
