@@ -25,7 +25,7 @@ UNITS_AND_LOSSES = pytest.mark.parametrize(
             unit,
             loss,
             id=f"{type(unit).__name__}-{type(loss).__name__}",
-            marks=[pytest.mark.slow] if (i + j) % 2 else [],
+            marks=[pytest.mark.slow] if i != j else [],
         )
         for i, unit in enumerate(UNITS)
         for j, loss in enumerate(LOSSES)

@@ -32,6 +32,7 @@ def test_every_page_stands_once_in_the_navigation_and_on_the_first_page():
     assert set(pages) - {"index.md"} <= set(first)
 
 
+@pytest.mark.slow
 def test_the_site_is_built_without_faults_and_faults_are_found(tmp_path):
     pytest.importorskip("zensical", reason="the site generator is not installed")
     make = script("make_site")

@@ -262,16 +262,12 @@ def at_each(folder, unit, every=1):
     return {"numbers": list(numbers)}
 
 
-def filled_at_some(folder, unit):
-    return filled_at_each(folder, unit, every=17)
-
-
-def filled_at_each(folder, unit, every=1):
+def filled_at_each(folder, unit):
     """Killed once at every point of two steps that are filled in parts, and done again."""
     first = folder / "0"
     first.mkdir()
     points = logged(lambda: fill(first, unit, "seeded"), first / "points")
-    numbers = range(1, len(points) + 1, every)
+    numbers = range(1, len(points) + 1)
     for number in numbers:
         own, name = folder / str(number), points[number - 1]
         own.mkdir()

@@ -99,7 +99,7 @@ def killed_in_round(number, job, kind):
     return run
 
 
-def at_each(folder, unit, make, every):
+def at_each(folder, unit, make):
     """Killed once at every durable point of create and push, and once in every round; each in a
     directory of its own, then resumed.
     """
@@ -109,7 +109,7 @@ def at_each(folder, unit, make, every):
     kind, rounds = type(mechanism(unit, make)), mechanism(unit, make).rounds
     ways = [lambda job, n=n: killed_at(n, job) for n in range(1, len(points) + 1)]
     ways += [lambda job, n=n: killed_in_round(n, job, kind) for n in (*range(rounds), None)]
-    numbers = range(1, len(ways) + 1, every)
+    numbers = range(1, len(ways) + 1)
     for number in numbers:
         own, way = folder / str(number), ways[number - 1]
         own.mkdir()
@@ -124,6 +124,6 @@ def at_each(folder, unit, make, every):
 if __name__ == "__main__":
     import polars  # noqa: F401 (imported, not used: its threads start with the first frame)
 
-    where, whose, which, every = sys.argv[1:]
+    where, whose, which = sys.argv[1:]
     warm(whose, which)
-    print(json.dumps(at_each(Path(where), whose, which, int(every))))
+    print(json.dumps(at_each(Path(where), whose, which)))

@@ -213,7 +213,13 @@ WAYS = {
 }
 
 
-@pytest.mark.parametrize("code", WAYS)
+# a few seconds of processes each
+LONG = (1, 5, 6, 7, 8, 9, 10, 130)
+
+
+@pytest.mark.parametrize(
+    "code", [pytest.param(c, marks=pytest.mark.slow) if c in LONG else c for c in WAYS]
+)
 def test_each_exit_code(process, configure, tmp_path, code):
     WAYS[code](process, configure, tmp_path)
 

@@ -217,6 +217,7 @@ def test_deletes_come_in_a_second_file(tailrace, configure, tmp_path):
     assert [counts(tmp_path, step) for step in (1, 2, 5)] == [{"f": 2}, {"f": 1}, {"f": 1}]
 
 
+@pytest.mark.slow
 def test_watching_tells_once_of_a_file_that_cannot_be_read_and_goes_on_when_it_is_mended(
     configure, tmp_path
 ):

@@ -253,6 +253,7 @@ def test_a_later_run_goes_on_with_the_next_file(tailrace, configure, ward):
     assert counts(ward, 3) == {"f": 5, "m": 2}
 
 
+@pytest.mark.slow
 def test_a_run_that_waited_for_another_does_not_use_its_files_again(process, configure, ward):
     """Between reading the configuration and opening the stream, another process releases a step."""
     configure(ward, calendar=None, source=FOLDER)

@@ -49,6 +49,7 @@ def in_process(code, path):
 ROOMS = (500, 8_000, 40_000, 90_000, 150_000)
 
 
+@pytest.mark.slow
 def test_a_full_disk_is_one_sentence_and_the_step_is_finished_later(path, tmp_path):
     """No file may grow beyond `room` bytes: the memory, the database, its log or a release is the
     first to meet the limit.

@@ -67,7 +67,13 @@ print(json.dumps([total / steps, changed / steps]))
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="bytes written are told by Linux")
-@pytest.mark.parametrize("kind", ["spatial", "histogram", "tabular", "snapshot"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "spatial",
+        *(pytest.param(k, marks=pytest.mark.slow) for k in ("histogram", "tabular", "snapshot")),
+    ],
+)
 def test_a_step_writes_a_few_times_what_it_changed(tmp_path, kind):
     done = python("-c", SCRIPT, tmp_path / "a.tail", kind, "3000", "25", cwd=tmp_path)
     assert done.returncode == 0, done.stderr[-2000:]
@@ -75,6 +81,7 @@ def test_a_step_writes_a_few_times_what_it_changed(tmp_path, kind):
     assert written <= 3 * changed + 50_000, (written, changed)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="bytes written are told by Linux")
 @pytest.mark.parametrize(("kind", "reports"), [("panel that carries", 100), ("panel", 10_000)])
 def test_a_panel_writes_who_reports_news(tmp_path, kind, reports):

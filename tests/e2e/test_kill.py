@@ -81,19 +81,12 @@ def test_killed_at_points_of_a_step_it_is_charged_and_released_once(killing, tmp
         assert [entry.mark.step for entry in entries] == [2]
 
 
-@pytest.mark.parametrize(
-    ("mode", "unit"),
-    [
-        ("filled_at_some", "user"),
-        pytest.param("filled_at_each", "event", marks=SLOW),
-        pytest.param("filled_at_each", "user", marks=SLOW),
-        pytest.param("filled_at_each", "panel", marks=SLOW),
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("unit", ["event", "user", "panel"])
 def test_a_step_filled_in_parts_and_killed_at_its_points_counts_each_part_once(
-    killing, tmp_path, mode, unit
+    killing, tmp_path, unit
 ):
-    found = killing("killing.py", mode, tmp_path / "filled", unit)
+    found = killing("killing.py", "filled_at_each", tmp_path / "filled", unit)
     assert sum(name == "add, before" for name in found["points"]) == (6 if unit == "panel" else 8)
     wanted = everything(tmp_path / "filled" / "0")
     assert len(wanted["ledger"]) == 1 and wanted["ledger"][0][2].step == 2

@@ -25,18 +25,12 @@ def everything(folder):
     return {"release": seen, "left": left, "ledger": entries}
 
 
-@pytest.mark.parametrize(
-    ("unit", "make", "every"),
-    [
-        ("user", "default", 4),
-        pytest.param("user", "default", 1, marks=pytest.mark.slow),
-        pytest.param("event", "paper", 1, marks=pytest.mark.slow),
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("unit", "make"), [("user", "default"), ("event", "paper")])
 def test_killed_at_points_and_in_rounds_it_is_released_and_charged_once(
-    killing, tmp_path, unit, make, every
+    killing, tmp_path, unit, make
 ):
-    found = killing("killing_once.py", tmp_path, unit, make, every)
+    found = killing("killing_once.py", tmp_path, unit, make)
     assert len(found["points"]) > 8 and found["ways"] == len(found["points"]) + found["rounds"] + 1
     wanted = everything(tmp_path / "0")
     assert wanted["left"] == [] and len(wanted["ledger"]) == 1 and wanted["ledger"][0][2].step == 1

@@ -163,6 +163,7 @@ def kept(installed, tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 def test_a_kept_plug_in_is_opened_by_another_process(installed, kept):
     said = said_by(OPEN, kept, path=installed)
     assert said.split() == ["mechanism", "2", "counter", "2", "policy", "2"]

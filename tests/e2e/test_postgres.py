@@ -491,6 +491,7 @@ def _limits(total):
     return sorted({*range(0, total, max(1, total // 15)), *range(max(0, total - 120), total, 8)})
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("quiet")
 def test_a_sink_is_cut_after_any_number_of_bytes(watcher, proxy):
     releases = released(steps=2)

@@ -92,6 +92,7 @@ def test_what_cannot_be_read_makes_no_stream_and_charges_nothing(ward, tailrace,
     assert not (tmp_path / "ward.tail").exists()
 
 
+@pytest.mark.slow
 def test_watching_keeps_rows_of_the_open_step_as_they_come(ward, tmp_path):
     start = datetime.now(UTC).date() - timedelta(days=2)
     ward.configure(calendar=f'start = {start}\nperiod = "2 days"')

@@ -27,6 +27,7 @@ def quick(names):
 
 # seconds each, to fit walks on a whole map; those of users are quick
 WALKS = {f"trajectories {kind} event" for kind in ("pure", "gaussian", "approx")}
+WALKS |= {"trajectories, enough, Event"}
 FROM_PANDAS = {name for name in MECHANISMS if name.endswith("pure event")} - WALKS
 
 

@@ -74,7 +74,13 @@ def test_the_noise_of_windows(neighbours, make, values):
     "neighbours",
     [AddRemove, *(pytest.param(one, marks=pytest.mark.slow) for one in (Replace, Null))],
 )
-@pytest.mark.parametrize("make", [PanelCumulative, papers.panel_cumulative], ids=["ours", "papers"])
+@pytest.mark.parametrize(
+    "make",
+    [
+        pytest.param(PanelCumulative, id="ours"),
+        pytest.param(papers.panel_cumulative, id="papers", marks=pytest.mark.slow),
+    ],
+)
 def test_the_noise_of_weights(neighbours, make):
     """Each counter at its first step and at its last."""
     people = None if neighbours is AddRemove else 1

@@ -98,6 +98,7 @@ def threshold_and_distance(policy, many=20_000):
         yield [looks.noise(noise.at(i)) for i in range(many)], float(looks.scale)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "policy", [DSFT(threshold=0.1), BudgetDistribution()], ids=lambda p: type(p).__name__
 )

@@ -361,6 +361,7 @@ def test_walks_that_turn_have_the_law_where_doubles_vanish(what, exponent, monke
     assert any(by_logarithms) == (exponent == -600)
 
 
+@pytest.mark.slow
 def test_long_walks_that_turn_stand_where_they_should_halfway(monkeypatch):
     """Too many paths to list: where walks stand and where they come from, against powers of the
     matrix of all edges.

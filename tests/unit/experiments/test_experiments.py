@@ -23,6 +23,7 @@ def results(tmp_path, monkeypatch):
     return tmp_path / "results"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PAPERS)
 def test_every_exhibit_runs_without_real_data_and_is_shown(name, results):
     one = paper(name)

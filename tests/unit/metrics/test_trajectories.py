@@ -307,6 +307,7 @@ def real(read):
         pytest.skip(f"{missing} is not here")
 
 
+@pytest.mark.slow
 def test_halves_of_geolife_score_what_the_issue_says():
     true = real(trajectories_data.geolife)
     assert (len(true), len(true.x)) == (14_936, 821_317)
@@ -325,6 +326,7 @@ def test_halves_of_geolife_score_what_the_issue_says():
     assert (walked.patterns_jsd, walked.moves_jsd) == pytest.approx((0.540, 0.314), abs=0.02)
 
 
+@pytest.mark.slow
 def test_traffic_in_oldenburg_scores_what_the_issue_says():
     true = real(trajectories_data.oldenburg)
     assert (len(true), len(true.x)) == (19_997, 684_522)

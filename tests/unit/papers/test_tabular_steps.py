@@ -71,7 +71,10 @@ def steps(**changes):
 @UNITS_AND_LOSSES
 @pytest.mark.parametrize(
     ("changes", "batches"),
-    [({}, BATCHES), ({"apart": True, "deletes": False}, ADDS)],
+    [
+        ({}, BATCHES),
+        pytest.param({"apart": True, "deletes": False}, ADDS, marks=pytest.mark.slow),
+    ],
     ids=["together", "apart"],
 )
 def test_conformance(unit, privacy, changes, batches):

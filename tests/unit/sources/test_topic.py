@@ -246,7 +246,8 @@ class Killed(BaseException):
     """A process that ends here."""
 
 
-@pytest.mark.parametrize("unit", [BOTH[0], pytest.param(BOTH[1], marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("unit", BOTH)
 def test_a_run_killed_at_any_durable_point_counts_every_row_once(
     topics, tmp_path, monkeypatch, unit
 ):

@@ -186,6 +186,7 @@ def test_how_often_between_two_steps():
         Between(first=3, last=2)
 
 
+@pytest.mark.slow
 def test_the_error_of_how_often_is_that_of_many_runs():
     own = {**PLAIN, "domain": Schema(poor=Integer(0, 1)), "privacy": ZCDP(rho=0.5)}
     own.pop("window")

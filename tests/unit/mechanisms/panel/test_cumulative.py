@@ -126,6 +126,7 @@ def test_the_split_over_weights_is_the_best():
             assert found >= best * (1 - 1e-9)
 
 
+@pytest.mark.slow
 def test_the_variance_of_an_answer_is_that_of_many_runs_and_answers_are_unbiased():
     counts, reached = counted(truth(people=300, steps=4))
     for neighbours in (Null, AddRemove):

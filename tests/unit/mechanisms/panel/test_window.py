@@ -148,6 +148,7 @@ def test_half_the_variance_of_the_published_method_or_what_replacing_leaves():
     assert ratio(AddRemove, domain=Schema(s=Integer(0, 3))) == pytest.approx(0.75, abs=0.01)
 
 
+@pytest.mark.slow
 def test_the_variance_of_an_answer_is_that_of_the_answers_of_many_runs():
     codes = truth(people=500, values=3, steps=5)
     three = made(domain=Schema(s=Integer(0, 2)), window=2, horizon=5, neighbours=Null, people=500)
