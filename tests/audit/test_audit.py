@@ -203,22 +203,15 @@ def test_a_plug_in_is_named_by_its_module(tmp_path, monkeypatch):
 # All of ours: every loss under the meter, one loss under attack
 
 
-JOURNEYS = {"Trajectories (rho = 0.5)", "JourneyStream (rho = 0.5)"}
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("name", built_in())
 def test_no_part_of_ours_is_refuted(name):
-    """The planted fault of 20 % is found by the meter, and of counters by the attack too.
-
-    Journeys under zCDP spend 40 % of their budget on the paths that were seen: there only a fault of
-    38 % would be found.
-    """
+    """The planted fault of 20 % is found by the meter, and of counters by the attack too."""
     for at, case in enumerate(part_of(name)):
         many = 40_000 if case.counter else 0 if at else 160
         verdict = audit(case, runs=many, seed=2, fault=None if many == 160 else FAULT)
         assert not verdict.refuted, str(verdict)
         if verdict.planted is None:
             verdict = audit(case, runs=0, fault=FAULT)
-        assert verdict.planted[0] or case.name in JOURNEYS, str(verdict)
+        assert verdict.planted[0], str(verdict)
         assert verdict.planted[1] or not case.counter, str(verdict)

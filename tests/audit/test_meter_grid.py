@@ -233,5 +233,5 @@ def test_no_neighbour_costs_more_than_is_claimed(family, seed):
             ):
                 assert measured.within(claim), (mechanism, words)
                 largest = max(largest, measured.share(claim) or 0)
-    # A journey of few points has no whole in every count.
-    assert largest > 0.7 if family in (journeys, trips) else largest == 1
+    # No journey has a whole in every count.
+    assert largest > 0.85 if family in (journeys, trips) else largest == 1

@@ -1,5 +1,5 @@
-"""Whatever trajectories are like, one unit changes every level of counts by one whole at most, and
-upwards only.
+"""Whatever trajectories are like, one unit changes every level of counts by one whole at most,
+upwards only, and by no longer a vector than Gaussian noise is made for.
 """
 
 import numpy as np
@@ -11,7 +11,7 @@ from samples import examples
 from tailrace import Box, Event, Noise, PureDP, Trajectories, User, papers
 from tailrace.counting.journeys.masses import WHOLE
 from tailrace.counting.journeys.moves import Ends, Even
-from tailrace.mechanisms.trajectories import Bins
+from tailrace.mechanisms.trajectories import Bins, DayClock
 
 SQUARE = Box(low=(0, 0), high=(16, 16), columns=("x", "y"), cells=16)
 UNITS = {"trip": Event(), "id": User(column="id")}
@@ -49,7 +49,9 @@ def mechanisms(unit):
         "order": "at",
     }
     yield Trajectories(**common, number=Bins(share="0.1", most=3))
-    yield Trajectories(**{**common, "privacy": PureDP(epsilon="0.001")})  # a unit in fewer parts
+    # A unit in fewer parts; with times.
+    day = DayClock(start=0, end=24)
+    yield Trajectories(**{**common, "privacy": PureDP(epsilon="0.001")}, timing=day)
     yield papers.trajectories(**common, weighting=Even())
     yield papers.trajectories(**common, weighting=Ends())
 
@@ -59,12 +61,12 @@ def every_level(mechanism, plan, data):
     tally = plan.counts(frame(data))
     if isinstance(mechanism, Trajectories):
         for count, masses in zip(plan.parts, tally.parts, strict=True):
-            for level, size in enumerate(count.sizes):
-                yield f"{count.name} {level}", count.at(masses, level).dense(size)
+            for level, (size, square) in enumerate(zip(count.sizes, count.squares, strict=True)):
+                yield f"{count.name} {level}", count.at(masses, level).dense(size), square
         return
     size = 1 + max([int(masses.codes.max(initial=0)) for masses in tally.parts])
     for number, masses in enumerate(tally.parts):
-        yield f"part {number}", masses.dense(max(size, SQUARE.size, 4 * 10**5))
+        yield f"part {number}", masses.dense(max(size, SQUARE.size, 4 * 10**5)), 1
 
 
 @given(data=rows, who=st.integers(0, 3), key=st.sampled_from(list(UNITS)))
@@ -81,9 +83,10 @@ def test_one_unit_adds_one_whole_at_most(data, who, key):
                 every_level(mechanism, plan, without),
                 strict=True,
             )
-            for (name, one), (_, other) in levels:
+            for (name, one, square), (_, other, _) in levels:
                 change = one - other
                 assert (change >= 0).all() and change.sum() <= whole, name
+                assert int((change**2).sum()) <= square * whole**2, name
             counts = plan.counts(frame(data))
             state = mechanism.measure(state, counts, Noise.insecure(1).at(turn)).state
 

@@ -19,6 +19,8 @@ The two worlds of a pair differ by:
 - journeys, step by step: under `Event` one of the first step, of the middle, the last; the only
   one, early and late; one of a crowd. Under `User` and `Window` a person's rows are journeys of
   their own.
+- journeys, once or step by step: one that goes round a few places, and stays where it began: it
+  adds the most that is possible to nearly every count.
 
 Streams are continued with empty batches to the horizon, for `LONGEST` steps at most, because
 counters spend their budget over it: give the checked mechanism a short horizon.
@@ -49,6 +51,9 @@ Batches = list[tuple[Any, Any]]
 LONGEST = 16
 _PLACES = 8
 _CROWD = 8
+# Of a circling journey: places, rounds, and rows at the end in one place. By reasoning: more cells
+# than the six that count fully, more turns than twenty, many more points than fifty.
+_RING, _ROUNDS, _STAYS = 8, 4, 400
 
 
 @dataclass(frozen=True)
@@ -201,6 +206,7 @@ def _trips(mechanism: Mechanism, batches: Batches, trip: str) -> Iterator[Neighb
         (f"the only journey, at step {t + 1}", _placed(steps, {(t, 0): one}), loss)
         for t in sorted({0, min(1, steps - 1), steps // 2, steps - 1})
     ]
+    alone.append(("a circling journey", _placed(steps, {(0, 0): _circling(mechanism, one)}), loss))
     for quiet in (False, True):
         yield Neighbours(_placed(steps, {}), alone, quiet)
     crowds = [
@@ -208,6 +214,15 @@ def _trips(mechanism: Mechanism, batches: Batches, trip: str) -> Iterator[Neighb
         for many in (_CROWD, _CROWD - 1)
     ]
     yield Neighbours(crowds[0], [("one of a crowd", crowds[1], loss)])
+
+
+def _circling(mechanism: Any, rows: pl.DataFrame) -> pl.DataFrame:
+    """One journey round some places of these rows, that stays where it began."""
+    round_ = list(range(min(len(rows), _RING)))
+    found = rows[[0] * len(round_ * _ROUNDS + [0] * _STAYS)]
+    places = rows[round_ * _ROUNDS + [0] * _STAYS][list(mechanism.domain.columns)]
+    order = pl.Series(mechanism.order, np.arange(len(found)))
+    return found.with_columns(*places, order.cast(rows.schema[mechanism.order]))
 
 
 def _each_its_own(rows: pl.DataFrame, trip: str, points: int) -> pl.DataFrame:
@@ -238,6 +253,8 @@ def _units(mechanism: Mechanism, batches: Batches) -> Iterator[Neighbours]:
     busy = whole.filter(whole[plan.key] == most)
     still = busy.with_columns(busy[:1][[0] * len(busy)][list(mechanism.domain.columns)])
     alone = [("the only unit", busy), ("a unit that stands still", still)]
+    if _trip(mechanism) is not None:
+        alone.append(("a circling journey", _circling(mechanism, busy)))
     for quiet in (False, True):
         yield Neighbours(
             [(None, None)], [(name, [(rows, None)], loss) for name, rows in alone], quiet

@@ -3,10 +3,12 @@
 `COUNTS` names them; each says what one trajectory adds, as parts of its unit.
 
 **Privacy.**
-1. In each level of each count one unit adds at most its whole: WHOLE parts, fewer where the budget
-   is small (a public number).
-2. Cells, pairs and bins are public, and every one gets noise of that sensitivity.
+1. In each level of each count a unit adds at most its whole: WHOLE parts or fewer, a public number.
+2. Cells, pairs and bins are public, and every one gets noise of that sensitivity: under Laplace
+   noise the whole (1-norm), under Gaussian noise the root of the level's `squares` of it (2-norm).
 3. A count divides its budget among its levels; their losses add up to the whole budget.
+4. A person's k trajectories add 1 / k of their vectors each, and the m of a bounded unit one each:
+   by the triangle inequality the length of the sum is at most that of one, or m times that.
 """
 
 from __future__ import annotations
@@ -34,12 +36,12 @@ from tailrace.noise.atoms import Atoms
 from tailrace.privacy.budget import Drawn, part
 from tailrace.privacy.loss import Loss, Number, exact, whole
 
-# These constants were chosen by trial on the data of benchmarks/trajectories.py.
+# Chosen by trial on the data of benchmarks/trajectories.py.
 # Cells and points of one trajectory beyond these are not counted in sizes.
 CELLS, POINTS = 60, 300
 # Cells a side of the grid on which distances are counted.
 REACH = 64
-# Lower edges of the bins of distances, in its cells; three bins inside one cell come first.
+# Lower edges of the bins of distances, in its cells, behind three bins inside one cell.
 FAR = np.array([1, 2, 3, 4, 6, 8, 11, 16, 23, 32, 46])
 # Lower edges of the bins of the fewest moves, and of further moves.
 FEWEST = np.array([0, 1, 2, 3, 5, 9, 17, 33])
@@ -51,9 +53,9 @@ MORE = np.array([0, 1, 2, 3, 5, 9, 17, 33, 65, 129])
 class Grids:
     """Counts on nested grids, from coarse to fine.
 
-    `share` of the budget is relative to other parts; `sides` are the cells a side of each grid. A
-    trajectory with fewer than `most` points (cells, turns) gives each 1 / most, so that short ones
-    do not weigh more. The grids divide the share by `weights`, or evenly.
+    `share` of the budget is relative to other parts; `sides` are the cells a side of each grid,
+    which divide the share by `weights`, or evenly. A trajectory with fewer than `most` points
+    (cells, turns) gives each 1 / most, so that short ones do not weigh more.
     """
 
     share: Number
@@ -111,9 +113,9 @@ class Octaves(Bins):
     """The number of trajectories, by how many a person has.
 
     Bin k is for people with more than 2^(k-1) and at most 2^k of them; each adds the part of 2^k
-    that they have, so that 2^k times the bin is the number of its trajectories, exactly. A person
-    with more than `most` counts as one with `most`. How high the numbers go is read off the noisy
-    bins, so a large `most` costs little.
+    that they have: 2^k times the bin is the number of its trajectories. A person with more than
+    `most` counts as one with `most`; how high numbers go is read off the noisy bins, so a large
+    `most` costs little.
     """
 
     most: int = 1024
@@ -131,6 +133,7 @@ class Count(ABC):
 
     kind: ClassVar[type] = Bins
     size: ClassVar[int] = 1
+    square: ClassVar[Fraction] = Fraction(1)
 
     @abstractmethod
     def of(self, found: Followed) -> Masses:
@@ -149,9 +152,15 @@ class Count(ABC):
         """Of each level."""
         return (budget,)
 
+    @property
+    def squares(self) -> tuple[Fraction, ...]:
+        """The squared 2-norm of what one unit adds to each level, in wholes, at most."""
+        return (self.square,) * len(self.sizes)
+
     def noise(self, budget: Drawn) -> tuple[Atoms, ...]:
         """Of one count of each level."""
-        return tuple(atoms_of(level, self.whole) for level in self.budgets(budget))
+        each = zip(self.budgets(budget), self.squares, strict=True)
+        return tuple(atoms_of(level, self.whole, square) for level, square in each)
 
     def loss(self, budget: Drawn) -> Loss:
         """Of all levels together."""
@@ -197,7 +206,17 @@ class OnGrids(Count):
 
 
 class _Visits(OnGrids):
-    """Each different cell with points: 1 / max(cells, most)."""
+    """Each different cell with points: 1 / max(cells, most).
+
+    Squares: let n fine cells lie in coarse ones that hold r each, k_i of them in the i-th. Since
+    k_i <= min(r, n), the squares of k_i / max(n, most) add up to at most min(r, n) n / max(n,
+    most)^2 <= min(1, r / most). On the finest grid r = 1.
+    """
+
+    @property
+    def squares(self) -> tuple[Fraction, ...]:
+        most, fine = self.part.most, self.sides[-1]
+        return tuple(Fraction(min((fine // side) ** 2, most), most) for side in self.sides)
 
     def of(self, found: Followed) -> Masses:
         most, between, whole = self.part.most, self.between, self.whole
@@ -288,10 +307,11 @@ class _Turns(Count):
 class _Sizes(Count):
     """Cells, points, and the share without points: 1/3 each.
 
-    Cells count as parts of CELLS, points of POINTS, at most 1.
+    Cells count as parts of CELLS, points of POINTS, at most 1. So each square is at most a ninth.
     """
 
     size = 3
+    square = Fraction(1, 3)
 
     def of(self, found: Followed) -> Masses:
         routes, share = found.routes, found.routes.share(self.whole)
@@ -304,10 +324,11 @@ class _Sizes(Count):
 
 
 class _Timing(Count):
-    """The first time and the mean gap: 1/2 each."""
+    """The first time and the mean gap: 1/2 each, in bins of their own."""
 
     kind = DayClock
     part: DayClock
+    square = Fraction(1, 2)
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -318,10 +339,7 @@ class _Timing(Count):
 
 
 class _Number(Count):
-    """Itself: 1. A person's m together: min(m, most) / most.
-
-    In octaves: m / 2^k, in the bin of the lowest k with m <= 2^k.
-    """
+    """Itself: 1. A person's m together: min(m, most) / most; in octaves as `Octaves` says."""
 
     @property
     def sizes(self) -> tuple[int, ...]:

@@ -1,8 +1,9 @@
 """The guarantee of a release of trajectories.
 
 1. Whatever is counted, one unit adds nonnegative parts, at most WHOLE in all: it moves a vector of
-   counts by at most WHOLE in the 1-norm, and so in the 2-norm.
-2. Noise of scale WHOLE / epsilon is epsilon-DP then, of variance WHOLE^2 / (2 rho) rho-zCDP.
+   counts by at most WHOLE in the 1-norm, and by at most the root of `square` times WHOLE in the
+   2-norm. `square` is 1, or less where the parts cannot all lie in one place (`counts.py`).
+2. Noise of scale WHOLE / epsilon is epsilon-DP then, of variance square WHOLE^2 / (2 rho) rho-zCDP.
 3. The parts follow one another, each with noise of its own, and what one counts may depend on what
    was released before: losses add up (adaptive composition).
 """
@@ -14,6 +15,7 @@ import functools
 import operator
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 from tailrace.counting.journeys.masses import LEAST, WHOLE
@@ -30,9 +32,12 @@ from tailrace.privacy.loss import Loss, PureDP, check_privacy
 from tailrace.privacy.unit import AddRemove, Event, Unit, User
 
 
-def atoms_of(budget: Drawn, whole: int = WHOLE) -> Atoms:
-    """Noise for parts; one unit moves at most `whole`."""
-    atoms = Atoms(budget, weight=whole if isinstance(budget, PureDP) else whole**2)
+def atoms_of(budget: Drawn, whole: int = WHOLE, square: Fraction = Fraction(1)) -> Atoms:
+    """Noise for parts; one unit moves at most `whole`.
+
+    `square`: the squared 2-norm of its move, in wholes.
+    """
+    atoms = Atoms(budget, weight=whole if isinstance(budget, PureDP) else square * whole**2)
     atoms.check()
     return atoms
 

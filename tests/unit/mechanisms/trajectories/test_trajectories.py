@@ -4,6 +4,7 @@ journeys are like.
 
 import itertools
 import tarfile
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -104,11 +105,26 @@ def test_every_budget_is_met_by_noise_in_its_proportion(privacy, unit):
     for count in setting.counts:
         assert count.whole == whole
         share = setting.budgets[count.name]
-        for budget, atoms in zip(count.budgets(share), count.noise(share), strict=True):
+        levels = zip(count.budgets(share), count.squares, count.noise(share), strict=True)
+        for budget, square, atoms in levels:
             pure = isinstance(budget, PureDP)
-            assert atoms.scale == (whole / budget.epsilon if pure else whole**2 / (2 * budget.rho))
+            gaussian = None if pure else square * whole**2 / (2 * budget.rho)
+            assert atoms.scale == (whole / budget.epsilon if pure else gaussian)
             largest = max(largest, float(atoms.scale) if pure else float(atoms.scale) ** 0.5)
     assert largest <= 1e9 and (whole == WHOLE or 2 * largest > 1e9), "no fewer parts than it needs"
+
+
+def test_gaussian_noise_is_made_for_what_one_journey_can_move():
+    """Six cells of a sixth each: a squared length of a sixth, unless a coarse cell holds them."""
+    mechanism = made(Box(low=(0, 0), high=(1, 1), columns=("x", "y")), privacy=ZCDP(rho=1))
+    for signal, expected in ((0.0, (1, 1, Fraction(1, 6))), (10_000.0, (1, Fraction(1, 6)))):
+        visits = mechanism.setting(signal).counts[0]
+        assert visits.squares == expected
+        pure, gaussian = (
+            [float(one.variance()) for one in visits.noise(budget)]
+            for budget in (PureDP(epsilon=1), ZCDP(rho=1))
+        )
+        assert gaussian[-1] / gaussian[0] < pure[-1] / pure[0]
 
 
 def test_journeys_are_released_at_a_small_epsilon():
