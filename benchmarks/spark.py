@@ -9,10 +9,13 @@ plain groupBy(cell).count() over a frame of the same size, which Spark makes fro
 each step of the same run. Time is that of all processes below this one, executors and their Python
 workers too, after one round to compile. Publishing (noise, on the driver) is measured apart, and so
 are the peaks of resident memory of the driver's two processes, Python and JVM (which in local mode
-holds the executors too). The stream makes no table (full="none"). `sizing` fits a model of costs to
-it.
+holds the executors too). The stream makes no table (full="none"). There are two tasks a core, and
+`local[8]` has eight cores in Spark's eyes, so that what each core adds to a step is seen.
 
-`kills` runs tests/e2e/killing_spark.py: kill -9 of drivers, Python workers and executors.
+`sizing` fits a model to smaller runs, and checks it on the largest, which is not in the fit.
+
+`kills` runs tests/e2e/killing_spark.py on local-cluster[2,1,1024]: kill -9 of drivers, of their
+JVMs, of Python workers and of executors, ten a seed.
 """
 
 import contextlib
@@ -242,7 +245,7 @@ def counted(unit: str, many: int, master: str, steps: int) -> list[float]:
     def frame(step, rows):
         # Every person comes once in a stream.
         ids = (sql.col("id") * (steps + 1) + step).alias("id")
-        return spark.range(0, rows, 1, 4).select(
+        return spark.range(0, rows, 1, 2 * spark.sparkContext.defaultParallelism).select(
             ids, sql.rand(2 * step).alias("x"), sql.rand(2 * step + 1).alias("y")
         )
 
@@ -299,12 +302,18 @@ def peak(pid: int) -> float:
     return next(int(one.split()[1]) for one in lines if one.startswith("VmHWM")) * 1024 / 1e6
 
 
-# Rows and steps. All but the last of each are fitted by `sizing`, and the last one checks the fit.
+# Rows and steps. The last of each are what the goals speak of.
 SIZES = {
     "event": [(10**6, 6), (10**7, 6), (8_333_332, 2), (10**8, 24)],
     "user": [(600_000, 2), (10**6, 6), (3 * 10**6, 6), (10**7, 6)],
 }
-MASTERS = ("local[2]", "local-cluster[2,1,1024]")
+LOCAL, CLUSTER, WIDE = "local[2]", "local-cluster[2,1,1024]", "local[8]"
+COSTS = [
+    *((LOCAL, unit, *size) for unit, sizes in SIZES.items() for size in sizes),
+    # The driver's memory, without executors in its JVM.
+    *((CLUSTER, "event", *size) for size in SIZES["event"] if size[0] in (10**6, 10**7, 10**8)),
+    *((WIDE, unit, 10**6, 6) for unit in SIZES),
+]
 
 
 @measurement(
@@ -312,7 +321,7 @@ MASTERS = ("local[2]", "local-cluster[2,1,1024]")
     keys="master | unit | rows | steps",
     columns="plain s .1f | adding s .1f | ratio .2f | met ? | publishing s .1f"
     " | driver's Python MB .0f | driver's JVM MB .0f | of it heap MB .0f",
-    cases=[(one, unit, *size) for one in MASTERS for unit in SIZES for size in SIZES[unit]],
+    cases=COSTS,
     goal="at the largest size, events: at most 1.25 times a plain count; users: 4 times",
 )
 def cost(master, unit, many, steps):
@@ -327,55 +336,58 @@ def cost(master, unit, many, steps):
 
 @measurement(
     "spark_kills",
-    keys="killed | in the middle of",
+    keys="seed | killed | in the middle of",
     columns="kills | every row once, one release a step ?",
+    cases=[(seed,) for seed in range(5)],
     goal="every row counts once, and every step has one release, that of one machine",
 )
-def kills(many=50, seed=0):
+def kills(seed):
     script = Path(__file__).parents[1] / "tests" / "e2e" / "killing_spark.py"
-    command = [sys.executable, str(script), str(many), str(seed)]
+    command = [sys.executable, str(script), "10", str(seed)]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
     # Printed once the releases after them were compared.
-    lines = [tuple(line.split()) for line in done.stdout.splitlines() if len(line.split()) == 2]
+    lines = [tuple(line.split(", ")) for line in done.stdout.splitlines()]
     for case, number in sorted(Counter(lines).items()):
-        yield [*case, number, done.returncode == 0]
+        yield [seed, *case, number, done.returncode == 0]
 
 
 # How large a cluster must be
 
 DAY, CORES, STEPS = 10**10, 100, 24
+AT = {LOCAL: 2, WIDE: 8}
 
 
 @measurement(
     "spark_sizing",
     keys="unit",
-    columns="a step s .2f | 10^6 rows s .3f | checked on | measured s .1f | predicted s .1f"
-    " | off % .0f | 10^10 rows, core hours .1f | on 100 cores, hours .2f",
+    columns="a step s .2f | a core and step s .3f | 10^6 rows s .3f | checked on | measured s .1f"
+    " | predicted s .1f | off % .0f | 10^10 rows, core hours .2f | minutes a step, 100 cores .2f",
     cases=[(unit,) for unit in SIZES],
 )
 def sizing(unit):
-    """Processor seconds = steps x a + rows x b, fitted to the smaller runs of `cost`.
+    """Processor seconds = steps x (a + cores x b) + rows x c, fitted to the smaller runs of `cost`.
 
     Relative errors are least in squares, so that small runs weigh as much as large ones.
     """
     found = {
-        (int(one["rows"]), int(one["steps"])): one
+        (AT[one["master"]], int(one["rows"]), int(one["steps"])): float(one["adding s"])
         for one in read("spark_cost")
-        if one["master"] == MASTERS[0] and one["unit"] == unit
+        if one["unit"] == unit and one["master"] in AT
     }
-    sizes = [size for size in SIZES[unit] if size in found]
-    # Two numbers are fitted, and one run is left to check them.
-    if len(sizes) < 3:
-        return
-    *fitted, last = sizes
-    taken = np.array([float(found[size]["adding s"]) for size in fitted])
-    model = np.array([(steps, rows) for rows, steps in fitted]) / taken[:, None]
-    (step, row), *_ = np.linalg.lstsq(model, np.ones(len(taken)))
-    measured, predicted = float(found[last]["adding s"]), last[1] * step + last[0] * row
-    day = STEPS * step + DAY * row
-    checked = f"{last[0]:,} rows in {last[1]} steps"
-    off = 100 * (predicted / measured - 1)
-    yield [unit, step, row * 1e6, checked, measured, predicted, off, day / 3600, day / 3600 / CORES]
+    check = (AT[LOCAL], *SIZES[unit][-1])
+    measured = found.pop(check)
+    model = np.array([_terms(*size) for size in found]) / np.array([*found.values()])[:, None]
+    fitted, *_ = np.linalg.lstsq(model, np.ones(len(model)))
+    predicted, day = (float(_terms(*size) @ fitted) for size in (check, (CORES, DAY, STEPS)))
+    checked = f"{check[1]:,} rows in {check[2]} steps"
+    off, minutes = 100 * (predicted / measured - 1), day / STEPS / CORES / 60
+    scaled = fitted * [1, 1, 1e6]
+    yield [unit, *scaled, checked, measured, predicted, off, day / 3600, minutes]
+
+
+def _terms(cores: int, rows: int, steps: int) -> np.ndarray:
+    """What the model of costs multiplies."""
+    return np.array([steps, steps * cores, rows])
 
 
 if __name__ == "__main__":

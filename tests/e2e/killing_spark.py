@@ -1,13 +1,21 @@
-"""A driver of Spark that is killed, and workers of it: `python killing_spark.py KILLS [SEED]`.
+"""Kills on Spark: `python killing_spark.py KILLS [SEED]`.
 
-A child follows a streaming query. In the middle of a batch, of a merge of the unit memory or of a
-release, after a time drawn by lot, `kill -9` ends the driver, a Python worker that is at work, or
-the Java process of an executor (then Spark is a `local-cluster`). Where the driver lives, it must
-finish; where it died, the next child goes on. In the end every row must have counted once, and
-every step must have one release: those of the same rows, pushed day by day.
+A child follows a streaming query on a `local-cluster`, whose executors are processes. In the middle
+of a batch, of a merge of the unit memory or of a release, after a time drawn by lot, `kill -9` ends
+
+- the driver,
+- its JVM alone, which the driver must tell of in a sentence,
+- a Python worker that is at work, or
+- the JVM of an executor that is; at a release all of them wait for work.
+
+Where the driver lives, it must finish; where it died, the next child goes on. In the end every row
+must have counted once, and every step must have one release: those of the same rows, pushed day by
+day.
 """
 
 import contextlib
+import itertools
+import json
 import os
 import random
 import shutil
@@ -66,13 +74,19 @@ def below():
     return found
 
 
-def victims(whom):
-    """The Python workers of executors, or their Java processes."""
+def victim(whom, idle):
+    """A process to kill, if one is there: of executors one at work, where not `idle`."""
+    if whom == "driver":
+        return os.getpid()
     found = below()
-    if whom == "executor":
-        return [pid for pid, (_, said) in found.items() if b"CoarseGrainedExecutor" in said]
+    if whom == "driver's JVM":
+        # spark-submit became it.
+        return next(pid for pid, (parent, _) in found.items() if parent == os.getpid())
     daemons = {pid for pid, (_, said) in found.items() if b"pyspark.daemon" in said}
-    return [pid for pid in daemons if found[pid][0] in daemons]
+    workers = [pid for pid in daemons if found[pid][0] in daemons and (idle or at_work(pid))]
+    if whom == "executor":
+        workers = [found[found[pid][0]][0] for pid in workers]
+    return next(iter(workers), None)
 
 
 def at_work(pid):
@@ -82,57 +96,40 @@ def at_work(pid):
 
 
 class Killer:
-    """Kills in the middle of some work, some time after it began.
+    """Kills one process after the other, each in the middle of some work.
 
-    What is killed when is drawn by lot; a driver dies once, others up to `kills` times.
+    How long after the work began is drawn by lot, up to the time that it took last.
     """
 
-    def __init__(self, whom, kills, seed):
-        self.whom, self.kills, self.lot = whom, kills, random.Random(seed)
-        self.inside, self.aiming = [], False
-        self._aim()
-
-    def _aim(self):
-        self.during = self.lot.choice(["batch", "merge", "release"]) if self.kills else None
-        # A release is short.
-        longest = 0.02 if self.during == "release" else 0.8
-        self.left, self.wait = self.lot.randint(1, 2), self.lot.uniform(0, longest)
+    def __init__(self, kills, seed):
+        self.kills, self.lot = list(kills), random.Random(seed)
+        self.inside, self.aiming = None, False
+        self.took = {"batch": 2, "merge": 2, "release": 0.03}
 
     @contextlib.contextmanager
-    def doing(self, name):
-        """What the driver waits for now."""
-        self.inside.append(name)
-        if name == self.during and not self.aiming:
-            self.left -= 1
-            if self.left == 0:
-                self.aiming = True
-                threading.Thread(target=self._kill, daemon=True).start()
+    def doing(self, work):
+        """What the driver does now."""
+        self.inside, began = work, time.monotonic()
+        if self.kills and self.kills[0][1] == work and not self.aiming:
+            self.aiming = True
+            threading.Thread(target=self._kill, args=self.kills[0], daemon=True).start()
         try:
             yield
         finally:
-            self.inside.pop()
+            self.inside, self.took[work] = None, time.monotonic() - began
 
-    def _kill(self):
-        time.sleep(self.wait)
-        if self.whom == "driver":
-            self._end(os.getpid())
-        while True:
-            some = victims(self.whom)
-            busy = [pid for pid in some if at_work(pid)]
-            if self.whom == "executor" or self.during not in self.inside:
-                # Between two tasks all are idle.
-                busy = busy or some
-            if busy:
-                break
+    def _kill(self, whom, work):
+        time.sleep(self.lot.uniform(0, self.took[work]))
+        pid = None
+        while self.inside == work and pid is None:
+            pid = victim(whom, idle=work == "release")
             time.sleep(0.002)
-        self._end(busy[0])
-        self.kills -= 1
-        self._aim()
+        # Where the work ended too early, the next one is aimed at.
+        if self.inside == work:
+            print("killed", flush=True)
+            os.kill(pid, signal.SIGKILL)
+            self.kills.pop(0)
         self.aiming = False
-
-    def _end(self, pid):
-        print("killed", self.inside[-1] if self.inside else "between", flush=True)
-        os.kill(pid, signal.SIGKILL)
 
 
 def watched(killer):
@@ -153,20 +150,19 @@ def watched(killer):
     within(streams.Stream, "add", "batch")
     within(counting.spread, "counted", "merge")
     assert counting.spread is spread
-    for name in ("write", "draw", "commit", "deliver"):
-        within(streams, name, "release")
+    within(streams, "write", "release")
+    within(streams.Stream, "_finish", "release")
 
 
-def work(folder, whom, kills, seed):
+def work(folder, master, kills, seed):
     """One life of the driver."""
     import pyspark
     from pyspark.sql import SparkSession
 
     from tailrace import Calendar, Noise, Stream, spark
+    from tailrace.errors import Error
 
-    watched(Killer(whom, kills, seed))
-    # A task is tried four times.
-    master = "local-cluster[2,1,1024]" if whom == "executor" else "local[2,4]"
+    watched(Killer(kills, seed))
     os.environ |= {"SPARK_HOME": str(Path(pyspark.__file__).parent)}
     os.environ["PYSPARK_PYTHON"] = sys.executable
     options = {"spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "2"}
@@ -177,33 +173,39 @@ def work(folder, whom, kills, seed):
     if not (folder / "ward").exists():
         told = {"population": "ward", "calendar": calendar, "noise": Noise.insecure(1)}
         Stream.create(folder / "ward", mechanism(), **told).close()
-    with Stream.open(folder / "ward") as stream:
-        reads = session.readStream.schema(COLUMNS).option("maxFilesPerTrigger", 1)
-        frame = reads.parquet(str(folder / "in"))
-        for _ in spark.run(stream, frame, time="at", checkpoint=str(folder / "checkpoint")):
-            pass
+    try:
+        with Stream.open(folder / "ward") as stream:
+            reads = session.readStream.schema(COLUMNS).option("maxFilesPerTrigger", 1)
+            frame = reads.parquet(str(folder / "in"))
+            for _ in spark.run(stream, frame, time="at", checkpoint=str(folder / "checkpoint")):
+                pass
+    except Error as error:
+        print("told", error, flush=True)
+        os._exit(1)
     print("done", flush=True)
     session.stop()
 
 
-def lives(folder, kills, seed, only=None):
-    """Run children until all is released; return whom a kill ended, and in the middle of what."""
-    lot, killed = random.Random(seed), []
+def lives(folder, kills, seed, master="local-cluster[2,1,1024]"):
+    """Run children until all is released; return the kills that are left."""
+    lot, left = random.Random(seed), list(kills)
     (folder / "in").mkdir(parents=True)
     for number in range(FILES):
         rows(number).write_parquet(folder / "in" / f"{number}.parquet")
     while True:
-        whom = only or lot.choice(["driver"] * 3 + ["worker"] * 2 + ["executor"])
-        told = [str(folder), whom, str(kills - len(killed)), str(lot.randrange(1 << 30))]
+        told = [str(folder), master, json.dumps(left), str(lot.randrange(1 << 30))]
         child = subprocess.run(
             [sys.executable, __file__, "work", *told], capture_output=True, text=True, check=False
         )
         lines = child.stdout.splitlines()
-        killed += [(whom, line[7:]) for line in lines if line.startswith("killed")]
+        here, left = left[: lines.count("killed")], left[lines.count("killed") :]
         if "done" in lines:
-            return killed
-        if child.returncode != -signal.SIGKILL:
-            raise AssertionError(f"{told}: {child.stderr[-4000:]}")
+            return left
+        # Its last kill ended it; without its JVM a driver says so in a sentence.
+        ends = {"driver": -signal.SIGKILL, "driver's JVM": 1}
+        said = child.returncode < 0 or lines[-1].startswith("told Spark ended")
+        if not here or child.returncode != ends.get(here[-1][0]) or not said:
+            raise AssertionError(f"{told}: {here} {lines} {child.stderr[-4000:]}")
 
 
 def check(folder):
@@ -224,20 +226,22 @@ def check(folder):
 
 
 def main(kills, seed):
-    killed = []
-    while len(killed) < kills:
+    # The driver's JVM alone is rarer: who loses it mostly loses the driver.
+    whom = ("driver", "worker", "executor", "driver", "worker", "executor", "driver's JVM")
+    every = itertools.cycle(itertools.product(whom, ("batch", "merge", "release")))
+    left = list(itertools.islice(every, seed * kills, (seed + 1) * kills))
+    random.Random(seed).shuffle(left)
+    while left:
         folder = Path(tempfile.mkdtemp(prefix="killing-spark-"))
-        more = lives(folder, kills - len(killed), seed + len(killed))
+        before, left = left, lives(folder, left, 100 * seed + len(left))
         check(folder)
         shutil.rmtree(folder)
-        for whom, where in more:
-            print(f"{whom:6}  {where}", flush=True)
-        killed += more
-    print(f"{len(killed)} kills, every row counted once, one release a step")
+        for killed in before[: len(before) - len(left)]:
+            print(*killed, sep=", ", flush=True)
 
 
 if __name__ == "__main__":
     if sys.argv[1] == "work":
-        work(Path(sys.argv[2]), sys.argv[3], *map(int, sys.argv[4:]))
+        work(Path(sys.argv[2]), sys.argv[3], json.loads(sys.argv[4]), int(sys.argv[5]))
     else:
         main(int(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 0)

@@ -208,6 +208,6 @@ def test_executors_draw_and_write_tables(place, spark):
 
 def test_a_driver_that_is_killed_counts_every_row_once(tmp_path):
     pytest.importorskip("pyspark", reason="PySpark is not installed")
-    killed = killing_spark.lives(tmp_path, 1, seed=3, only="driver")
-    assert [who for who, _ in killed] == ["driver"]
+    left = killing_spark.lives(tmp_path, [("driver", "merge")], seed=3, master="local[2]")
+    assert left == [], "killed in the middle of a merge"
     killing_spark.check(tmp_path)

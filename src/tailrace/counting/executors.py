@@ -24,7 +24,7 @@ import narwhals as nw
 import numpy as np
 
 from tailrace.domain.columns import kinds
-from tailrace.errors import ConfigError, DataError
+from tailrace.errors import ConfigError, DataError, StateError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -137,9 +137,24 @@ def explained(session: Any, folder: Path | None = None) -> Iterator[None]:
     except (ConfigError, DataError):
         raise
     except Exception:
+        check_alive(session)
         _probe(session, folder)
         raise DataError(
             "The pyspark frame could not be computed; collect it yourself to see why."
+        ) from None
+
+
+def check_alive(session: Any) -> None:
+    """Refuse a classic session whose JVM is gone, or stopped."""
+    context = getattr(session, "_sc", None)
+    try:
+        ended = context is not None and bool(context._jsc.sc().isStopped())
+    except Exception:
+        ended = True
+    if ended:
+        raise StateError(
+            "Spark ended: its JVM was killed, or the session was stopped. Start it and run again: "
+            "each batch counts once."
         ) from None
 
 

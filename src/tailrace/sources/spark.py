@@ -182,7 +182,7 @@ class SparkFeed:
             early = [self._place(read, one) for one, last in read.early.items() if last >= step]
             if early and read.taken < step:
                 read = replace(read, taken=step)
-                with _of_spark():
+                with self._of_spark():
                     rows = self.frame.sparkSession.read.parquet(*early)
                 yield Portion({step: self._batch(rows, step)}, read.note)
             for counted in [number for number, last in read.early.items() if last < step]:
@@ -216,8 +216,12 @@ class SparkFeed:
             if not done.get():
                 raise StateError("The batch was not taken.")
 
+        def active() -> bool:
+            with self._of_spark():
+                return query.isActive
+
         names = self.reader.columns
-        with _of_spark():
+        with self._of_spark():
             opened: nw.LazyFrame[Any] = nw.from_native(self.frame)
             rows = executors.chosen(opened, names, time=self.reader.time)
             writer = rows.writeStream.foreachBatch(take).trigger(availableNow=True)
@@ -230,15 +234,16 @@ class SparkFeed:
                     f'rows that are in, say so with replaces="{before}".'
                 )
             yield query.id
-            while query.isActive or not given.empty():
+            while active() or not given.empty():
                 try:
                     number, frame = given.get(timeout=_LOOK)
                 except queue.Empty:
                     continue
                 yield number, frame
                 done.put(True)
-            if query.exception() is not None:
-                raise StateError(_FAILED)
+            with self._of_spark():
+                if query.exception() is not None:
+                    raise StateError(_FAILED)
         finally:
             done.put(False)
             with contextlib.suppress(Exception):
@@ -281,6 +286,17 @@ class SparkFeed:
 
     def _place(self, read: _Read, number: int) -> str:
         return f"{self.checkpoint}/tailrace/{read.query}/{number}"
+
+    @contextlib.contextmanager
+    def _of_spark(self) -> Iterator[None]:
+        """Errors of Spark may quote data, paths and passwords."""
+        try:
+            yield
+        except Error:
+            raise
+        except Exception:
+            executors.check_alive(self.frame.sparkSession)
+            raise StateError(_FAILED) from None
 
     def _remove(self, place: str) -> None:
         """Remove early rows that were counted; a place that is gone is no error."""
@@ -375,14 +391,3 @@ def unguarded(session: Any) -> list[str]:
         if beside and str(session.conf.get(name, "false")).strip().lower() != wanted:
             said.append(f"{why}: set {name}={wanted}, or make the place private.")
     return said
-
-
-@contextlib.contextmanager
-def _of_spark() -> Iterator[None]:
-    """Errors of Spark may quote data, paths and passwords."""
-    try:
-        yield
-    except Error:
-        raise
-    except Exception:
-        raise StateError(_FAILED) from None

@@ -7,7 +7,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from tailrace import ConfigError, DataError
+from tailrace import ConfigError, DataError, StateError
 from tailrace.counting import executors
 from tailrace.counting.marginals import all_ways
 from tailrace.counting.plan import Plan
@@ -73,6 +73,14 @@ def test_errors_on_executors_quote_nothing(spark):
     assert "anna" not in str(caught.value) and caught.value.__cause__ is None
     with executors.explained(spark()), pytest.raises(DataError, match="no column 'y'"):
         PLANS["cells"].count(spark().range(1).withColumnRenamed("id", "x"))
+
+
+def test_a_spark_that_ended_is_told_of_in_a_sentence():
+    # As after a kill of its JVM: nothing can be asked.
+    gone = SimpleNamespace(_sc=SimpleNamespace(_jsc=None))
+    with pytest.raises(StateError, match="Spark ended") as caught, executors.explained(gone):
+        raise OSError("anna is 41")
+    assert "anna" not in str(caught.value) and caught.value.__suppress_context__
 
 
 @pytest.mark.slow
