@@ -129,7 +129,7 @@ def test_init_writes_nothing_that_cannot_be_used(tailrace, tmp_path, flags, said
 def test_init_offers_column_names_and_reads_no_rows(tailrace, tmp_path):
     (tmp_path / "a.csv").write_bytes(b"day;sex\n\xff\xfe secret")
     done = tailrace("init", "--like", "a.csv", *words(FLAGS), cwd=tmp_path)
-    assert "Columns: day, sex." in done.stdout and "secret" not in done.stdout
+    assert "Columns: 1 day, 2 sex." in done.stdout and "secret" not in done.stdout
     wrong = tailrace(
         "init",
         "--like",
@@ -192,6 +192,8 @@ def test_check_counts_exactly_says_that_this_is_private_and_leaves_nothing(tailr
             "outside": 1,
             "garbled": 0,
             "untimed": 1,
+            "unordered": 0,
+            "unnamed": 0,
             "early": 1,
             "unknown_op": 0,
             "deletes": 0,

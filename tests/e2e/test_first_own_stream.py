@@ -22,7 +22,9 @@ ANSWERS = (  # a question, and what is typed; an answer that cannot be read is a
     ("Folder for the stream?", "ward.tail"),
     ("Which column says when a row happened?", "date"),
     ("Which column says when a row happened?", "day"),
-    ("How are its times written?", "%d.%m.%Y"),
+    ("How are times written?", "day.month.year"),
+    ("How are times written?", "%d.%m.%Y"),
+    ("When does step 1 begin?", "January"),
     ("When does step 1 begin?", "2026-01-01"),
     ("How long is a step?", ""),  # the one that is offered
     ("In which time zone?", "Europe/Berlin"),
@@ -32,11 +34,15 @@ ANSWERS = (  # a question, and what is typed; an answer that cannot be read is a
     (r"  sex \[skip\]", "categories f m"),
     (r"  sex \[skip\]", "category f m outside=other"),
     (r"  note \[skip\]", ""),
+    ("Is a value spelt in other ways", "city: NYC = New York"),
+    ("Is a value spelt in other ways", "none"),
     ("Epsilon over all steps?", "much"),
     ("Epsilon over all steps?", "1"),
     ("How many steps at most?", "-3"),
     ("How many steps at most?", "31"),
     ("Which column names a row", ""),
+    (r"How are decimals written", "dots"),
+    (r"How are decimals written", ""),
     (r"In which folder do files arrive\? \[incoming\]", ""),
 )
 
@@ -144,35 +150,78 @@ def test_init_asks_for_what_is_not_said_and_writes_the_same_file(folder):
     )
 
 
+HEADER = "case;call_date;Latitude (WGS 84);Longitude (WGS 84);why"
 PLACES = (  # what the names of columns suggest is offered; what only the curator knows is not
     ("What is one row\\?.*What is one row\\?", "places"),
     (r"Whose data are these\? \(for example", "callers"),
     (r"Folder for the stream\?", ""),
     (r"when a row happened\? .*\[call_date\]", ""),
-    (r"How are its times written\?", ""),
+    (r"How are times written\?", "%d.%m.%Y %H:%M or ISO"),
     (r"When does step 1 begin\?", "2026-01-01"),
     (r"How long is a step\?", ""),
     (r"In which time zone\?", ""),
-    (r"Who is protected.*\(for example", "event"),
-    (r"x and y\? \[lon lat\]", ""),
+    (r"Who is protected.*\(for example", "user 1 2"),
+    (r"x and y\? \['Longitude \(WGS 84\)' 'Latitude \(WGS 84\)'\]", "4 3"),
+    (r"Which area: .*\(for example", "14 52 13 53"),
     (r"Which area: .*\(for example", "13 52 14 53"),
     (r"Epsilon over all steps\?", ""),
     (r"How many steps at most\?", "31"),
-    (r"Which column names a row.*\[none\]", "case"),
+    (r"Which column names a row.*\[none\]", "1"),
+    (r"How are decimals written", "1,5"),
+    (r"In which folder do files arrive\? \[\.\]", ""),
+)
+PANEL = (
+    ("What is one row\\?.*What is one row\\?", "panel"),
+    (r"Whose data are these\?", "workers"),
+    (r"Folder for the stream\?", ""),
+    (r"when a row happened\?", "2"),
+    (r"How are times written\?", ""),
+    (r"When does step 1 begin\?", "2026-01-01"),
+    (r"How long is a step\?", "month"),
+    (r"In which time zone\?", ""),
+    (r"whose row it is", 'user "Person ID"'),
+    (r"How many steps in a row", ""),
+    (r"Which column is followed\? \[work\]", ""),
+    (r"  work \(for example", "skip"),
+    (r"  work \(for example", 'category job "no job" outside=other'),
+    (r"Is a value spelt in other ways", "work: employed = a job"),
+    (r"Is a value spelt in other ways", "work: employed = job, out of work = no job"),
+    (r"And another one", "work: yes = job"),
+    (r"And another one", ""),
+    (r"Epsilon over all steps\?", ""),
+    (r"Delta", "seldom"),
+    (r"Delta", ""),
+    (r"How many steps at most\?", "12"),
     (r"In which folder do files arrive\? \[\.\]", ""),
 )
 
 
-def test_init_offers_columns_by_their_names_and_reads_one_file_where_others_may_come(tmp_path):
-    (tmp_path / "calls.csv").write_text("case,call_date,lat,lon\n")
-    child = terminal("tailrace init --like calls.csv", tmp_path)
-    for question, answer in PLACES:
+def answered(folder, header, answers):
+    (folder / "calls.csv").write_text(f"{header}\n")
+    child = terminal("tailrace init --like calls.csv", folder)
+    for question, answer in answers:
         child.expect(question)
         child.sendline(answer)
     child.expect(pexpect.EOF)
-    source = tomllib.loads((tmp_path / "stream.toml").read_text())["source"]
-    given = {"time": "call_date", "id": "case", "files": "calls.csv"}
-    assert source == {"kind": "Folder", "path": ".", **given}
+    return tomllib.loads((folder / "stream.toml").read_text())
+
+
+def test_init_offers_columns_by_their_names_and_takes_their_numbers(tmp_path):
+    written = answered(tmp_path, HEADER, PLACES)
+    given = {"time": "call_date", "format": ["%d.%m.%Y %H:%M", "ISO"], "id": "case"}
+    # One file is read where others may come.
+    given |= {"files": "calls.csv", "decimal": ","}
+    assert written["source"] == {"kind": "Folder", "path": ".", **given}
+    assert written["box"]["columns"] == ["Longitude (WGS 84)", "Latitude (WGS 84)"]
+    assert written["mechanism"]["unit"] == {"kind": "User", "column": "case", "events": 2}
+
+
+def test_init_asks_for_other_spellings_and_never_loses_answers(tmp_path):
+    written = answered(tmp_path, "Person ID,month,work", PANEL)
+    assert written["aliases"] == {
+        "work": {"employed": "job", "out of work": "no job", "yes": "job"}
+    }
+    assert list(written["schema"]) == ["work"]
 
 
 def test_a_question_that_is_not_answered_leaves_nothing(folder):

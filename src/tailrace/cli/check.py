@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import narwhals as nw
 import typer
 
 from tailrace.cli import say
@@ -16,6 +17,7 @@ from tailrace.cli.say import MISSING
 from tailrace.config import Config, load
 from tailrace.config.opening import open_source, reader, used
 from tailrace.errors import ConfigError, DataError
+from tailrace.privacy.unit import User
 from tailrace.sources import Examination, FolderSource, SqlSource, examine
 from tailrace.sources.base import now
 from tailrace.sources.examine import presence
@@ -46,6 +48,7 @@ def check_files(file: Path, files: Sequence[Path], *, json: bool, strict: bool) 
     if frames:
         # Only all files together tell what should have come until now.
         warned += never_came(config, frames.values(), until=None if files else now())
+        warned += too_few(config, frames.values())
     if isinstance(config.source, SparkSource):
         warned += config.source.warnings()
     if json:
@@ -92,13 +95,24 @@ def _examined(config: Config, name: str, frame: pl.DataFrame) -> Examination:
 
 
 def _frame(config: Config, path: Path) -> pl.DataFrame:
-    return read(path, Seen.at(path).data, reader(config).columns)
+    how = reader(config)
+    return read(path, Seen.at(path).data, how.columns, encoding=how.encoding)
 
 
 def lost(config: Config, found: Examination) -> list[str]:
     """Say why many rows of a file would be lost, and what to do."""
     reasons = [
         (found.untimed, "have no time that can be read", "say how it is written with format"),
+        (
+            found.unordered,
+            "have no id of their journey, or no order that can be read",
+            "say how its times are written with format",
+        ),
+        (
+            found.unnamed,
+            "do not say whose they are, and count as those of one person",
+            "see whether unit names the right column",
+        ),
         (found.early, "lie before the start", "choose an earlier start"),
         (found.unknown_op, "say neither insert nor delete", "mend the column that op names"),
         (found.garbled, "hold letters that are not UTF-8", "save the file as UTF-8"),
@@ -181,6 +195,31 @@ def never_came(
     return said
 
 
+def too_few(config: Config, frames: Iterable[Callable[[], pl.DataFrame]]) -> list[str]:
+    """Say that no journeys would be drawn of so few."""
+    mechanism: Any = config.mechanism
+    needed, unit = getattr(mechanism, "needed", 0), mechanism.unit
+    if not needed:
+        return []
+    people = isinstance(unit, User) and unit.events is None
+    how = reader(config)
+    found = 0
+    for frame in frames:
+        read = how.read(frame())
+        rows = read.frame.filter(how.domain.cells(nw.from_native(read.frame)) >= 0)
+        found += rows[unit.column if people else mechanism.trajectory].drop_nulls().n_unique()
+    if found >= needed:
+        return []
+    those = "people" if people else "journeys"
+    if mechanism.horizon != 1:
+        return [f"{found:,} journeys have come: until about {needed:,.0f} have, none are drawn."]
+    return [
+        f"{found:,} {those} are too few for this epsilon, with which journeys are drawn from about "
+        f"{needed:,.0f} on: have more, or choose a larger epsilon. Counts of large areas can be "
+        "read already."
+    ]
+
+
 def _show(config: Config, name: str, found: Examination) -> None:
     facts = [("rows", f"{found.rows:,}"), ("counted", say.share(found.counted, found.rows))]
     facts.append(("dropped", say.share(found.dropped, found.rows)))
@@ -195,6 +234,10 @@ def _show(config: Config, name: str, found: Examination) -> None:
     if config.source.time is not None:
         facts.append(("without a readable time", say.share(found.untimed, found.rows)))
         facts.append(("before the start", say.share(found.early, found.rows)))
+    if getattr(config.mechanism, "order", None) is not None:
+        facts.append(("without a journey or its order", say.share(found.unordered, found.rows)))
+    if found.unnamed:
+        facts.append(("of nobody, who counts as one", say.share(found.unnamed, found.rows)))
     if config.source.op is not None:
         facts.append(("neither insert nor delete", say.share(found.unknown_op, found.rows)))
         facts.append(("deletes", say.share(found.deletes, found.rows)))

@@ -92,7 +92,9 @@ def _records(text: str) -> Protected:
     )
 
 
-_EVENT = "Who is protected: event, or user COLUMN EVENTS?"
+_EVENT = (
+    "Who is protected: event (one row), or user COLUMN EVENTS (a person with at most so many rows)?"
+)
 KINDS = {
     "places": Kind(
         row="something at a place: a call on a map, a tree, a check-in",
@@ -114,7 +116,7 @@ KINDS = {
     "panel": Kind(
         row="what one person said at one step: employed or not, each month",
         mechanism="PanelWindow",
-        who="Whose row is it: user COLUMN?",
+        who="Which column says whose row it is: user COLUMN?",
         example="user id",
         unit=_person,
         gaussian=True,
@@ -139,7 +141,7 @@ KINDS = {
     "trips": Kind(
         row="a point of a journey that has ended; new journeys come at every step",
         mechanism="JourneyStream",
-        who="Who is protected: journey, or user COLUMN JOURNEYS?",
+        who="Who is protected: journey, or user COLUMN JOURNEYS (a person with at most so many)?",
         example="journey",
         unit=_journeys,
         placed=True,

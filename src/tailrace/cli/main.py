@@ -366,7 +366,9 @@ def init(
     like: Like = None,
     kind: Annotated[
         Text,
-        Option(help="What one row is: places, table, panel, snapshots, journeys or histogram."),
+        Option(
+            help="What one row is: places, table, panel, snapshots, journeys, trips or histogram."
+        ),
     ] = None,
     path: Annotated[Text, Option(help="Folder for the stream, for example ward.tail.")] = None,
     population: Annotated[Text, Option(help="Whose data these are.")] = None,
@@ -379,6 +381,10 @@ def init(
     ] = None,
     horizon: Annotated[int | None, Option(help="How many steps the promise covers.", min=1)] = None,
     column: Column = [],  # noqa: B006 - the command line makes it
+    alias: Annotated[
+        list[str],
+        Option(help="Another spelling, as 'COLUMN: NYC = New York'. May be repeated."),
+    ] = [],  # noqa: B006
     place: Annotated[Text, Option(help="The columns of x and y, for example 'lon lat'.")] = None,
     area: Annotated[
         Text, Option(help="West south east north, or a file of GeoJSON with the border.")
@@ -400,6 +406,10 @@ def init(
     timezone: Annotated[Text, Option(help="For example Europe/Berlin.")] = None,
     id: Annotated[  # noqa: A002 - the flag's name
         Text, Option(help="The column that names a row, where rows may come twice.")
+    ] = None,
+    decimal: Annotated[Text, Option(help="How decimals are written: . or a comma.")] = None,
+    encoding: Annotated[
+        Text, Option(help="How letters are written, if not in UTF-8: windows-1252.")
     ] = None,
     csv: Annotated[Text, Option(help="Also write every release as CSV into this folder.")] = None,
 ) -> None:

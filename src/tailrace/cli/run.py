@@ -63,7 +63,7 @@ def _look(config: Config, lines: Source | Feed | None, *, watch: bool, json: boo
         options: dict[str, Any] = {"transient": True, "disable": not console.is_terminal}
         with say.releasing("steps", console=console, **options) as bar:
             task = bar.add_task("", total=_ready(stream))
-            failed = None
+            failed = release = None
             try:
                 for release in run(stream, source, config.sinks, asked=asked):
                     bar.advance(task)
@@ -72,7 +72,7 @@ def _look(config: Config, lines: Source | Feed | None, *, watch: bool, json: boo
             except SinkError as error:
                 failed = error
         if not json and not watch:
-            say.tell(*_summary(config, stream, before))
+            say.tell(*_summary(config, stream, before), *_nothing_drawn(release))
         if failed is not None:
             raise failed
         return source.over or (horizon is not None and stream.step >= horizon)
@@ -108,8 +108,13 @@ def _tell(config: Config, release: Release, *, json: bool) -> None:
         say.as_json({"step": release.step, "period": period, "entry": entry}, indent=None)
     else:
         say.tell(f"Released step {release.step}" + (f" ({period})" if period else "") + ".")
-        for note in release.provenance.get("notes", ()):
-            say.tell(note)
+        say.tell(*release.provenance.get("notes", ()), *_nothing_drawn(release))
+
+
+def _nothing_drawn(release: Release | None) -> list[str]:
+    """Say why a table is empty, where the view knows; it is public."""
+    view = None if release is None else release.view
+    return [] if view is None or getattr(view, "enough", True) else [view.advice]
 
 
 def _summary(config: Config, stream: Stream, before: int) -> list[str]:

@@ -86,6 +86,8 @@ def reader(config: Config) -> sources.Reader:
         op=source.op,
         id=source.id,
         aliases=config.aliases,
+        decimal=source.decimal,
+        encoding=getattr(source, "encoding", "utf-8"),
         arrived=source.came,
         timezone="UTC" if config.calendar is None else config.calendar.timezone,
         trajectory=getattr(config.mechanism, "trajectory", None),

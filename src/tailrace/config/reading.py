@@ -217,6 +217,11 @@ def _check(config: Config) -> None:
 def _check_source(config: Config) -> None:
     """Every row needs a step, and no release may come back as data."""
     try:
+        timed = config.source.time or getattr(config.mechanism, "order", None)
+        if config.source.format is not None and timed is None:
+            raise Unfit(
+                "format", "says how the column of time is written; add time, or remove format."
+            )
         config.source.check(config.calendar)
         if config.source.reads(config.path.resolve()):
             raise Unfit(

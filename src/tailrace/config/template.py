@@ -107,6 +107,8 @@ id = "case"  # the column that names a row: within a step, rows of one id count 
 arrived = "entered"  # the column that says when a row came; needed for late = "next"
 deletes = "gone/*.csv"  # files of deleted rows (with deletes = true)
 op = "op"  # a column that says insert or delete (with deletes = true)
+decimal = ","  # how numbers are written: "," as in 1.234,5; left out: "." as in 1234.5
+encoding = "windows-1252"  # how the letters of .csv files are written; left out: UTF-8
 formulas = true  # leave texts that a spreadsheet would run; left out: marked with a '
 """
 _SCHEMA = """\
@@ -117,7 +119,11 @@ or counted as one more value ("other").
 [schema]
 """
 _ALIASES = """\
-# Other spellings of the values of a category, a table for each column.
+# Other spellings of the values of a category, a table for each column. They are public, too: \
+write those that everybody
+# knows, not a slip of the pen that one row has.
+"""
+_NO_ALIASES = """\
 # [aliases.city]
 # "NYC" = "New York"
 """
@@ -134,7 +140,8 @@ class Answers:
     """Answers that make a configuration.
 
     `more` holds further keys of the mechanism; `places` is the table of a box or, with a path, of
-    a region, in the place of `attributes`. `source` and `sinks` are tables, with their kind.
+    a region, in the place of `attributes`. `source` and `sinks` are tables, with their kind;
+    `aliases` has, by column, other spellings of its values.
     """
 
     path: str
@@ -152,6 +159,7 @@ class Answers:
     calendar: Calendar | None = None
     source: Mapping[str, Any]
     sinks: tuple[Mapping[str, str], ...] = ()
+    aliases: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
 
 def write(answers: Answers) -> str:
@@ -179,9 +187,19 @@ def write(answers: Answers) -> str:
         _domain(answers),
         *([_calendar(answers.calendar)] if "horizon" in known else []),
         "[source]\n" + _edge(answers.source, parts.source_kinds(), "where rows come from"),
-        *([] if answers.places else [_ALIASES]),
+        *([] if answers.places else [_ALIASES + (_aliases(answers.aliases) or _NO_ALIASES)]),
     )
     return "\n".join((_HEAD, *tables, *(sinks if answers.sinks else [_NO_SINK])))
+
+
+def _aliases(aliases: Mapping[str, Mapping[str, str]]) -> str:
+    """A table for each column, with a line for each spelling."""
+    tables = (
+        f"[aliases.{_key(column)}]\n"
+        + "".join(f"{_value(spelling)} = {_value(value)}\n" for spelling, value in known.items())
+        for column, known in aliases.items()
+    )
+    return "\n".join(tables)
 
 
 def _mechanism(kind: str, values: Mapping[str, Any], known: Collection[str]) -> str:

@@ -41,6 +41,7 @@ _PATTERN = re.compile(r"\^.*\$", re.DOTALL)
 # Halves of letters beyond 16 bits: Python can hold one alone, no text can.
 _HALVES = re.compile("[\ud800-\udfff]")
 _DECIMAL = r"^[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?$"
+_COMMA = r"^[+-]?(?:[0-9]+|[0-9]{1,3}(?:\.[0-9]{3})+)(?:,[0-9]+)?$"
 _INFINITE = {
     sign + word: float(sign + word) for sign in ("", "+", "-") for word in ("inf", "infinity")
 }
@@ -88,6 +89,21 @@ def number(values: pl.Series, *, words: Mapping[str, float] = TRUE_FALSE) -> pl.
     return found.fill_null(
         bare.str.to_lowercase().replace_strict(words, default=None, return_dtype=pl.Float64)
     )
+
+
+def pointed(values: pl.Series) -> pl.Series:
+    """Texts of numbers with a decimal comma as texts with a point.
+
+    Dots stand between groups of three digits, or a cell is no such number and stays as it is.
+
+    >>> import polars as pl
+    >>> pointed(pl.Series(["13,4", "-1.234,5", "1.234", "13.40", "n,a"])).to_list()
+    ['13.4', '-1234.5', '1234', '13.40', 'n,a']
+    """
+    bare = nameless(values).str.strip_chars()
+    written = bare.str.contains(_COMMA).fill_null(value=False)
+    shown = bare.str.replace_all(".", "", literal=True).str.replace(",", ".", literal=True)
+    return shown.zip_with(written, bare)
 
 
 def number_there(text: nw.Expr, *, words: Mapping[str, float] = TRUE_FALSE) -> nw.Expr:

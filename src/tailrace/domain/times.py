@@ -83,8 +83,7 @@ def instants(values: pl.Series, *, timezone: str, format: Format = None) -> np.n
     import polars as pl
 
     zone(timezone)
-    forms = [format] if format is None or isinstance(format, str) else list(format)
-    patterns = [ISO if form is None or is_iso(form) else _pattern(form) for form in forms]
+    patterns = patterns_of(format)
     name, values = values.name, cells.nameless(values)
     dtype = values.dtype
     if dtype == pl.Null:
@@ -103,6 +102,12 @@ def instants(values: pl.Series, *, timezone: str, format: Format = None) -> np.n
         f"Column '{name}' holds {type(dtype).__name__}, and times are text, dates or "
         "date-times: write them as ISO 8601 text, for example 2026-01-05T06:00:00Z."
     )
+
+
+def patterns_of(format: Format) -> list[str]:  # noqa: A002
+    """The regular expressions of formats; a format that cannot be used is refused."""
+    forms = [format] if format is None or isinstance(format, str) else list(format)
+    return [ISO if form is None or is_iso(form) else _pattern(form) for form in forms]
 
 
 def is_iso(form: str) -> bool:

@@ -5,6 +5,7 @@ Each is worth knowing of where its error is smaller; most promise something else
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import fields, replace
 from typing import Any
@@ -36,6 +37,21 @@ def others_of(mechanism: Any, facts: Facts) -> Iterator[tuple[str, Any]]:
         except (ConfigError, TypeError):
             continue
     yield from _mechanisms(mechanism)
+
+
+def few_of(mechanism: Any, rows: int, steps: int) -> str:
+    """Say where there are too few journeys to draw any, or until when."""
+    needed = getattr(mechanism, "needed", 0)
+    if rows >= needed:
+        return ""
+    if rows * steps < needed:
+        return (
+            f"No journeys will be drawn: {rows * steps:,} are too few for this epsilon, with which "
+            f"about {needed:,.0f} are needed."
+        )
+    return f"No journeys are drawn for the first {math.ceil(needed / rows)} steps, until " + (
+        f"about {needed:,.0f} have come."
+    )
 
 
 def _changes(mechanism: Any, facts: Facts) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -17,7 +17,7 @@ from tailrace.errors import ConfigError, DataError
 from tailrace.mechanisms.base import Mechanism, Takes
 from tailrace.mechanisms.spatial.stream import SpatialStream
 from tailrace.mechanisms.tabular.stream import TabularStream
-from tailrace.planning.advice import others_of
+from tailrace.planning.advice import few_of, others_of
 from tailrace.planning.exact import is_exact, known
 from tailrace.planning.facts import Facts, Generated, Like, StandIn, facts_of
 from tailrace.planning.outcome import Outcome, Plan, Reach, budget_of, reaching, with_budget
@@ -90,6 +90,7 @@ def plan(
         others=compared,
         reached=() if target is None else making.reached(found, asked, target),
         data=making.data.words(simulated[0].mechanism) if simulated else "",
+        few="" if like is not None else few_of(mechanism, making.facts.rows, asked.steps),
     )
 
 

@@ -84,6 +84,7 @@ class Plan:
     others: other units, settings and mechanisms.
     reached: the budgets that reach the error asked for.
     data: where stand-in data came from; empty where none were needed.
+    few: that there are too few journeys to draw any, or until when; empty otherwise.
     """
 
     asked: Outcome
@@ -92,6 +93,7 @@ class Plan:
     others: tuple[Outcome, ...]
     reached: tuple[Reach, ...]
     data: str
+    few: str = ""
 
     @property
     def noun(self) -> str:
@@ -103,6 +105,7 @@ class Plan:
         """The plan in words: errors, budgets for them, better choices."""
         privacy = self.asked.mechanism.privacy
         return (
+            *filter(None, [self.few]),
             *(one.sentence(self.noun) for one in self.asked.courses),
             *(one.sentence(privacy) for one in self.reached),
             *self.advice,

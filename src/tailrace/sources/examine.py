@@ -46,6 +46,8 @@ class Examination:
     outside: int  # rows that lie outside the domain and are dropped for it
     garbled: int  # rows with letters that are not UTF-8
     untimed: int  # rows whose time is missing or cannot be read
+    unordered: int  # points without the id of a journey, or without an order that can be read
+    unnamed: int  # rows without the id of a person: they count as those of one
     early: int  # rows before the calendar's start
     unknown_op: int  # rows that say neither insert nor delete
     deletes: int
@@ -65,7 +67,9 @@ def examine(reader: Reader, calendar: Calendar | None, frame: pl.DataFrame) -> E
         raise DataError("frame must be a Polars DataFrame of the source's columns.")
     read = reader.read(frame)
     cells = reader.domain.cells(nw.from_native(read.frame, eager_only=True))
-    used = (cells >= 0) & read.readable
+    points = [name for name in (reader.trajectory, reader.order) if name is not None]
+    ordered = ~np.any([_absent(read.frame[name]) for name in points], axis=0)
+    used = (cells >= 0) & read.readable & ordered
     own = None
     if calendar is not None and read.times is not None:
         own = calendar.steps(read.times)
@@ -80,6 +84,8 @@ def examine(reader: Reader, calendar: Calendar | None, frame: pl.DataFrame) -> E
         outside=int(((cells < 0) & ~absent).sum()),
         garbled=_garbled(frame[reader.columns]),
         untimed=0 if own is None else int((own < 0).sum()),
+        unordered=int((~ordered).sum()),
+        unnamed=0 if reader.key is None else int(read.frame[reader.key].null_count()),
         early=0 if own is None else int((own == 0).sum()),
         unknown_op=int((~read.readable).sum()),
         deletes=int((read.deletes & used).sum()),

@@ -10,6 +10,7 @@ shape, and is refused where it cannot be read; the others are content.
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import io
 import os
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 KNOWN = (".csv", ".parquet")
 _FIRST = 1 << 20  # bytes in which the first line must end
+WRITTEN = 'must be utf-8, or have one byte a letter, for example "windows-1252" or "latin-1".'
 _SEPARATORS = (",", ";", "\t")
 # Which bytes are blanks, or the first ones of blanks beyond ASCII.
 _BLANK = np.isin(np.arange(256), [*range(9, 14), *range(28, 33), 0xC2, 0xE1, 0xE2, 0xE3])
@@ -55,15 +57,33 @@ def opened(path: Path) -> Iterator[BinaryIO]:
         raise _too_large(path) from None
 
 
-def read(path: Path, data: bytes, columns: Sequence[str]) -> pl.DataFrame:
+def is_encoding(name: str) -> bool:
+    """Whether each byte is a letter by itself, of ASCII the same; or UTF-8.
+
+    Then no row changes how another is read: a broken letter never swallows the end of its line.
+    """
+    # Every byte, and two beginnings of several that some codecs read as one letter.
+    probe = bytes(range(256)) + rb"\u000a" + b"\x1b$B00"
+    try:
+        letters = probe.decode(name, errors="replace")
+    except (LookupError, ValueError):
+        return False
+    return len(letters) == len(probe) and letters[:128] == probe[:128].decode("ascii")
+
+
+def read(
+    path: Path, data: bytes, columns: Sequence[str], *, encoding: str = "utf-8"
+) -> pl.DataFrame:
     """The wanted columns of a file's content: of CSV as text, of Parquet as they are."""
     try:
-        return _csv(path, data, columns) if form(path) == ".csv" else _parquet(path, data, columns)
+        if form(path) == ".parquet":
+            return _parquet(path, data, columns)
+        return _csv(path, _in_utf8(data, encoding), columns)
     except MemoryError:
         raise _too_large(path) from None
 
 
-def names_in(path: Path) -> list[str]:
+def names_in(path: Path, *, encoding: str = "utf-8") -> list[str]:
     """The names of a file's columns; its rows are not looked at."""
     import polars as pl
 
@@ -76,7 +96,7 @@ def names_in(path: Path) -> list[str]:
                 raise DataError(
                     f"The columns of {path.name} cannot be read: see whether the file is whole."
                 ) from None
-        header = _header(path, file.readline(_FIRST))
+        header = _header(path, _in_utf8(file.readline(_FIRST), encoding))
     return [
         name
         for name in max((_names(header, separator) for separator in _SEPARATORS), key=len)
@@ -126,7 +146,8 @@ def form(path: Path) -> str:
     found = path.suffix.lower()
     if found not in KNOWN:
         raise DataError(
-            f"{path.name} is neither .csv nor .parquet: only files of these two kinds are read."
+            f"{path.name} is neither .csv nor .parquet: only files of these two kinds are read; "
+            "save or unpack it as one."
         )
     return found
 
@@ -229,16 +250,27 @@ def _by_line(
     return pl.DataFrame(found)
 
 
+def _in_utf8(data: bytes, encoding: str) -> bytes:
+    if codecs.lookup(encoding).name == "utf-8":
+        return data
+    return data.decode(encoding, errors="replace").encode()
+
+
 def _decoded(data: bytes) -> str:
     return data.decode("utf-8-sig", errors="replace")
 
 
 def _header(path: Path, line: bytes) -> str:
     """The first line, if it can name columns."""
+    if line.startswith((b"PK\x03\x04", b"\x1f\x8b")):
+        raise DataError(f"{path.name} is packed, or a workbook: unpack it, or save it as CSV.")
     try:
         header = line.decode("utf-8-sig").rstrip("\r\n")
     except UnicodeDecodeError:
-        raise DataError(f"{path.name} is not UTF-8, by its first line: save it as UTF-8.") from None
+        raise DataError(
+            f"{path.name} is not UTF-8, by its first line: save it as UTF-8 (Excel calls it CSV "
+            'UTF-8), or say encoding, for example "windows-1252".'
+        ) from None
     if not header.strip():
         raise DataError(f"The first line of {path.name} is empty: it must name the columns.")
     if (

@@ -349,15 +349,19 @@ class FolderSource(Settings):
         files: the pattern of its files, cut by `time` or, without a calendar, each a step.
         name: instead of `files`, the pattern of names that say the period.
         deletes: the pattern of files of deleted rows.
+        encoding: how the letters of CSV files are written, where not in UTF-8.
     """
 
     path: Path = field(metadata={"example": '"incoming"'})
     files: str | None = None
     name: str | None = None
     deletes: str | None = None
+    encoding: str = "utf-8"
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if not files.is_encoding(self.encoding):
+            raise Unfit("encoding", files.WRITTEN)
         for key, pattern in self._patterns.items():
             _check_pattern(key, pattern)
         if self.name is not None:
@@ -386,7 +390,6 @@ class FolderSource(Settings):
                 "must say which step a row belongs to; add time (a column) or name (a pattern of "
                 "the files' names), or remove [calendar].",
             )
-        self._check_format()
         self._check_files()
 
     def _check_files(self) -> None:
@@ -488,7 +491,7 @@ def _goes_to(step: int, use: Use | None) -> bool:
 
 
 def _read(file: File, data: bytes, reader: Reader) -> Rows:
-    frame = files.read(file.path, data, reader.columns)
+    frame = files.read(file.path, data, reader.columns, encoding=reader.encoding)
     with files.told(file.path):
         return reader.read(frame)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import narwhals as nw
 import numpy as np
@@ -53,6 +53,8 @@ class Reader:
     id: str | None = None  # the column that names a row
     # By column: other spellings of its values.
     aliases: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    decimal: Literal[".", ","] = "."  # how numbers in text are written: 1234.5 or 1.234,5
+    encoding: str = "utf-8"  # of CSV files
 
     @property
     def columns(self) -> list[str]:
@@ -112,7 +114,7 @@ class Reader:
         self.domain.check(nw.from_native(frame[list(self.domain.columns)], eager_only=True))
         read = pl.DataFrame(
             {
-                name: _typed(self._spelt(frame[name]), dtype)
+                name: _typed(self._spelt(frame[name]), dtype, self.decimal)
                 for name, dtype in self.domain.types.items()
             }
         )
@@ -166,12 +168,14 @@ def text_frame(columns: dict[str, list[Any]]) -> pl.DataFrame:
     return pl.DataFrame({name: cells.texts(values) for name, values in columns.items()})
 
 
-def _typed(values: pl.Series, dtype: nw.dtypes.DType) -> pl.Series:
+def _typed(values: pl.Series, dtype: nw.dtypes.DType, decimal: str) -> pl.Series:
     """One type for the files of every format, so that their rows can be put together."""
     import polars as pl
 
     if isinstance(dtype, nw.String):
         return cells.text(values)
+    if decimal == "," and values.dtype == pl.String:
+        values = cells.pointed(values)
     number = cells.number(
         values, words=cells.YES_NO if isinstance(dtype, nw.Boolean) else cells.TRUE_FALSE
     )

@@ -6,11 +6,11 @@ import abc
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from tailrace.calendar import Calendar
 from tailrace.calls import told
-from tailrace.domain.times import is_iso
+from tailrace.domain.times import is_iso, patterns_of
 from tailrace.errors import ConfigError
 from tailrace.sources.base import Feed, Source
 from tailrace.sources.cut import Late
@@ -63,6 +63,7 @@ class Settings(abc.ABC):
             that fits.
         op: the column that says insert or delete.
         id: the column that names a row: within a step, rows of one id count once.
+        decimal: how numbers are written in text: "." as in 1234.5, or "," as in 1.234,5.
     """
 
     # Whether rows can be read again, by a new process.
@@ -72,14 +73,11 @@ class Settings(abc.ABC):
     format: str | Sequence[str] | None = None
     op: str | None = None
     id: str | None = None
+    decimal: Literal[".", ","] = "."
 
     def __post_init__(self) -> None:
-        forms = [self.format] if isinstance(self.format, str) else self.format
-        if forms is not None and not (forms and all(is_iso(one) or "%" in one for one in forms)):
-            raise Unfit(
-                "format",
-                'must say how a time is written, for example "%d.%m.%Y", or ["%d.%m.%Y", "ISO"].',
-            )
+        if self.format is not None:
+            check_format([self.format] if isinstance(self.format, str) else self.format)
         if self.op is not None and self.op in (self.time, self.came):
             raise Unfit("op", "must be a column of its own, which holds insert or delete.")
 
@@ -99,13 +97,6 @@ class Settings(abc.ABC):
             raise needs_calendar("time")
         if self.time is None and calendar is not None:
             raise Unfit(None, "needs the key 'time', for example time = \"day\".")
-        self._check_format()
-
-    def _check_format(self) -> None:
-        if self.format is not None and self.time is None:
-            raise Unfit(
-                "format", "says how the column of time is written; add time, or remove format."
-            )
 
     def reads(self, folder: Path) -> bool:  # noqa: ARG002
         """Whether files in a folder would be read as data."""
@@ -114,6 +105,19 @@ class Settings(abc.ABC):
     @abc.abstractmethod
     def open(self, given: Given) -> Source | Feed:
         """The source itself."""
+
+
+def check_format(forms: Sequence[str]) -> None:
+    """Refuse what does not say how a time is written."""
+    if not (forms and all(is_iso(one) or "%" in one for one in forms)):
+        raise Unfit(
+            "format",
+            'must say how a time is written, for example "%d.%m.%Y", or ["%d.%m.%Y", "ISO"].',
+        )
+    try:
+        patterns_of(forms)
+    except ConfigError as error:
+        raise Unfit("format", str(error).removeprefix("format ")) from None
 
 
 def needs_calendar(key: str) -> Unfit:

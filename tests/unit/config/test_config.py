@@ -394,7 +394,7 @@ def test_an_example_can_be_used_as_it_stands():
         ("2026-01-01", "20260101", "line 18: [calendar] start must be a text in quotes"),
         ('"6 hours"', '"6 hours"\nlate = "nxt"', 'line 22: [calendar] late must be one of "next", "drop".'),
         ('"Folder"', '"Folders"', 'did you mean "Folder" (of "Folder", "Lines", "Spark", "SqlTable", "Topic")?'),
-        ('"Folder"', '"Lines"', "line 25: [source] has no key 'path'; it has time, format, op, id."),
+        ('"Folder"', '"Lines"', "line 25: [source] has no key 'path'; it has time, format, op, id, decimal."),
         ('kind = "Folder"\n', "", 'line 23: [source] needs the key \'kind\', which is one of "Folder", "Lines", "Spark", "SqlTable", "Topic".'),
         ('time = "day"', "", "line 23: [source] must say which step a row belongs to; add time"),
         ('time = "day"', 'time = "day"\nname = "%Y.csv"', "line 28: [source] name and time are two ways"),

@@ -58,7 +58,7 @@ from tailrace.mechanisms.trajectories.setting import (
     shared,
     signal_of,
 )
-from tailrace.mechanisms.trajectories.view import TrajectoriesView
+from tailrace.mechanisms.trajectories.view import TrajectoriesView, least_of
 from tailrace.mechanisms.trajectories.walks import TurningWalks
 from tailrace.noise import Draws
 from tailrace.privacy.budget import Drawn
@@ -146,6 +146,13 @@ class Trajectories(OfTrajectories):
     def rounds(self) -> int:
         """One where all parts are given, otherwise two."""
         return 1 if all(getattr(self, name) for name in FOLLOWING if name != "pairs") else 2
+
+    @property
+    def needed(self) -> float:
+        """Trajectories (under User: people) from which some are drawn."""
+        if self.rounds == 1:
+            return 0.0
+        return least_of(self.domain) / signal_of(1.0, added(self.budgets.values()))
 
     def _parts_at(self, signal: float) -> dict[str, Any]:
         """The parts that are counted, in the order of release."""

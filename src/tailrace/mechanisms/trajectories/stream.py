@@ -284,8 +284,12 @@ class JourneyStream(OfEvents):
         before = max(self._at(public, closed), 0.0)
         pending = self._at(public, step) - self._at(public, closed)
         sure = _SURE * math.sqrt(self._ticking.variance(step, closed))
-        first = least_of(self.domain) / signal_of(1.0, self._counts_budget)
-        return pending >= max(_GROWTH * before, sure, first)
+        return pending >= max(_GROWTH * before, sure, self.needed)
+
+    @property
+    def needed(self) -> float:
+        """Journeys of the first epoch from which some are drawn."""
+        return least_of(self.domain) / signal_of(1.0, self._counts_budget)
 
     def _longest(self, closed: int) -> int:
         """Steps of an epoch, at most."""
