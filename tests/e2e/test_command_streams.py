@@ -140,7 +140,7 @@ def test_init_offers_column_names_and_reads_no_rows(tailrace, tmp_path):
         cwd=tmp_path,
         code=3,
     )
-    assert "--time names one of day, sex" in wrong.stderr
+    assert "--time: There is no such column in that file: it has day, sex." in wrong.stderr
     assert (
         "stream.toml is there already"
         in tailrace("init", *words(FLAGS), cwd=tmp_path, code=3).stderr

@@ -37,7 +37,11 @@ def ask(
     if given is not None or not someone():
         if given is None:
             raise ConfigError(f"{question} Say it with {flag}, for example {flag} '{example}'.")
-        return make(given)
+        try:
+            return make(given)
+        except ConfigError as error:
+            said = str(error)
+            raise ConfigError(said if said.startswith("--") else f"{flag}: {said}") from None
     while True:
         try:
             hint = question if offer else f"{question} (for example {example})"

@@ -305,7 +305,7 @@ def _calendar(flags: Flags, names: list[str]) -> tuple[dict[str, Any], Calendar 
         time = ask(None, "--time", question, time, among(names, "none"), offer=time)
     if time is None or time == "none":
         return {}, None
-    time = among(names)(time)
+    time = ask(time, "--time", "Which column says when a row happened?", "day", among(names))
     forms = _form(flags, "ISO")
     january = date.today().replace(month=1, day=1).isoformat()
     begin, length = "When does step 1 begin?", "How long is a step?"
