@@ -44,6 +44,7 @@ from tailrace import (
     Event,
     HistogramStream,
     Integer,
+    JourneyStream,
     Missing,
     Noise,
     PanelColumns,
@@ -138,6 +139,8 @@ PURE, GAUSSIAN = PureDP(epsilon=1), ZCDP(rho=1)
 BOTH = Schema(status=Integer(0, 1, outside="clip"), ill=Integer(0, 1, outside="clip"))
 PANEL = {"privacy": GAUSSIAN, "neighbours": AddRemove}
 WALKS = {"trajectory": "trip", "order": "at"}
+# So that some of few journeys are drawn.
+MUCH = PureDP(epsilon=5000)
 MECHANISMS: dict[str, Any] = {
     "histogram": partial(HistogramStream, domain=WARD, privacy=PURE, horizon=3),
     "tabular": partial(TabularStream, domain=WARD, privacy=GAUSSIAN, horizon=3),
@@ -148,10 +151,11 @@ MECHANISMS: dict[str, Any] = {
     ),
     "panel cumulative": partial(PanelCumulative, domain=STATUS, horizon=3, **PANEL),
     "panel columns": partial(PanelColumns, domain=BOTH, window=2, horizon=3, **PANEL),
-    "trajectories": partial(Trajectories, domain=SMALL, privacy=PURE, **WALKS),
+    "trajectories": partial(Trajectories, domain=SMALL, privacy=MUCH, **WALKS),
+    "journeys": partial(JourneyStream, domain=SMALL, privacy=MUCH, horizon=3, **WALKS),
 }
 SAME = {
-    **dict.fromkeys(("histogram", "tabular", "spatial"), ("event", "user", "window")),
+    **dict.fromkeys(("histogram", "tabular", "spatial", "journeys"), ("event", "user", "window")),
     "snapshot": ("records", "records of a window"),
     **dict.fromkeys(("panel window", "panel cumulative", "panel columns"), ("person",)),
     "trajectories": ("event", "person"),
@@ -179,7 +183,11 @@ def rows(step: int, many: int = 2000) -> pl.DataFrame:
 def released(mechanism: str, unit: str, frame: Callable[[pl.DataFrame], Any]) -> list:
     """What the releases of three steps say, or of one where there is one."""
     found, made = [], MECHANISMS[mechanism](unit=UNITS[unit])
-    own = ["id", *made.domain.columns, *(WALKS.values() if mechanism == "trajectories" else ())]
+    own = [
+        "id",
+        *made.domain.columns,
+        *(WALKS.values() if mechanism in ("trajectories", "journeys") else ()),
+    ]
     with Stream(made, noise=Noise.insecure(1)) as stream:
         for step in range(1, made.horizon + 1):
             gone = frame(rows(step - 1).select(own)[:300]) if made.deletes and step > 1 else None

@@ -24,11 +24,14 @@ import numpy as np
 
 from tailrace.counting import arrow, executors
 from tailrace.counting.arrow import readable
+from tailrace.counting.files import Files
+from tailrace.counting.journeys.reading import JourneyRows
+from tailrace.counting.journeys.spread import gathered
 from tailrace.counting.memory.bounding import Rule
 from tailrace.counting.memory.buckets import as_units
 from tailrace.counting.memory.hashing import hash_units, recognised
 from tailrace.counting.memory.panel import one_step
-from tailrace.counting.memory.spread import Files, written
+from tailrace.counting.memory.spread import rows_of, written
 from tailrace.counting.plan import Plan, ReadRows, opened, packed_texts, read_texts
 from tailrace.domain.growing import Labels
 from tailrace.errors import ConfigError
@@ -122,7 +125,12 @@ def read_parts(
             raise ConfigError(
                 "This mechanism takes all its rows in one call: give them to push, in one frame."
             )
-        yield plan.part(frame, key)
+        there = None if folder is None else _there(frame)
+        if there is None or not hasattr(plan, "written"):
+            yield plan.part(frame, key)
+        else:
+            assert folder is not None
+            yield plan.written(there, key=key, below=folder.resolve())
     elif bounded(plan, unit):
         if plan.memory is not None:
             one_step(plan, frame)
@@ -152,14 +160,15 @@ def _there(frame: Any) -> nw.LazyFrame[Any] | None:
 
 
 def on_executors(plan: Any, unit: Unit, *frames: Any) -> bool:
-    """Whether rows of people lie in Spark, and are bounded there."""
-    there = isinstance(plan, Plan) and bounded(plan, unit)
+    """Whether rows of people, or journeys, lie in Spark and are counted from files."""
+    there = bounded(plan, unit) if isinstance(plan, Plan) else hasattr(plan, "written")
     return there and any(_there(frame) is not None for frame in frames)
 
 
 def files_of(parts: Iterable[Any]) -> set[str]:
     """The folders with files of some parts."""
-    told = (one for part in parts if isinstance(part, UnitRows) for one in part.told())
+    kept = (part for part in parts if isinstance(part, UnitRows | JourneyRows))
+    told = (one for part in kept for one in part.told())
     return {one.folder for one in told if one is not None}
 
 
@@ -191,7 +200,9 @@ def together(
     `parts` gives all of them, each time from the first; files lie in `folder`.
     """
     if not isinstance(plan, Plan):
-        rows = tuple(parts())
+        rows: Any = tuple(parts())
+        if any(len(getattr(one, "files", ())) for one in rows):
+            return gathered(rows, folder), None
         return rows if bounded(plan, unit) else plan.read(rows), None
     if bounded(plan, unit):
         return _rows(parts, "adds", 0, folder), _rows(parts, "deletes", 1, folder)
@@ -210,7 +221,7 @@ def _rows(parts: Callable[[], Iterable[UnitRows]], name: str, place: int, folder
     def everything() -> Iterator[tuple[np.ndarray, np.ndarray]]:
         yield from here()
         for one in files:
-            for hi, lo, cell in one.rows(folder):
+            for hi, lo, cell in rows_of(one, folder):
                 yield as_units(hi, lo), cell
 
     labels = {number: one for part in parts() for number, one in part.labels.items()}

@@ -7,9 +7,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from tailrace.counting import jobs
 from tailrace.counting.arrow import readable
 from tailrace.counting.journeys.bounding import within
+from tailrace.counting.journeys.spread import Spread, gathered
+from tailrace.counting.journeys.spread import within as spread_within
 from tailrace.counting.memory import counted, divisible, spread
+from tailrace.counting.memory.buckets import buckets_of
 from tailrace.counting.memory.snapshot import snapshot_counted
 from tailrace.counting.parts import bounded
 from tailrace.counting.plan import Counts, Plan, ReadRows
@@ -62,11 +66,15 @@ def count(
     old = None if memory.before is None or forgets else memory.folder / memory.before
     where: Any = {"old": old, "new": memory.folder / memory.after}
     if not isinstance(plan, Plan):
-        parts = frame if isinstance(frame, tuple) else (plan.part(frame, memory.key),)
+        parts = frame if isinstance(frame, tuple | Spread) else (plan.part(frame, memory.key),)
+        if isinstance(parts, Spread) or buckets_of(old) is not None:
+            memory = replace(memory, before=None if old is None else memory.before)
+            there = gathered(parts, memory.folder)
+            return spread_within(plan, unit, there, step=step, memory=memory)
         rows = within(parts, unit, **where, key=memory.key, point=memory.point)
         return plan.counts((rows,)), memory.after
     if isinstance(frame, ReadRows) and (frame.files or deletes.files) and divisible(old):
-        spark = spread.session()
+        spark = jobs.session()
         if spark is not None:
             memory = replace(memory, before=None if old is None else memory.before)
             told = {"step": step, "snapshot": snapshot, "memory": memory}

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tailrace.calls import told
-from tailrace.counting.memory.spread import session
+from tailrace.counting.jobs import session
 from tailrace.errors import ConfigError, Error, StateError
 from tailrace.sinks.base import digest
 from tailrace.storage.durable import point

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from tailrace.calendar import Calendar
-from tailrace.counting.memory.spread import PREFIX
+from tailrace.counting.files import PREFIX
 from tailrace.errors import BehindLedger, ConfigError, Error, StateError, Uncapped
 from tailrace.ledger import Ledger, Mark, population_name
 from tailrace.ledger.file import is_ledger

@@ -6,11 +6,13 @@ import io
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import narwhals as nw
 import numpy as np
 
+from tailrace.counting.journeys.spread import Spread
 from tailrace.counting.plan import Plan, opened
 from tailrace.domain import cells
 from tailrace.domain.digits import Digits
@@ -233,6 +235,8 @@ def seal_rows(plan: Plan | OncePlan, frame: Any) -> bytes | None:
     """
     import polars as pl
 
+    if isinstance(frame, Spread):
+        return frame.sealed
     if not isinstance(plan, Plan):
         return pack(frame)
     rows = opened(frame)
@@ -247,12 +251,15 @@ def seal_rows(plan: Plan | OncePlan, frame: Any) -> bytes | None:
     return buffer.getvalue()
 
 
-def unseal_rows(plan: Plan | OncePlan, data: bytes | None) -> Any:
-    """A sealed batch again."""
+def unseal_rows(plan: Plan | OncePlan, data: bytes | None, folder: Path) -> Any:
+    """A sealed batch again; its files lie in `folder`."""
     import polars as pl
 
     if data is None:
         return None
+    # What is packed begins with the length of its header.
+    if data[:1] == b"[":
+        return Spread.read(data, folder)
     if isinstance(plan, Plan):
         return pl.read_parquet(io.BytesIO(data))
     return unpack(data, like=plan.read(None))

@@ -167,7 +167,7 @@ def claim(
 
 
 def draw(
-    mechanism: Mechanism, noise: Noise, standing: Standing, intent: Intent
+    mechanism: Mechanism, noise: Noise, standing: Standing, intent: Intent, segments: Path
 ) -> tuple[State, Any]:
     """Measure with noise; return state and view."""
     noise = _own(noise, intent)
@@ -176,7 +176,7 @@ def draw(
         if not measured.again:
             break
         plan = mechanism.plan(measured.state.public)
-        counts = plan.counts(*(unseal_rows(plan, rows) for rows in intent.sealed))
+        counts = plan.counts(*(unseal_rows(plan, rows, segments) for rows in intent.sealed))
         measured = mechanism.measure(measured.state, counts, noise.at("round", turn))
     return measured.state, mechanism.view(measured.state.public)
 

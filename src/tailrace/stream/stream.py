@@ -36,8 +36,8 @@ import numpy as np
 
 from tailrace.calendar import Calendar
 from tailrace.calls import told
+from tailrace.counting.files import PREFIX
 from tailrace.counting.memory import clean, former
-from tailrace.counting.memory.spread import PREFIX
 from tailrace.counting.parts import files_of, like, on_executors, read_parts
 from tailrace.counting.plan import Counts, opened
 from tailrace.errors import ConfigError, Corrupt, DataError, HorizonReached, StateError
@@ -630,7 +630,7 @@ class Stream(Generic[View]):
         before, store = self._standing, self._store
         after = claim(self._ledger, self._entry, self._noise, before, intent)
         table, types = self._table(), self._mechanism.rows.types
-        drawn, view = draw(self._mechanism, self._noise, before, intent)
+        drawn, view = draw(self._mechanism, self._noise, before, intent, self._segments)
         if self._full == "none":
             nothing = state.no_rows(self._mechanism)
             sample = table.after(table.numbers, nothing.cells, nothing.columns)

@@ -8,8 +8,7 @@ import pytest
 from executing import Session
 from samples import ward
 from tailrace import Stream, User
-from tailrace.counting import executors, parts
-from tailrace.counting.memory import spread
+from tailrace.counting import executors, jobs, parts
 
 
 @pytest.fixture
@@ -22,7 +21,7 @@ def there(monkeypatch):
             None if frame is None or "there" not in frame.columns else nw.from_native(frame.lazy())
         )
 
-    monkeypatch.setattr(spread, "session", lambda: session)
+    monkeypatch.setattr(jobs, "session", lambda: session)
     monkeypatch.setattr(parts, "_there", lazy)
     monkeypatch.setattr(
         executors, "chosen", lambda rows, columns: session.frame(rows.collect().to_arrow())

@@ -13,7 +13,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
@@ -38,8 +37,7 @@ def within(
     The memory before this step is `old`, and the one after it is written to `new`.
     """
     rows = joined(parts)
-    named = np.all([rows.trajectory.any(axis=1), rows.user.any(axis=1)], axis=0)
-    known = np.flatnonzero(named & (rows.cell >= 0) & ~np.isnan(rows.order))
+    known = np.flatnonzero(rows.known)
     code = (rows.trajectory[:, 0] ^ rows.user[:, 1]) >> np.uint64(1)
     code = code.astype(np.int64)
     # One row for each journey.
@@ -47,5 +45,4 @@ def within(
     people = as_units(*np.ascontiguousarray(rows.user[first].T))
     about = {"old": old, "new": new, "unit": unit, "key": key, "point": point}
     accepted = bound(adds=(people, code[first]), deletes=None, **about)
-    kept = known[np.isin(code[known], accepted.adds)]
-    return JourneyRows(*(getattr(rows, field.name)[kept] for field in fields(JourneyRows)))
+    return rows.at(known[np.isin(code[known], accepted.adds)])

@@ -9,12 +9,13 @@ nothing. A trajectory of one point starts and ends there.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field
 from typing import Any
 
 import narwhals as nw
 import numpy as np
 
+from tailrace.counting.files import Files
 from tailrace.counting.memory.hashing import hash_units
 from tailrace.counting.plan import frames, ids_of, unit_of, with_cells
 from tailrace.domain import Codes, Frame
@@ -65,12 +66,40 @@ class Journeys:
 
 @dataclass(frozen=True, eq=False)
 class JourneyRows:
-    """Rows of trajectories: ids under keyed hashes, order and cell (-1: outside)."""
+    """Rows of trajectories: ids under keyed hashes, order and cell (-1: outside).
+
+    Those of a Spark frame lie in files, which a text tells of.
+    """
 
     trajectory: np.ndarray  # (rows, 2) uint64
     order: np.ndarray  # (rows,), not a number where it cannot be read
     cell: np.ndarray  # (rows,)
     user: np.ndarray  # (rows, 2) uint64; no rows where nobody is told apart
+    # In UTF-8; none where all rows are here.
+    files: np.ndarray = field(default_factory=lambda: np.empty(0, np.uint8))
+
+    @classmethod
+    def none(cls, text: str = "") -> JourneyRows:
+        """No rows here, and what is told of files."""
+        nobody = np.empty((0, 2), np.uint64)
+        files = np.frombuffer(text.encode(), np.uint8)
+        return cls(nobody, np.empty(0), np.empty(0, np.int64), nobody, files)
+
+    @property
+    def known(self) -> np.ndarray:
+        """(rows,) whether a row is somebody's, has an order, and lies inside."""
+        someone = self.trajectory.any(axis=1)
+        someone &= self.user.any(axis=1) if len(self.user) else True
+        return someone & (self.cell >= 0) & ~np.isnan(self.order)
+
+    def at(self, rows: np.ndarray) -> JourneyRows:
+        """Some of the rows."""
+        user = self.user[rows] if len(self.user) else self.user
+        return JourneyRows(self.trajectory[rows], self.order[rows], self.cell[rows], user)
+
+    def told(self) -> list[Files | None]:
+        """What is said of files."""
+        return [Files.read(self.files.tobytes().decode()) if len(self.files) else None]
 
 
 @dataclass(frozen=True)
@@ -102,14 +131,15 @@ class Reading:
     def rows(self, frame: Any, key: bytes = _KEY) -> JourneyRows:
         """The rows of a frame, or of None."""
         parts = [part for rows in frames(frame) for part in self._rows(rows, key)]
-        if not parts:
-            nobody = np.empty((0, 2), np.uint64)
-            return JourneyRows(nobody, np.empty(0), np.empty(0, np.int64), nobody)
-        return joined(parts)
+        return joined(parts) if parts else JourneyRows.none()
 
-    def _rows(self, rows: Frame, key: bytes) -> Iterator[JourneyRows]:
+    def check(self, rows: Frame) -> None:
+        """Refuse columns that cannot be read."""
         self.domain.check(rows)
         _check_order(rows, self.order)
+
+    def _rows(self, rows: Frame, key: bytes) -> Iterator[JourneyRows]:
+        self.check(rows)
         wanted = [unit_of(rows, self.trajectory).alias("trajectory")]
         wanted += [named(rows, self.order).alias("order")]
         wanted += [] if self.user is None else [unit_of(rows, self.user).alias("user")]
@@ -147,12 +177,8 @@ def joined(parts: Sequence[JourneyRows]) -> JourneyRows:
     """The rows of several parts, one after another."""
     if len(parts) == 1:
         return parts[0]
-    return JourneyRows(
-        *(
-            np.concatenate([getattr(part, field.name) for part in parts])
-            for field in fields(JourneyRows)
-        )
-    )
+    columns = ("trajectory", "order", "cell", "user")
+    return JourneyRows(*(np.concatenate([getattr(p, name) for p in parts]) for name in columns))
 
 
 def _numbered(units: np.ndarray, known: np.ndarray) -> tuple[np.ndarray, int]:

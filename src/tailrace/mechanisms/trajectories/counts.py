@@ -28,7 +28,7 @@ from tailrace.counting.journeys.moves import distinct, held, turns, visits
 from tailrace.domain.geometry.partition import partition_of
 from tailrace.errors import ConfigError
 from tailrace.mechanisms.trajectories.clock import DayClock
-from tailrace.mechanisms.trajectories.layout import Map
+from tailrace.mechanisms.trajectories.layout import Layout, Map
 from tailrace.mechanisms.trajectories.plan import Followed
 from tailrace.mechanisms.trajectories.promise import atoms_of, whole_within
 from tailrace.noise import Draws
@@ -143,6 +143,10 @@ class Count(ABC):
     def sizes(self) -> tuple[int, ...]:
         """The number of counts of each level."""
         return (self.size,)
+
+    def most_of(self, layout: Layout) -> int:  # noqa: ARG002
+        """The number of counts of the finest level."""
+        return self.sizes[-1]
 
     def at(self, masses: Masses, level: int) -> Masses:  # noqa: ARG002
         """The counts of a level, from those of the finest."""

@@ -5,11 +5,14 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Protocol
 
 import narwhals as nw
 import numpy as np
 
+from tailrace.counting.executors import check_size
+from tailrace.counting.journeys import spread
 from tailrace.counting.journeys.masses import Masses
 from tailrace.counting.journeys.moves import Routes, routes, visits
 from tailrace.counting.journeys.reading import JourneyRows, Journeys, Reading
@@ -56,6 +59,9 @@ class Counting(Protocol):
     """A part that counts trajectories on a layout."""
 
     def of(self, found: Followed) -> Masses: ...
+    def most_of(self, layout: Layout) -> int:
+        """The number of its counts, at most."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -75,8 +81,25 @@ class JourneyPlan:
     def memory(self) -> None:
         """None: everything comes at once."""
 
+    @property
+    def size(self) -> int:
+        """The number of counts of all parts, at most."""
+        if self.layout is None or not self.parts:
+            return self.reading.domain.size
+        return sum(part.most_of(self.layout) for part in self.parts)
+
     def part(self, frame: Any, key: bytes) -> JourneyRows:
         return self.reading.rows(frame, key)
+
+    def written(self, rows: Any, *, key: bytes, below: Path) -> JourneyRows:
+        """Leave the rows of a Spark frame to executors, which write them to files."""
+        check_size(rows.to_native().sparkSession, self.size)
+        return spread.written(self.reading, rows, key=key, below=below)
+
+    def tally(self, parts: Sequence[Masses]) -> Tally:
+        """Counts that were added up over tasks; of the last parts there may be none."""
+        none = max(len(self.parts), 1) - len(parts)
+        return Tally((*parts, *(Masses.none() for _ in range(none))))
 
     def read(self, frame: Any) -> Journeys:
         return self.reading.journeys(frame)
@@ -84,6 +107,8 @@ class JourneyPlan:
     def counts(self, batch: Any, deletes: None = None) -> Tally:
         if deletes is not None:
             raise ConfigError("Trajectories are released once: there is nothing to delete.")
+        if isinstance(batch, spread.Spread):
+            return spread.counts(self, batch)
         journeys = batch if isinstance(batch, Journeys) else self.read(batch)
         domain: Any = self.reading.domain
         if not self.parts:

@@ -81,12 +81,16 @@ class Transitions:
     def of(self, found: Followed) -> Masses:
         return transitions(found.routes, found.layout.graph, weighting=self.weighting, stays=True)
 
+    def most_of(self, layout: Layout) -> int:
+        """An edge or a stay each."""
+        return len(layout.graph.targets) + layout.graph.cells
+
     def none(self) -> Moves:
         return Moves(np.zeros(0, np.int64))
 
     def measured(self, masses: Masses, *, layout: Layout, budget: Drawn, noise: Draws) -> Moves:
         """Noisy counts of every edge, and of every stay."""
-        size = len(layout.graph.targets) + layout.graph.cells
+        size = self.most_of(layout)
         return Moves(masses.dense(size) + atoms_of(budget).draw(noise, size))
 
     def chances(self, noisy: Moves, layout: Layout, budget: Drawn) -> Chances:

@@ -97,6 +97,10 @@ class PrivTreeTrips:
     def of(self, found: Followed) -> Masses:
         return ends(found.routes, found.layout.cells)
 
+    def most_of(self, layout: Layout) -> int:
+        """A pair of cells each."""
+        return layout.cells**2
+
     def none(self) -> Trips:
         return Trips(np.zeros((0, 2), np.int64), np.zeros((0, 2), np.int64), np.zeros(0, np.int64))
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from executing import Session
 from tailrace import Corrupt, Integer, Schema, User, Window
-from tailrace.counting import executors, parts
+from tailrace.counting import executors, jobs, parts
 from tailrace.counting.memory import LastValues, Missing, Weight, buckets, check, discard, spread
 from tailrace.counting.memory import levels_kernel as kernel
 from tailrace.counting.memory.bounding import Rule
@@ -79,7 +79,7 @@ def counted(tmp_path, monkeypatch):
         plan_of, unit, snapshot = CASES[case]
         session, folder, before, found = session or Session(), tmp_path / str(there), None, []
         folder.mkdir()
-        monkeypatch.setattr(spread, "session", lambda: session)
+        monkeypatch.setattr(jobs, "session", lambda: session)
         monkeypatch.setattr(
             executors, "chosen", lambda rows, columns: session.frame(rows.collect().to_arrow())
         )
@@ -169,13 +169,13 @@ def test_a_damaged_file_of_rows_is_refused(tmp_path):
     some = spread._keep(tmp_path, 0, (np.ones(1, np.uint64),) * 2 + (np.ones(1, np.int64),))
     files = spread.Files(tmp_path.name, 0, ((0, some["name"], some["digest"]),))
     assert spread.Files.read(str(files)) == files
-    assert [part[2].tolist() for part in files.rows(tmp_path.parent)] == [[1]]
+    assert [part[2].tolist() for part in spread.rows_of(files, tmp_path.parent)] == [[1]]
     (tmp_path / some["name"]).write_bytes(b"")
     with pytest.raises(Corrupt, match="damaged"):
-        list(files.rows(tmp_path.parent))
+        list(spread.rows_of(files, tmp_path.parent))
     (tmp_path / some["name"]).unlink()
     with pytest.raises(Corrupt, match="damaged"):
-        list(files.rows(tmp_path.parent))
+        list(spread.rows_of(files, tmp_path.parent))
 
 
 @given(
