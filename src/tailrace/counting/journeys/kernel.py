@@ -92,18 +92,18 @@ def distinct(offsets, runs, points, cells):
 
 @njit(cache=True)
 def held(offsets, runs, points, among, whole, most, cells, many):
-    """(cells,) a trajectory's parts, even over its different cells.
+    """(cells,) a trajectory's parts, the same for each of its different cells.
 
-    Only cells with points count, `many` of them, or `most` if these are fewer.
+    Only cells with points count, `many` of them, or `most` if these are fewer. What division leaves
+    is dropped: a part above the others would move a longer vector than Gaussian noise is made for.
     """
     found, seen = np.zeros(cells, np.int64), np.full(cells, -1, np.int64)
     for i in range(len(among)):
-        share, equal, at = whole // among[i], max(many[i], most), 0
+        part = whole // among[i] // max(many[i], most)
         for j in range(offsets[i], offsets[i + 1]):
             if points[j] > 0 and seen[runs[j]] != i:
                 seen[runs[j]] = i
-                found[runs[j]] += (at + 1) * share // equal - at * share // equal
-                at += 1
+                found[runs[j]] += part
     return found
 
 

@@ -7,7 +7,7 @@ trajectories are.
 2. Within a trajectory of t points each gets a t-th; of its transitions the i-th gets alpha(t, i),
    `Even` or more at the `Ends`.
 3. Remainders of whole-number division are spread by rounding running sums, or left out: never given
-   twice.
+   twice. They are left out where a 2-norm below the 1-norm is relied on (`held`, `ends` in halves).
 4. A jump between cells that do not touch is filled in before anything is divided, by one public
    rule: the cells that the straight line from point to point passes, on the domain's own grid.
 5. Where even these do not touch (the line leaves the geometry), the transition is not counted, and

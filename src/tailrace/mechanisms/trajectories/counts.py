@@ -214,7 +214,8 @@ class _Visits(OnGrids):
 
     Squares: let n fine cells lie in coarse ones that hold r each, k_i of them in the i-th. Since
     k_i <= min(r, n), the squares of k_i / max(n, most) add up to at most min(r, n) n / max(n,
-    most)^2 <= min(1, r / most). On the finest grid r = 1.
+    most)^2 <= min(1, r / most). On the finest grid r = 1. A fine cell never gets more than the
+    whole-number part of its share (`held`), so this holds for parts, too, and for any unit.
     """
 
     @property

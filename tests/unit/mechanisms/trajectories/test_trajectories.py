@@ -29,6 +29,7 @@ from tailrace import (
     release_once,
 )
 from tailrace.counting.journeys.masses import WHOLE
+from tailrace.counting.journeys.moves import Routes, held
 from tailrace.domain.geometry.partition import Partition
 from tailrace.mechanisms.trajectories import Bins, DayClock, Grids, TurningWalks
 from tailrace.mechanisms.trajectories.counts import paired, unpaired
@@ -125,6 +126,19 @@ def test_gaussian_noise_is_made_for_what_one_journey_can_move():
             for budget in (PureDP(epsilon=1), ZCDP(rho=1))
         )
         assert gaussian[-1] / gaussian[0] < pure[-1] / pure[0]
+
+
+@pytest.mark.parametrize("whole", [1, 5, 7, 29, 1000, 2**20])
+@pytest.mark.parametrize("most", [1, 2, 6])
+def test_no_remainder_of_a_division_lengthens_what_one_journey_moves(whole, most):
+    """A person with very many journeys has few parts for each: 7 over 6 cells are not 2 and 1."""
+    cells = np.arange(10)
+    for many in range(1, 11):
+        ones = np.ones(many, np.int64)
+        route = Routes(np.array([0, many]), cells[:many], ones, np.ones(1, np.int64))
+        parts = held(route, cells, most=most, whole=whole).dense(10)
+        assert parts.max() * max(many, most) <= whole
+        assert most * int((parts**2).sum()) <= whole**2
 
 
 def test_journeys_are_released_at_a_small_epsilon():
