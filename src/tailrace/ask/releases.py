@@ -25,7 +25,7 @@ from tailrace.privacy.guarantee import Guarantee
 from tailrace.registry import Named
 from tailrace.storage.codec import from_plain
 from tailrace.stream.log import digest_of, files_of, states_of
-from tailrace.stream.release import Changes, facts
+from tailrace.stream.release import Changes, Kind, facts
 from tailrace.stream.state import chained
 
 if TYPE_CHECKING:
@@ -303,9 +303,7 @@ class Releases:
 
     def _given(self, frame: pl.DataFrame) -> Any:
         """A table of the library that was asked for."""
-        if self._frames == "pandas":
-            return frame.to_pandas()
-        return frame.to_arrow() if self._frames == "pyarrow" else frame
+        return Kind(self._frames).given(frame)
 
     def _json(self, name: str, data: bytes | None = None) -> dict[str, Any]:
         data = self._place.find(name) if data is None else data

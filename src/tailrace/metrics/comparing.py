@@ -16,19 +16,19 @@ import numpy as np
 from tailrace.calls import told
 from tailrace.errors import DataError
 from tailrace.privacy.loss import whole
-from tailrace.stream.release import Release
+from tailrace.stream.release import Release, kind_of
 
 if TYPE_CHECKING:
     import polars as pl
 
 
 @told
-def compare(real: Any, synthetic: Any, *, bins: int = 20) -> pl.DataFrame:
+def compare(real: Any, synthetic: Any, *, bins: int = 20) -> Any:
     """PRIVATE: compare a release, or any table, with the true table.
 
     Returns a row for each column and pair, the farthest first: `columns`, `cells` (how many
     there are), `variation` (the total variation, from 0 to 1) and `largest` (the largest difference
-    of a cell's share).
+    of a cell's share). It is a frame of the kind of `real`.
 
     Parameters
         real: the true rows, a frame of any engine.
@@ -51,7 +51,8 @@ def compare(real: Any, synthetic: Any, *, bins: int = 20) -> pl.DataFrame:
     sets = [(name,) for name in columns] + list(itertools.combinations(columns, 2))
     rows = [(", ".join(one), *_far([codes[name] for name in one])) for one in sets]
     names = ["columns", "cells", "variation", "largest"]
-    return pl.DataFrame(rows, schema=names, orient="row").sort("variation", descending=True)
+    found = pl.DataFrame(rows, schema=names, orient="row").sort("variation", descending=True)
+    return kind_of(None if isinstance(real, Release) else real).given(found)
 
 
 def _opened(name: str, table: Any) -> pl.DataFrame:

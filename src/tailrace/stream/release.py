@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from importlib.util import find_spec
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import narwhals as nw
 import numpy as np
@@ -17,6 +17,9 @@ from tailrace.errors import DataError
 from tailrace.mechanisms.base import Table, facts
 from tailrace.privacy.guarantee import Guarantee
 
+if TYPE_CHECKING:
+    import polars as pl
+
 
 @dataclass(frozen=True)
 class Kind:
@@ -24,6 +27,12 @@ class Kind:
 
     name: str = "polars"
     session: Any = None  # Spark's, where the frame is Spark's
+
+    @classmethod
+    def kept(cls, name: Any) -> Kind:
+        """The kind that a stream kept, where its library is here."""
+        found = name in ("pandas", "pyarrow", "duckdb") and find_spec(name) is not None
+        return cls(name) if found else cls()
 
     def frame(self, table: Table, types: Mapping[str, Any]) -> Any:
         """The rows of `table` in a frame of this kind.
@@ -44,6 +53,10 @@ class Kind:
                 for name, values in table.columns.items()
             }
         )
+        return self.given(made)
+
+    def given(self, made: pl.DataFrame) -> Any:
+        """A Polars frame as one of this kind."""
         if self.name == "pandas":
             import pandas as pd
 

@@ -30,6 +30,7 @@ from tailrace.storage.durable import point
 from tailrace.storage.store import Store, understood
 from tailrace.stream import log
 from tailrace.stream.open import below
+from tailrace.stream.release import Kind
 from tailrace.stream.state import (
     Standing,
     public_file,
@@ -191,7 +192,9 @@ def _own(noise: Noise, intent: Intent) -> Noise:
     return Noise.kept(noise.secret, noise.kind).at("step", intent.step, intent.nonce)
 
 
-def commit(store: Store, standing: Standing, before: State, changes: log.Changes) -> Standing:
+def commit(
+    store: Store, standing: Standing, before: State, changes: log.Changes, kind: Kind
+) -> Standing:
     """Store a step at once, and erase its intent; return where the stream stands."""
     step = standing.mark.step
     said = {name[5:]: store.bytes(name) for name in store.names("said")} if step == 1 else {}
@@ -202,5 +205,6 @@ def commit(store: Store, standing: Standing, before: State, changes: log.Changes
         written = changes.write(change, standing.log, said, {name: data})
         standing = replace(standing, log=written, public=chain)
         standing = write_standing(change, standing, before.private)
+        change.put("kind", kind.name)
         change.erase("intent")
     return standing

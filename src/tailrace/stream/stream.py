@@ -30,7 +30,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, Self, TypeVar
 
 import numpy as np
 
@@ -178,6 +178,7 @@ class Stream(Generic[View]):
             stream._store, stream._entry, stream._units = store, about["entry"], about["units"]
             stream._open = OpenStep(store, bytes.fromhex(stream._units))
             stream._calendar, stream._full = calendar_of(about), about["full"]
+            stream._kind = Kind.kept(store.json("kind") if store.has("kind") else None)
             if full is not None and checked_full(full) != stream._full:
                 stream._full = full
                 # One that no step replaces would not be the latest for long.
@@ -576,7 +577,7 @@ class Stream(Generic[View]):
             "need it."
         )
 
-    def __enter__(self) -> Stream:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -651,7 +652,7 @@ class Stream(Generic[View]):
             self._kept[release.step] = release
         else:
             changes = log.Changes(table, sample, types, self._full, release.provenance)
-            standing = commit(store, standing, before.state, changes)
+            standing = commit(store, standing, before.state, changes, self._kind)
         self._standing, self._rows = standing, sample.table
         self._clean()
         if store is not None:

@@ -41,6 +41,7 @@ def test_numbers_are_cut_into_bins_of_the_true_rows():
 def test_a_release_is_compared_with_a_frame_of_any_engine():
     real = pd.DataFrame({"sex": ["f"] * 30 + ["m"] * 10, "id": range(40)})
     found = compare(real, tr.Stream(WARD, noise=tr.Noise.insecure(1)).push(real))
+    assert isinstance(found, pd.DataFrame), "of the kind of the true rows"
     assert found["columns"].to_list() == ["sex"] and found["variation"].item() < 0.1
     for wrong in (pl.DataFrame({"age": [1]}), real[:0]):
         with pytest.raises(tr.DataError, match="a column in common"):

@@ -6,6 +6,7 @@ import polars as pl
 import tailrace as tr
 from samples import ward
 from tailrace import Noise, Stream
+from tailrace.stream.release import Kind
 
 ROWS = {"sex": ["f"] * 40, "age": [3] * 40}
 
@@ -17,6 +18,19 @@ def test_the_frame_that_was_pushed_comes_out_of_every_release():
     assert isinstance(stream.release(1).table, pd.DataFrame)
     stream.push(pl.DataFrame(ROWS))
     assert isinstance(stream.release(1).table, pl.DataFrame)
+
+
+def test_a_stream_that_is_opened_again_gives_frames_of_the_kind_that_it_was_fed(tmp_path):
+    with Stream.create(tmp_path / "w.tail", ward(), population="w") as stream:
+        stream.push(pd.DataFrame(ROWS))
+    with Stream.open(tmp_path / "w.tail") as stream:
+        assert isinstance(stream.release(1).table, pd.DataFrame)
+        assert isinstance(stream.push(None).changes.added, pd.DataFrame)
+    with Stream.open(tmp_path / "w.tail") as stream:
+        assert isinstance(stream.push(pl.DataFrame(ROWS)).table, pl.DataFrame)
+    with Stream.open(tmp_path / "w.tail") as stream:
+        assert isinstance(stream.release(2).table, pl.DataFrame)
+    assert Kind.kept(["pandas"]) == Kind.kept("pyspark") == Kind("polars")
 
 
 def test_streams_and_releases_are_short_to_look_at(tmp_path):
