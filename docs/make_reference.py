@@ -10,26 +10,15 @@ from __future__ import annotations
 import dataclasses
 import enum
 import inspect
+import typing
 from pathlib import Path
 
 import tailrace
-from tailrace import (
-    ask,
-    audit,
-    checks,
-    counters,
-    metrics,
-    models,
-    papers,
-    queries,
-    sinks,
-    snapshots,
-    sources,
-    spark,
-    trajectories,
-)
+from tailrace import ask, audit, checks, counters
+from tailrace.calls import alternatives
 from tailrace.config import parts
 from tailrace.config.hints import plain_words
+from tailrace.mechanisms.base import Estimate
 from tailrace.registry import FORMER
 
 FOLDER = Path(__file__).parent / "reference"
@@ -69,36 +58,56 @@ def section(title: str, prefix: str, names: list[str], module: object) -> list[s
             continue
         lines += [f"### `{prefix}{signature(name, thing)}`", "", first_paragraph(thing), ""]
         if isinstance(thing, type) and not issubclass(thing, Exception | enum.Enum):
-            ours = [base for base in reversed(thing.__mro__) if "tailrace" in base.__module__]
-            methods = {name: body for base in ours for name, body in vars(base).items()}
-            for method, body in sorted(methods.items()):
-                function = inspect.unwrap(getattr(body, "__func__", body))
-                own = (
-                    inspect.isfunction(function) and function.__name__ == method
-                )  # not a default that is a function
-                if own and not method.startswith("_") and function.__doc__:
-                    lines.append(f"- `{method}`: {first_paragraph(function)}")
-            if lines[-1]:
-                lines.append("")
+            lines += members(thing)
     return lines
+
+
+def members(made: type) -> list[str]:
+    """Public methods and properties of a class, with their first sentences."""
+    ours = [base for base in reversed(made.__mro__) if "tailrace" in base.__module__]
+    bodies = {name: body for base in ours for name, body in vars(base).items()}
+    lines = []
+    for name, body in sorted(bodies.items()):
+        held = getattr(body, "fget", getattr(body, "func", body))
+        function = inspect.unwrap(getattr(held, "__func__", held))
+        # not a default that is a function
+        own = inspect.isfunction(function) and function.__name__ == name
+        if own and not name.startswith("_") and function.__doc__:
+            lines.append(f"- `{name}`: {first_paragraph(function)}")
+    return [*lines, ""] if lines else []
+
+
+def views() -> dict[type, list[str]]:
+    """The classes of views, with the mechanisms that say they show them."""
+    found: dict[type, list[str]] = {}
+    for name, make in sorted(parts.classes().items()):
+        show = getattr(make, "view", None)
+        hint = typing.get_type_hints(show).get("return") if inspect.isfunction(show) else None
+        for option in alternatives(hint):
+            shown = typing.get_origin(option) or option
+            if inspect.isclass(shown) and shown is not type(None):
+                for one in under(shown):
+                    found.setdefault(one, []).append(name)
+    return dict(sorted(found.items(), key=lambda one: one[0].__name__))
+
+
+def under(made: type) -> list[type]:
+    """A class that can be made, or those below that can."""
+    below = [one for child in made.__subclasses__() for one in under(child)]
+    return below if inspect.isabstract(made) else [made, *below]
 
 
 def reference() -> str:
     lines = ["# Every public name", "", "Made by `docs/make_reference.py` from the docstrings.", ""]
     lines += section("tailrace", "", tailrace.__all__, tailrace)
-    lines += section("tailrace.counters", "counters.", counters.__all__, counters)
-    lines += section("tailrace.models", "models.", models.__all__, models)
-    lines += section("tailrace.snapshots", "snapshots.", snapshots.__all__, snapshots)
-    lines += section("tailrace.trajectories", "trajectories.", trajectories.__all__, trajectories)
-    lines += section("tailrace.papers", "papers.", papers.__all__, papers)
-    lines += section("tailrace.checks", "checks.", checks.__all__, checks)
-    lines += section("tailrace.audit", "audit.", audit.__all__, audit)
-    lines += section("tailrace.sources", "sources.", sources.__all__, sources)
-    lines += section("tailrace.sinks", "sinks.", sinks.__all__, sinks)
-    lines += section("tailrace.ask", "ask.", ask.__all__, ask)
-    lines += section("tailrace.metrics", "metrics.", metrics.__all__, metrics)
-    lines += section("tailrace.queries", "queries.", queries.__all__, queries)
-    lines += section("tailrace.spark", "spark.", spark.__all__, spark)
+    modules = {name: getattr(tailrace, name) for name in tailrace.__all__}
+    modules = {name: module for name, module in modules.items() if inspect.ismodule(module)}
+    for name, module in {**modules, "checks": checks, "audit": audit, "ask": ask}.items():
+        lines += section(f"tailrace.{name}", f"{name}.", module.__all__, module)
+    lines += ["## Views", "", "`release.view` is one of these; answers are estimates.", ""]
+    for made, of in {Estimate: [], **views()}.items():
+        by = [f"Of {', '.join(f'`{name}`' for name in of)}.", ""] if of else []
+        lines += [f"### `{made.__name__}`", "", first_paragraph(made), "", *by, *members(made)]
     lines += ["The commands have [a page of their own](command-line.md).", ""]
     return "\n".join(lines).rstrip() + "\n"
 

@@ -16,7 +16,7 @@ import pytest
 import typer
 
 import tailrace
-from tailrace import counters, domain, models, papers, snapshots, trajectories
+from tailrace import ask, audit, checks, counters, domain, papers
 from tailrace.calendar import Calendar
 from tailrace.cli import app, say
 from tailrace.config import load, parts
@@ -198,15 +198,19 @@ def test_the_reference_is_up_to_date():
 
 def test_every_public_name_has_a_docstring_and_stands_in_the_reference():
     text = REFERENCE.read_text()
-    namespaces = {"counters.": counters, "models.": models, "papers.": papers}
-    namespaces |= {"snapshots.": snapshots, "trajectories.": trajectories, "": tailrace}
-    for prefix, module in namespaces.items():
+    public = {name: getattr(tailrace, name) for name in tailrace.__all__}
+    modules = {f"{name}.": one for name, one in public.items() if inspect.ismodule(one)}
+    assert "panel." in modules
+    modules |= {"": tailrace, "ask.": ask, "audit.": audit, "checks.": checks}
+    for prefix, module in modules.items():
         for name in module.__all__:
             thing = getattr(module, name)
             assert inspect.getdoc(thing), name
             assert inspect.ismodule(thing) or re.search(
                 rf"### `{re.escape(prefix + name)}\b", text
             ), name
+    for said in ("### `HistogramView`", "- `marginal`:", "- `present`:", "- `table`: The synth"):
+        assert said in text, "views, and what is asked without brackets"
 
 
 def test_every_error_is_drawn_in_the_tree():
