@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
 from pathlib import Path
 
 from tailrace.calendar import Calendar, zone
 from tailrace.cli import say
 from tailrace.config import Config, lines, load
+from tailrace.config.opening import goes_on
 from tailrace.errors import ConfigError
 
 
@@ -41,7 +44,9 @@ def _after(calendar: Calendar, horizon: int) -> str:
 def _changed(text: str, config: Config, start: str) -> str:
     """The same text with another path, start, and places for releases."""
     places, rows = lines.locate(text), text.split("\n")
+    before = json.dumps(os.path.relpath(config.path, config.file.parent), ensure_ascii=False)
     wanted: dict[lines.Path, str] = {("calendar", "start"): start, ("stream", "path"): ""}
+    wanted["stream", "after"] = before
     for number, _ in enumerate(config.sinks):
         wanted |= {("sink", number, key): "" for key in ("path", "table")}
     for place, value in wanted.items():
@@ -57,6 +62,9 @@ def _changed(text: str, config: Config, start: str) -> str:
             )
         new = value or f'"{_next(found[2][1:-1], "_" if place[-1] == "table" else "-")}"'
         rows[at] = f"{found[1]}{new}{rows[at][found.end() :]}"
+    if goes_on(config.mechanism, config.full) and ("stream", "after") not in places:
+        line = f"after = {before}  # the stream whose last table this one begins with"
+        rows.insert(places["stream", "path"], line)
     return "\n".join(rows)
 
 

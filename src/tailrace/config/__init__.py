@@ -29,6 +29,8 @@ class Config:
     population: str
     ledger: Path | None
     full: Literal["checkpoints", "latest", "every", "none"]
+    # The folder of the stream that this one goes on from.
+    after: Path | None
     mechanism: Mechanism
     # The keys written in [mechanism]; the others have defaults, which may change with versions.
     written: frozenset[str]

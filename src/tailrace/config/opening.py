@@ -5,16 +5,22 @@ from __future__ import annotations
 import tempfile
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tailrace import sources
 from tailrace.config import Config
-from tailrace.errors import ConfigError, Mismatch
+from tailrace.errors import ConfigError, Mismatch, StateError
 from tailrace.ledger import population_name
-from tailrace.privacy.unit import User, Window
+from tailrace.mechanisms.base import Takes
+from tailrace.privacy.unit import Event, User, Window
 from tailrace.sources.cut import late_rows
 from tailrace.storage.store import peek
+from tailrace.stream.directory import mechanism_of
 from tailrace.stream.stream import Stream
+from tailrace.stream.verify import last_step, public_table, verify_public
+
+if TYPE_CHECKING:
+    import polars as pl
 
 
 def open_stream(config: Config, held: dict[Any, Any] | None = None) -> Stream:
@@ -24,7 +30,8 @@ def open_stream(config: Config, held: dict[Any, Any] | None = None) -> Stream:
     """
     if not config.path.exists():
         _rehearse(config, {} if held is None else held)
-        return Stream.create(
+        rows = _taken_over(config)
+        stream = Stream.create(
             config.path,
             config.mechanism,
             population=config.population,
@@ -32,6 +39,7 @@ def open_stream(config: Config, held: dict[Any, Any] | None = None) -> Stream:
             calendar=config.calendar,
             full=config.full,
         )
+        return _begun(stream, rows)
     (about,) = peek(config.path / "private", "about")
     stream = Stream.open(config.path, ledger=config.ledger, full=config.full)
     for part, kept, asked in (
@@ -47,6 +55,55 @@ def open_stream(config: Config, held: dict[Any, Any] | None = None) -> Stream:
                 "was made with: a stream keeps its promise by never changing. Undo the change, or "
                 "name a new path, which is a new charge."
             )
+    return stream if stream.step else _begun(stream, _taken_over(config))
+
+
+# Which streams go on from another one.
+ONLY = (
+    'is for histograms, tables and places of single events (unit = { kind = "Event" }), without '
+    'amounts, retention or full = "none"'
+)
+
+
+def goes_on(mechanism: Any, full: str) -> bool:
+    """Whether a stream can begin with the table of another, as its first rows."""
+    events = mechanism.takes is Takes.Events and mechanism.rounds == 1
+    alone = isinstance(mechanism.unit, Event) and getattr(mechanism, "retention", None) is None
+    return (
+        events and alone and full != "none" and mechanism.rows.columns == mechanism.domain.columns
+    )
+
+
+def _taken_over(config: Config) -> pl.DataFrame | None:
+    """The last table of the stream before, from its public files.
+
+    Given what that stream released, its rows are the same whatever is in the data. So no record
+    moves them, and the loss of the new stream stays what it is without them.
+    """
+    if config.after is None:
+        return None
+    stands = "is not there yet"
+    if config.after.exists():
+        (about,) = peek(config.after / "private", "about")
+        step, horizon = last_step(config.after / "releases"), mechanism_of(about).horizon
+        if step == horizon:
+            verify_public(config.after / "releases")
+            return public_table(config.after / "releases", step)
+        stands = f"stands at step {step} of {'no end' if horizon is None else horizon}"
+    raise StateError(
+        f"{config.after.name} {stands}, and this stream goes on from its last step: run it to its "
+        "end first."
+    )
+
+
+def _begun(stream: Stream, rows: pl.DataFrame | None) -> Stream:
+    """The stream with the rows taken over, once: after a run that was cut off, too."""
+    if rows is not None:
+        try:
+            stream.add(rows, key="after")
+        except BaseException:
+            stream.close()
+            raise
     return stream
 
 

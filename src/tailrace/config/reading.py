@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from tailrace.calendar import Calendar
 from tailrace.config import Config, lines, parts
+from tailrace.config.opening import ONLY, goes_on
 from tailrace.config.problem import Problem, label, nearest, one_line, shown
 from tailrace.domain import Categorical
 from tailrace.errors import ConfigError
@@ -58,6 +59,7 @@ class _Stream:
     population: str = field(metadata={"example": '"patients of the ward"'})
     ledger: Path | None = None
     full: Literal["checkpoints", "latest", "every", "none"] = "checkpoints"
+    after: Path | None = None
 
 
 def read(path: str | os.PathLike[str]) -> Config:
@@ -204,6 +206,8 @@ def _check(config: Config) -> None:
     _check_source(config)
     _check_deletes(config)
     _check_sinks(config)
+    if config.after is not None and not goes_on(config.mechanism, config.full):
+        raise Problem(("stream", "after"), f"[stream] after {ONLY}; remove it.")
     why = config.source.only_drops
     if config.calendar is not None and config.calendar.late == "next" and why is not None:
         raise Problem(("calendar", "late"), f"[calendar] late {why}")
@@ -218,11 +222,11 @@ def _check_source(config: Config) -> None:
     """Every row needs a step, and no release may come back as data."""
     try:
         timed = config.source.time or getattr(config.mechanism, "order", None)
+        config.source.check(config.calendar)
         if config.source.format is not None and timed is None:
             raise Unfit(
                 "format", "says how the column of time is written; add time, or remove format."
             )
-        config.source.check(config.calendar)
         if config.source.reads(config.path.resolve()):
             raise Unfit(
                 "path",

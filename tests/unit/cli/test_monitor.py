@@ -2,14 +2,17 @@
 
 import json
 import re
+import shutil
 from datetime import UTC, datetime
 
 import pytest
 
+import tailrace as tr
 from processes import call
 from tailrace.calendar import Calendar
 from tailrace.cli import monitor
 from tailrace.config import load
+from tailrace.config.opening import open_stream
 
 TOML = """
 [stream]
@@ -128,6 +131,46 @@ def test_the_end_is_told_of_and_a_successor_goes_on(ward):
     )
     wrong = call("succeed", "none.toml", "--to", "a.toml", code=3)
     assert "lacks one of them" in wrong.output
+
+
+def test_a_successor_goes_on_from_the_last_table(ward):
+    rows = "2026-01-01,f\n" * 900 + "2026-01-02,m\n" * 300 + "2026-01-05,m\n" * 500
+    (ward / "incoming" / "a.csv").write_text("day,sex\n" + rows)
+    call("succeed", "stream.toml", "--to", "next.toml")
+    early = call("run", "next.toml", code=5)
+    assert "is not there yet" in early.output and not (ward / "ward-2.tail").exists()
+    call("run", "stream.toml")
+    assert 'after = "ward.tail"' in (ward / "next.toml").read_text()
+    call("run", "next.toml")
+    found = tr.open_releases(ward / "ward-2.tail")
+    first, last = found.count(1, sex="f"), found.count(sex="m")
+    assert abs(first.value - 900) < 60 and abs(last.value - 800) < 60
+    assert abs(len(found.table()) - 1700) < 150
+    call("succeed", "next.toml", "--to", "third.toml")
+    assert load("third.toml").after == load("next.toml").path
+    once = (ward / "next.toml").read_text().replace('"Event"', '"User", column = "sex", events = 3')
+    (ward / "next.toml").write_text(once)
+    refused = call("run", "next.toml", code=3)
+    assert "after is for histograms, tables and places of single events" in refused.output
+    call("succeed", "stream.toml", "--to", "again.toml")
+    (ward / "again.toml").write_text(
+        (ward / "again.toml").read_text().replace("ward-2.tail", "w.tail")
+    )
+    shutil.rmtree(ward / "ward.tail" / "releases" / "added")
+    damaged = call("run", "again.toml", code=5)
+    assert "is missing or is not the file" in damaged.output and not (ward / "w.tail").exists()
+
+
+def test_a_table_is_taken_over_once(ward):
+    (ward / "incoming" / "a.csv").write_text("day,sex\n" + "2026-01-01,f\n" * 900)
+    call("run", "stream.toml")
+    call("succeed", "stream.toml", "--to", "next.toml")
+    config = load("next.toml")
+    for _ in range(3):
+        with open_stream(config) as stream:
+            assert stream.step == 0
+    call("run", "next.toml")
+    assert abs(tr.open_releases(ward / "ward-2.tail").count(sex="f").value - 900) < 60
 
 
 def test_check_warns_of_rows_that_are_lost_and_of_values_that_never_came(ward):
