@@ -224,6 +224,26 @@ def test_init_asks_for_other_spellings_and_never_loses_answers(tmp_path):
     assert list(written["schema"]) == ["work"]
 
 
+UNSEEN = (
+    ("What is one row\\?.*What is one row\\?", "histogram"),
+    (r"Whose data are these\?", "callers"),
+    (r"Folder for the stream\?", ""),
+    (r"every file is a step\) \(for example day\)", ""),
+    (r"every file is a step\) \(for example day\)", "none"),
+    (r"Who is protected", "event"),
+)
+
+
+def test_a_file_is_no_single_step_by_an_empty_answer(tmp_path):
+    """Where no name of a column says that it holds times, none is offered."""
+    (tmp_path / "calls.csv").write_text("Meldezeit;Art\n", encoding="utf-8")
+    child = terminal("tailrace init --like calls.csv", tmp_path)
+    for question, answer in UNSEEN:
+        child.expect(question, timeout=60)
+        child.sendline(answer)
+    child.close(force=True)
+
+
 def test_a_question_that_is_not_answered_leaves_nothing(folder):
     child = terminal("exec tailrace init --like incoming/cases.csv", folder)
     child.expect("histogram.*What is one row")

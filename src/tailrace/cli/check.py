@@ -115,7 +115,7 @@ def lost(config: Config, found: Examination) -> list[str]:
         ),
         (found.early, "lie before the start", "choose an earlier start"),
         (found.unknown_op, "say neither insert nor delete", "mend the column that op names"),
-        (found.garbled, "hold letters that are not UTF-8", "save the file as UTF-8"),
+        (found.garbled, "hold letters that are not UTF-8", "save it as UTF-8, or say encoding"),
         (
             found.duplicates,
             "do not count for another row of their id",

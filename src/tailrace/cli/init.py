@@ -301,8 +301,9 @@ def _calendar(flags: Flags, names: list[str]) -> tuple[dict[str, Any], Calendar 
     time = flags.time
     if time is None and someone():
         question = "Which column says when a row happened? (none: every file is a step)"
-        time = called(names, TIMES) or "none"
-        time = ask(None, "--time", question, time, among(names, "none"), offer=time)
+        # Not offered unseen: without times every file is one step.
+        offer = called(names, TIMES)
+        time = ask(None, "--time", question, "day", among(names, "none"), offer=offer)
     if time is None or time == "none":
         return {}, None
     time = ask(time, "--time", "Which column says when a row happened?", "day", among(names))

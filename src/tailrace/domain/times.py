@@ -76,6 +76,8 @@ def instants(values: pl.Series, *, timezone: str, format: Format = None) -> np.n
     [datetime.datetime(2026, 7, 1, 4, 0), datetime.datetime(2026, 7, 1, 6, 0), None]
     >>> instants(pl.Series(["1.7.2026"]), timezone="UTC", format="%d.%m.%Y").tolist()
     [datetime.datetime(2026, 7, 1, 0, 0)]
+    >>> instants(pl.Series(["7/2026"]), timezone="UTC", format="%m/%Y").tolist()
+    [datetime.datetime(2026, 7, 1, 0, 0)]
     >>> both = ["%d.%m.%Y", "ISO"]
     >>> instants(pl.Series(["1.7.2026", "2026-07-02"]), timezone="UTC", format=both).tolist()
     [datetime.datetime(2026, 7, 1, 0, 0), datetime.datetime(2026, 7, 2, 0, 0)]
@@ -150,10 +152,11 @@ def _pattern(format: str) -> str:  # noqa: A002
         [sum(map(used.count, group)) for group in groups]
         for groups in (("Yy", "mbB", "d"), ("HI", "M", "S", "f", "p", "z"))
     )
-    if date != [1, 1, 1] or max(others) > 1:
+    # A month alone is its first day; a time of day needs the day that it is of.
+    if date not in ([1, 1, 1], [1, 1, 0]) or max(others) > date[2]:
         raise ConfigError(
-            'format needs a year, a month and a day, and no part twice, for example "%d.%m.%Y '
-            '%H:%M".'
+            "format needs a year and a month, a day where there is a time of day, and no part "
+            'twice, for example "%d.%m.%Y %H:%M".'
         )
     return "".join(
         DIRECTIVES[part[1]] if part[0] == "%" else r"\s+" if part.isspace() else re.escape(part)
@@ -215,7 +218,7 @@ def _parts(texts: pl.Series, pattern: str) -> dict[str, np.ndarray]:
     expressions = {
         "year": pl.coalesce(number("year"), short + century, 0),
         "month": pl.coalesce(number("month"), named, 0),
-        "day": pl.coalesce(number("day"), 0),
+        "day": number("day").fill_null(0) if "day" in groups.columns else pl.lit(1),
         "since_midnight": hours * HOUR + minutes * MINUTE + seconds * SECOND + fraction,
         "ahead": pl.when(text("sign") == "-").then(-ahead).otherwise(ahead).fill_null(0),
         "local": text("sign").is_null() & text("utc").is_null(),

@@ -269,7 +269,8 @@ def _header(path: Path, line: bytes) -> str:
     except UnicodeDecodeError:
         raise DataError(
             f"{path.name} is not UTF-8, by its first line: save it as UTF-8 (Excel calls it CSV "
-            'UTF-8), or say encoding, for example "windows-1252".'
+            "UTF-8), or say how it is written: --encoding windows-1252 with init, encoding = "
+            '"windows-1252" below [source].'
         ) from None
     if not header.strip():
         raise DataError(f"The first line of {path.name} is empty: it must name the columns.")

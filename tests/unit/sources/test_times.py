@@ -175,6 +175,9 @@ def test_local_times_in_a_gap_and_shown_twice():
             "1 \u017fep 2026",
             NONE,
         ),  # a long s is an s to a regular expression that ignores case
+        ("%m/%Y", "7/1993", "1993-06-30T22:00"),
+        ("%b %y", "Jul 93", "1993-06-30T22:00"),
+        ("%Y-%m", "1993-07-01", NONE),
         ("%Y年%m月%d日 (100%%)", "2026年1月5日 (100%)", "2026-01-04T23:00"),
     ],
 )
@@ -188,11 +191,21 @@ def test_other_forms_by_their_format(form, text, expected):
         ("%d.%m.%Y %Q", "format holds %Q, which is not among %Y"),
         ("%d.%m.%Y %", "format holds %, which is not among %Y"),
         ("%s", "format holds %s, which is not among %Y"),
-        ("", "format needs a year, a month and a day"),
-        ("%H:%M", "format needs a year, a month and a day"),
-        ("%d.%m.%Y %d", "format needs a year, a month and a day, and no part twice"),
-        ("%d.%m.%Y %b", "format needs a year, a month and a day, and no part twice"),
-        ("%d.%m.%Y %H %I", "format needs a year, a month and a day, and no part twice"),
+        ("", "format needs a year and a month"),
+        ("%H:%M", "format needs a year and a month"),
+        (
+            "%d.%m.%Y %d",
+            "format needs a year and a month, a day where there is a time of day, and no part twice",
+        ),
+        (
+            "%d.%m.%Y %b",
+            "format needs a year and a month, a day where there is a time of day, and no part twice",
+        ),
+        ("%m.%Y %H:%M", "format needs a year and a month, a day where there is a time of day"),
+        (
+            "%d.%m.%Y %H %I",
+            "format needs a year and a month, a day where there is a time of day, and no part twice",
+        ),
     ],
 )
 def test_a_format_that_cannot_be_used_is_one_sentence(form, sentence):
