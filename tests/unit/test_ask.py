@@ -3,6 +3,7 @@
 import functools
 import http.server
 import json
+import re
 import shutil
 import threading
 from xml.etree import ElementTree
@@ -202,6 +203,10 @@ def test_the_command_answers_from_public_files(made):
     assert (found["step"], found["period"]) == (3, "2026-01-03")
     shown = call("query", folder / "places", "share where lat between 0 and 2", "--step", "3")
     assert "at step 3 (2026-01-03)" in shown.output
+    value, error, low, high = re.search(
+        r"(\S+) \+- (\S+)\n95 %: (\S+) to (\S+),", shown.output
+    ).groups()
+    assert len({one.partition(".")[2].__len__() for one in (value, error, low, high)}) == 1
     assert "comes = VALUE" in call("query", folder / "table", "count where age 3", code=3).output
     assert "holds no releases" in call("query", folder, "count", code=5).output
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from tailrace.ask import Releases, open_releases
 from tailrace.cli import say
 from tailrace.cli.status import Place
+from tailrace.mechanisms.base import Estimate
 
 
 def answer(where: str, question: str, step: int | None, *, json: bool) -> None:
@@ -20,7 +21,8 @@ def answer(where: str, question: str, step: int | None, *, json: bool) -> None:
         return say.as_json({"step": at, "period": releases.period(at), **told})
     period = releases.period(at)
     when = f"step {at}" + (f" ({period})" if period else "")
-    say.tell(f"{found}", f"95 %: {low:.6g} to {high:.6g}, at {when}.")
+    ends = (str(Estimate(end, found.error)).partition(" ")[0] for end in (low, high))
+    say.tell(f"{found}", f"95 %: {' to '.join(ends)}, at {when}.")
     return None
 
 

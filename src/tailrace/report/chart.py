@@ -101,7 +101,13 @@ def line_chart(
 
 
 def heat_map(
-    rows: Sequence[str], steps: np.ndarray, values: np.ndarray, *, title: str, marks: np.ndarray
+    rows: Sequence[str],
+    steps: np.ndarray,
+    values: np.ndarray,
+    *,
+    title: str,
+    marks: np.ndarray,
+    x_label: str = "step",
 ) -> str:
     """Draw values (rows, steps) as cells: the larger, the stronger.
 
@@ -119,9 +125,9 @@ def heat_map(
             first, *rest = run
             strength = 0.04 + 0.96 * max(float(value), 0.0) / high
             parts.append(
-                f'<rect x="{left + width * first:.1f}" y="{y + 1}" height="{height - 2}" '
-                f'width="{max(width * (1 + len(rest)) - 1, 0.5):.1f}" fill="currentColor" '
-                f'fill-opacity="{strength:.2f}"/>'
+                f'<rect x="{left + width * first:.2f}" y="{y + 1}" height="{height - 2}" '
+                f'width="{width * (1 + len(rest)):.2f}" fill="currentColor" '
+                f'fill-opacity="{strength:.2f}" shape-rendering="crispEdges"/>'
             )
         parts.append("</g>")
     parts.append(_group(1))
@@ -131,7 +137,7 @@ def heat_map(
     parts.append("</g>")
     for column in _some(np.arange(len(steps)), 6):
         parts.append(_text(left + width * (column + 0.5), bottom + 28, f"{steps[column]:,}"))
-    parts.append(_text((left + WIDTH) / 2, bottom + 50, "step"))
+    parts.append(_text((left + WIDTH) / 2, bottom + 50, x_label))
     return "\n".join([*parts, "</svg>"])
 
 

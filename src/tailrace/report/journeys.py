@@ -60,7 +60,11 @@ class Timed:
 def _(view: object, stream: Stream, truth: History | None = None) -> Page:
     made, history = stream.mechanism, stream.history()
     true = None if truth is None else timed(truth, stream)
-    found = journeys_page(made.domain, timed(history, stream), true)
+    if isinstance(view, TrajectoriesView) and not view.enough and true is None:
+        # An empty map would say that there are none.
+        found = Page(title="synthetic journeys", sections=[("By area", _ends(view))])
+    else:
+        found = journeys_page(made.domain, timed(history, stream), true)
     if isinstance(view, TrajectoriesView) and view.signal is not None:
         seen = ("What was seen", note(view.advice))
         found = replace(found, sections=[seen, *found.sections])
@@ -222,6 +226,20 @@ def _areas(both: dict[str, Timed], domain: Ground) -> str:
         "Sixteen parts of the map, as they lie on it, and the journeys that begin and end there."
     )
     return f'{words}<div class="two">{"".join(parts)}</div>'
+
+
+def _ends(view: TrajectoriesView) -> str:
+    """Write the measured ends of journeys in sixteen parts of the map."""
+
+    def found(low: np.ndarray, high: np.ndarray) -> tuple[float, str]:
+        number = view.count(low=low.tolist(), high=high.tolist())
+        return number.value, page.told(number)
+
+    words = (
+        "Journeys that begin or end in sixteen parts of the map (the mean of both), as measured; "
+    )
+    sheet = Sheet.of(cast("Ground", view.layout.domain))
+    return note(f"{words}± is one standard error.") + sheet.by_area(found)
 
 
 def _hours(both: dict[str, Timed]) -> str:

@@ -177,7 +177,8 @@ def lines(
     percent: bool = False,
 ) -> str:
     """Draw lines over steps, with a caption and a table of them."""
-    chart = line_chart(drawn, title=title, x_label="step", y_label=y_label, percent=percent)
+    label = x_label(stream)
+    chart = line_chart(drawn, title=title, x_label=label, y_label=y_label, percent=percent)
     if any(line.name.startswith("true") for line in drawn):
         caption += " Dashed lines are the true numbers."
     steps = sorted({int(step) for line in drawn for step in line.x}, reverse=True)
@@ -314,6 +315,14 @@ def labels(stream: Stream) -> list[str]:
         f"step {step}" + ("" if calendar is None else f", {calendar.label(step)}")
         for step in range(1, stream.step + 1)
     ]
+
+
+def x_label(stream: Stream) -> str:
+    """Name the axis of steps, with the periods of its ends where there is a calendar."""
+    if stream.calendar is None or stream.step == 1:
+        return "step"
+    first, last = (stream.calendar.label(step) for step in (1, stream.step))
+    return f"step (1: {first}, {stream.step}: {last})"
 
 
 def span(stream: Stream) -> str:

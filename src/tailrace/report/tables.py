@@ -70,7 +70,12 @@ def snapshot_page(view: SnapshotView, stream: Stream, truth: History | None = No
                 counts[:, column] = [along[codes].sum() for codes in rows]
         labels = [label(attribute, codes) for codes in rows]
         chart = heat_map(
-            labels, shown.steps, counts, title=name, marks=np.isin(shown.steps, list(measured))
+            labels,
+            shown.steps,
+            counts,
+            title=f"Records by {name}",
+            marks=np.isin(shown.steps, list(measured)),
+            x_label=page.x_label(shown.stream),
         )
         # The latest steps first, as in every table of steps.
         header = ("step", *labels)

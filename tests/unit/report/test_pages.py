@@ -194,6 +194,31 @@ def test_snapshots_show_every_column_over_the_steps_and_when_they_were_measured(
     assert page.count(">step</text>") == 3 and len(page) < 200_000
 
 
+def test_where_no_journeys_are_drawn_the_page_has_counts_and_no_empty_map():
+    square = tr.Box(low=(0, 0), high=(1, 1), columns=("x", "y"), cells=16)
+    few = {"privacy": tr.PureDP(epsilon=1), "unit": tr.Event()}
+    walks = tr.Trajectories(domain=square, trajectory="trip", order="minute", **few)
+    rows = {"trip": np.repeat(np.arange(400), 2), "minute": [0, 5] * 400}
+    rows |= {"x": [0.1, 0.2] * 400, "y": [0.1, 0.1] * 400}
+    made = tr.Stream(walks, noise=tr.Noise.insecure(1))
+    made.push(pl.DataFrame(rows))
+    page = body(stream_report(made, []))
+    assert "No journeys are drawn" in page and "<canvas" not in page
+    first = re.search(r'scope="row">0.00 to 0.25</th><td[^>]*>([\d,]+) ± (\d+)', page)
+    assert abs(int(first[1]) - 400) < 5 * int(first[2]), "the mean of those that begin and end"
+    assert "<canvas" in stream_report(made, [], true_history([(pl.DataFrame(rows), None)], walks))
+
+
+def test_the_axis_of_steps_tells_of_the_calendar(tmp_path):
+    counts = tr.HistogramStream(domain=tr.Schema(sex=tr.Categorical(["f", "m"])), **ONE)
+    kept = {"population": "w", "calendar": tr.Calendar(start="2026-01-31", period="1 day")}
+    with tr.Stream.create(tmp_path / "w.tail", counts, **kept) as stream:
+        stream.push(None)
+        assert ">step</text>" in stream_report(stream, [])
+        stream.push(None)
+        assert ">step (1: 2026-01-31, 2: 2026-02-01)</text>" in stream_report(stream, [])
+
+
 @pytest.mark.parametrize("dimensions", [1, 3])
 def test_places_in_other_dimensions_have_a_page_without_a_map(dimensions):
     names = ("x", "y", "z")[:dimensions]
