@@ -35,7 +35,7 @@ def gallery_page(found: Sequence[tuple[Exhibit, Points]]) -> str:
         published, ours = exhibit.summary(points)
         rows.append((exhibit.name, published, ours, exhibit.what, exhibit.paper))
     header = ("exhibit", "published", "ours", "fails in", "text")
-    sections = [("All of them", page.note(_ALL) + page.table(header, rows))]
+    sections = [("All of them", page.note(_ALL) + page.table(header, rows, "words"))]
     sections += [(exhibit.title, _section(exhibit, points)) for exhibit, points in found]
     return page.html(_TITLE, _LEAD, sections)
 

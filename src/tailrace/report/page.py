@@ -116,7 +116,7 @@ def rendered(
     sections = [
         ("The promise", quote(str(guarantee))),
         *page.sections,
-        ("The ledger", _table(_LEDGER, (tuple(map(escape, row)) for row in charges), "words")),
+        ("The ledger", table(_LEDGER, charges, "words")),
     ]
     title = f"{name}: {page.title}" if name else page.title[:1].upper() + page.title[1:]
     title = f"PRIVATE: {title}" if page.private else title
@@ -228,9 +228,9 @@ def quote(text: str) -> str:
     return f"<blockquote>{escape(text)}</blockquote>"
 
 
-def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Write a table, first column to the left."""
-    return _table(header, (tuple(map(escape, row)) for row in rows))
+def table(header: Sequence[str], rows: Sequence[Sequence[str]], kind: str = "plain") -> str:
+    """Write a table, first column to the left; all but the last where it holds "words"."""
+    return _table(header, (tuple(map(escape, row)) for row in rows), kind)
 
 
 def shaded(header: Sequence[str], rows: Sequence[tuple[str, Sequence[tuple[float, str]]]]) -> str:
