@@ -27,7 +27,7 @@ from scipy.sparse.csgraph import dijkstra
 
 import trajectories_data
 from runner import Lap, data, main, measurement
-from tailrace import Event, JourneyStream, Noise, PureDP, Trajectories, release_once
+from tailrace import Box, Event, JourneyStream, Noise, PureDP, Roads, Trajectories, release_once
 from tailrace.experiments.trajectories import frame, tracks_in
 from tailrace.metrics import Tracks, small_rectangles, trajectory_error
 from tailrace.stream.state import no_rows
@@ -135,10 +135,10 @@ def streamed(
             yield day, pl.DataFrame(table.columns), lap.processor
 
 
-def judged(true: Tracks, made: Tracks, seed: int) -> tuple[float, ...]:
+def judged(true: Tracks, made: Tracks, seed: int, box: Box = BOX) -> tuple[float, ...]:
     rng = np.random.default_rng((FRESH, seed))
-    rectangles = small_rectangles(rng, low=BOX.low, high=BOX.high)
-    return astuple(trajectory_error(true, made, low=BOX.low, high=BOX.high, rectangles=rectangles))
+    rectangles = small_rectangles(rng, low=box.low, high=box.high)
+    return astuple(trajectory_error(true, made, low=box.low, high=box.high, rectangles=rectangles))
 
 
 def once(true: Tracks, epsilon: float, seed: int) -> Tracks:
@@ -220,6 +220,36 @@ def follow(kind, day, days=60, trips=1000, epsilon=1.0, seed=1):
             error = judged(joined(list(each[day - 10 : day])), made, seed)
             old = judged(joined(list(each[:10])), made, seed)
             yield [kind, day, trips, epsilon, *error, old[MEASURES.index("QE")]]
+
+
+@measurement(
+    "journeys_near",
+    keys="outside",
+    columns="trips | epsilon | seeds | reach .5f | points kept .4f | trips kept .4f | "
+    + " | ".join(f"{one} .4f" for one in MEASURES),
+    cases=[("drop",), ("nearest",), ("left out",)],
+)
+def near(outside, trips=10_000, epsilon=1.0, seeds=2):
+    """Points near roads: trips by car on Manhattan's streets, with a receiver's error of 8 metres.
+
+    "left out" is what journeys on roads have where nothing was said. Rectangles and all other
+    measures are those of the trips as recorded, errors of the receiver included.
+    """
+    roads, box = trajectories_data.manhattan_roads(), trajectories_data.MANHATTAN
+    about: dict[str, Any] = {"columns": roads.columns, "cells": roads.side}
+    about |= {} if outside == "left out" else {"outside": outside}
+    domain = Roads(roads.lines, box=(*box.low, *box.high), **about)
+    made = Trajectories(domain=domain, privacy=PureDP(epsilon=epsilon), unit=Event(), **PARTS)
+    found = []
+    for seed in range(FRESH + 1, FRESH + 1 + seeds):
+        true, _ = trajectories_data.manhattan(trips, seed)
+        rows = frame(true, domain.columns)
+        read = made.plan(made.init().public).read(rows)
+        release = release_once(made, rows, noise=Noise.insecure(seed))
+        table = tracks_in(release.table, domain.columns)
+        kept = len(read.cells) / len(rows), len(read) / trips
+        found.append((*kept, *judged(true, table, seed, box)))
+    yield [outside, trips, epsilon, seeds, made.domain.reach, *np.mean(found, axis=0)]
 
 
 @measurement(

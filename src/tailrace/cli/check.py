@@ -16,6 +16,7 @@ from tailrace.cli import say
 from tailrace.cli.say import MISSING
 from tailrace.config import Config, load
 from tailrace.config.opening import open_source, reader, used
+from tailrace.domain.geometry import Roads
 from tailrace.errors import ConfigError, DataError
 from tailrace.privacy.unit import User
 from tailrace.sources import Examination, FolderSource, SqlSource, examine
@@ -148,12 +149,22 @@ def lost(config: Config, found: Examination) -> list[str]:
                 ),
             ]
     if all(one.outside is None for one in found.columns):
-        reasons.append((found.outside, "lie outside the region", "see whether it is the right one"))
+        reasons.append((found.outside, *_beyond(config.mechanism.domain)))
     return [
         f"{say.share(many, found.rows)} of the rows {why}: {fix}."
         for many, why, fix in reasons
         if many > _FEW * found.rows
     ]
+
+
+def _beyond(domain: Any) -> tuple[str, str]:
+    """What points outside of a geometry are, and what may be done."""
+    if not isinstance(domain, Roads):
+        return "lie outside the region", "see whether it is the right one"
+    if domain.reach is None:
+        return "lie beside the roads", 'count them there with outside = "nearest" in [roads]'
+    far = f"lie farther than {domain.reach:.3g} from the roads"
+    return far, "see whether these are the right ones, or set a wider reach in [roads]"
 
 
 def _dropping(config: Config) -> set[str]:

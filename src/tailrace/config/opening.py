@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from tailrace import sources
 from tailrace.config import Config
+from tailrace.domain.geometry import Roads
 from tailrace.errors import ConfigError, Mismatch, StateError
 from tailrace.ledger import population_name
 from tailrace.mechanisms.base import Takes
@@ -113,8 +114,11 @@ def _as_kept(config: Config, kept: Any) -> Any:
     if type(asked) is not type(kept):
         return asked
     written = {name: getattr(asked, name) for name in config.written & {*vars(asked)}}
+    domain = asked.domain
+    if isinstance(domain, Roads):
+        domain = domain.as_kept(kept.domain)
     try:
-        return replace(kept, domain=asked.domain, **written)
+        return replace(kept, domain=domain, **written)
     except ConfigError:
         return asked
 

@@ -78,6 +78,7 @@ class _Roads(_Region):
     """`[roads]`: lines in such a file, or a table of edges beside one of `nodes`."""
 
     nodes: Folder | None = None
+    outside: Literal["drop", "nearest"] | None = None  # type: ignore[assignment]
     reach: float | None = None
 
 

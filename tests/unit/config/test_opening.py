@@ -148,6 +148,55 @@ def test_a_stream_never_changes(config, change, part):
     open_stream(config()).close()  # and nothing holds it
 
 
+ROADS = """
+[stream]
+path = "ward.tail"
+population = "ward"
+[mechanism]
+kind = "{kind}"
+horizon = 4
+privacy = {{ kind = "PureDP", epsilon = 1 }}
+unit = {{ kind = "Event" }}
+{more}
+[roads]
+path = "streets.geojson"
+columns = ["x", "y"]
+cells = 32
+{outside}
+[source]
+kind = "Folder"
+path = "in"
+files = "*.csv"
+"""
+JOURNEYS = 'trajectory = "trip"\norder = "at"'
+
+
+@pytest.mark.parametrize(
+    ("kind", "more"), [("JourneyStream", JOURNEYS), ("SpatialStream", "deletes = false")]
+)
+def test_roads_mean_what_they_meant_when_the_stream_was_made(tmp_path, kind, more):
+    """Before points near roads belonged to journeys, they were dropped where nothing was said."""
+    pytest.importorskip("shapely")
+    (tmp_path / "in").mkdir()
+    (tmp_path / "streets.geojson").write_text(
+        '{"type": "MultiLineString", "coordinates": [[[0, 0], [0, 9], [9, 9], [9, 0], [0, 0]]]}'
+    )
+
+    def config(outside=""):
+        (tmp_path / "stream.toml").write_text(ROADS.format(kind=kind, more=more, outside=outside))
+        return load(tmp_path / "stream.toml")
+
+    usual = config().mechanism.domain
+    assert usual.outside == ("nearest" if kind == "JourneyStream" else "drop")
+    with open_stream(config('outside = "drop"')) as stream:
+        kept = stream.mechanism
+        assert kept.domain.outside == "drop"
+    with open_stream(config()) as stream:
+        assert stream.mechanism == kept
+    with pytest.raises(Mismatch, match="asks for another mechanism"):
+        open_stream(config('outside = "nearest"'))
+
+
 def test_a_stream_whose_first_rows_cannot_be_read_is_neither_made_nor_charged(config, tmp_path):
     (tmp_path / "in" / "a.csv").write_text("age,day\n1,2026-01-01\n")
     with pytest.raises(DataError, match=r"^a.csv has no column 'sex'"):

@@ -11,7 +11,7 @@ import functools
 import math
 import numbers
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -232,9 +232,11 @@ class Roads(OnBox):
     columns: the names of x and y.
     cells: per side of the bounding box.
     outside: the policy for a point in a cell without any piece. "drop" does not count it; "nearest"
-        counts it in the nearest cell that holds a piece, if that is within `reach`.
+        counts it in the nearest cell that holds a piece, if that is within `reach`, and else drops
+        it. Left out: "drop", but "nearest" for journeys, whose receivers stray from the road.
     reach: the farthest that a point may be moved, centre to centre, in units of the coordinates;
-        the bounding box is wider by it on every side.
+        the bounding box is wider by it on every side. Left out: the area of the roads' convex hull
+        over their length, in a grid of square blocks half of a block; at least 1.5 cells.
     box: lowest x and y, highest x and y, in place of the bounding box; cuts off the lines beyond.
 
     >>> import shapely
@@ -245,6 +247,8 @@ class Roads(OnBox):
 
     _noun: ClassVar[str] = "lines"
     reach: float | None
+    # Whether `outside` was left out: what becomes of points is for the mechanism to say.
+    _open: bool = field(compare=False)
 
     def __init__(
         self,
@@ -252,24 +256,36 @@ class Roads(OnBox):
         *,
         columns: Sequence[str] = ("lon", "lat"),
         cells: int = 1024,
-        outside: Literal["drop", "nearest"] = "drop",
+        outside: Literal["drop", "nearest"] | None = None,
         reach: float | None = None,
         box: Sequence[float] | None = None,
     ) -> None:
-        policy(outside, ("drop", "nearest"), "Roads")
-        if (reach is None) == (outside == "nearest"):
+        if outside is not None:
+            policy(outside, ("drop", "nearest"), "Roads")
+        if reach is not None and outside == "drop":
             raise ConfigError(
-                "outside='nearest' of Roads needs reach=, the farthest that a point may be moved; "
-                "with outside='drop' the cell decides."
+                "reach of Roads is for outside='nearest'; with outside='drop' the cell decides."
             )
+        near = outside == "nearest" or reach is not None
         far = _distance(reach) if reach is not None else 0.0
         shape = shapes.lines(lines)
-        place = _box("Roads", shape, box, far, columns=columns, cells=cells, outside="drop")
+        about: dict[str, Any] = {"columns": columns, "cells": cells, "outside": "drop"}
+        place = _box("Roads", shape, box, far, **about)
         if reach is not None and far < min(np.subtract(place.high, place.low)) / place.side:
             raise ConfigError(
                 "reach of Roads must be at least the width of a cell, or no point could be moved."
             )
-        _set(self, wkb=shapes.to_bytes(shape), box=place, outside=outside, reach=far or None)
+        if near and reach is None:
+            far = _usual_reach(shape, place)
+            place = _box("Roads", shape, box, far, **about)
+        _set(
+            self,
+            wkb=shapes.to_bytes(shape),
+            box=place,
+            outside="nearest" if near else "drop",
+            reach=far or None,
+            _open=outside is None and reach is None,
+        )
 
     @classmethod
     def read(cls, path: str | Path, *, nodes: str | Path | None = None, **options: Any) -> Roads:
@@ -295,6 +311,27 @@ class Roads(OnBox):
         """The shapely geometry."""
         return self._geometry
 
+    def for_journeys(self) -> Roads:
+        """These roads, and points near them where nothing else was said."""
+        # With one cell or two a side no reach is as wide as a cell.
+        return self.near() if self._open and self.side > 2 else self
+
+    def as_kept(self, kept: Any) -> Roads:
+        """These roads, with what was left out as `kept` ones have it."""
+        alike = self._open and isinstance(kept, Roads) and kept.near() == self.near()
+        return kept if alike else self
+
+    def near(self) -> Roads:
+        """These roads, with the points that lie within reach of them."""
+        if self.outside == "nearest":
+            return self
+        bounds = (*self.low, *self.high)
+        box = None if bounds == self._geometry.bounds else bounds
+        own: dict[str, Any] = {"columns": self.columns, "cells": self.side, "box": box}
+        found = Roads(self._geometry, outside="nearest", **own)
+        _set(found, _open=self._open)
+        return found
+
     @property
     def _farthest(self) -> float:
         return self.reach or 0.0
@@ -311,6 +348,19 @@ def _distance(reach: float) -> float:
     if isinstance(reach, bool) or not isinstance(reach, numbers.Real) or not 0 < reach < math.inf:
         raise ConfigError("reach of Roads must be a positive number, in units of the coordinates.")
     return float(reach)
+
+
+def _usual_reach(shape: Geometry, place: Box) -> float:
+    """Half a usual block, by area and length; at least 1.5 cells.
+
+    Streets a and b apart have 1 / a + 1 / b of length for each unit of area, and no point between
+    them is farther from a street than half of the shorter side, which is less.
+    """
+    inside = shapes.within(shape, (*place.low, *place.high))
+    block = shapes.library().convex_hull(inside).area / inside.length
+    # As the box is wider by twice the reach, by rounding too.
+    cell = 1.5 * max(np.subtract(place.high, place.low)) / max(place.side - 3, 1)
+    return float(max(block, cell))
 
 
 def _set(frozen: OnBox, **values: Any) -> None:

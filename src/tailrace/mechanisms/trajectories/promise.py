@@ -20,6 +20,7 @@ from typing import Any
 
 from tailrace.counting.journeys.masses import LEAST, WHOLE
 from tailrace.counting.journeys.reading import Reading
+from tailrace.domain.geometry import Roads
 from tailrace.domain.geometry.partition import partition_of
 from tailrace.errors import ConfigError
 from tailrace.mechanisms.base import Takes
@@ -71,6 +72,11 @@ def check_columns(domain: Map, **names: str) -> None:
         raise ConfigError("trajectory, order and the columns of domain must be different columns.")
 
 
+def on_map(domain: Map) -> Map:
+    """The map as journeys count on it: points near roads belong to them."""
+    return domain.for_journeys() if isinstance(domain, Roads) else domain
+
+
 class OfTrajectories(abc.ABC):
     """The shared part of mechanisms that release trajectories once."""
 
@@ -88,6 +94,7 @@ class OfTrajectories(abc.ABC):
     def _check(self) -> None:
         """Refuse arguments that no such mechanism can have."""
         check_privacy(self.privacy)
+        object.__setattr__(self, "domain", on_map(self.domain))
         unit = self.unit
         person = isinstance(unit, User) and unit.events is None and unit.records is None
         if not isinstance(unit, Event) and not person:

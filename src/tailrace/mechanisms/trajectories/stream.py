@@ -59,7 +59,7 @@ from tailrace.mechanisms.trajectories.drawing import drawn
 from tailrace.mechanisms.trajectories.following import Track
 from tailrace.mechanisms.trajectories.layout import Map
 from tailrace.mechanisms.trajectories.plan import Points, Tally, TripPlan
-from tailrace.mechanisms.trajectories.promise import check_columns
+from tailrace.mechanisms.trajectories.promise import check_columns, on_map
 from tailrace.mechanisms.trajectories.setting import (
     CUTS,
     Setting,
@@ -160,6 +160,7 @@ class JourneyStream(OfEvents):
 
     def __post_init__(self) -> None:
         self._check()
+        object.__setattr__(self, "domain", on_map(self.domain))
         check_columns(self.domain, trajectory=self.trajectory, order=self.order)
         if self.retention is not None:
             object.__setattr__(self, "retention", whole("retention", self.retention))

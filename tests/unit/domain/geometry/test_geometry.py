@@ -302,6 +302,37 @@ def test_a_point_off_the_roads_is_moved_no_farther_than_reach():
     ]
 
 
+def test_a_reach_that_is_left_out_is_half_a_usual_block_of_the_roads_alone():
+    grid = [[(i, 0), (i, 40)] for i in range(41)] + [[(0, i), (40, i)] for i in range(41)]
+    streets = shapely.MultiLineString(grid)
+    roads = Roads(streets, cells=1024, outside="nearest")
+    # A side of a block is 1: on either side of a street half of it is nearest to that street.
+    assert roads.reach == pytest.approx(0.5, rel=0.03)
+    assert roads.low == (-roads.reach, -roads.reach)
+    middle = frame({"lon": [7.5, 7.5, -0.4, -0.9], "lat": [3.5, 3.0, 7.0, 7.0]})
+    assert (roads.cells(middle) >= 0).tolist() == [True, True, True, False]
+    cut = Roads(streets, cells=1024, outside="nearest", box=(0, 0, 8, 8))
+    assert cut.reach == pytest.approx(0.5, rel=0.15) and cut.high == (8, 8)
+    # Of wide cells it is a cell and a half: the neighbours of a road's cell lie within it.
+    for cells in (4, 16):
+        coarse = Roads(shapely.LineString([(0, 0), (9, 9)]), cells=cells, outside="nearest")
+        assert coarse.reach >= 10 / cells and from_dict(coarse.to_dict()) == coarse
+    assert Roads(streets, reach=0.3) == Roads(streets, outside="nearest", reach=0.3)
+
+
+def test_what_was_left_out_is_for_the_mechanism_to_say():
+    open_, drop = Roads(CROSS, cells=64), Roads(CROSS, cells=64, outside="drop")
+    near = Roads(CROSS, cells=64, outside="nearest")
+    assert open_ == drop and open_.outside == "drop" and drop.for_journeys() is drop
+    assert open_.for_journeys() == near and near.for_journeys() is near
+    # A configuration that leaves it out means what its stream was made with.
+    assert open_.for_journeys().as_kept(drop) == drop
+    assert near.as_kept(drop) == near and drop.as_kept(near) == drop
+    assert open_.as_kept(Roads(CROSS, cells=32)) == open_
+    declared = Roads(CROSS, cells=64, box=(0, 0, 9, 9)).for_journeys()
+    assert (declared.low, declared.high) == ((0, 0), (9, 9))
+
+
 @pytest.mark.parametrize(("width", "height"), [(1, 1), (0.3, 2.0), (7, 0.1)])
 def test_the_nearest_cell_is_the_nearest(width, height):
     rng = np.random.default_rng(7)
@@ -504,8 +535,8 @@ def test_tables_that_are_no_network_are_refused(tmp_path):
         (lambda: Roads(shapely.LineString([(0, 0), (0, 0)])), "must have a length"),
         (lambda: Roads(shapely.LineString([(0, 0), (0, 1)])), "no width or no height"),
         (lambda: Roads(shapely.LineString([(0, 0), (1, 3e-308)])), "too narrow"),
-        (lambda: Roads(CROSS, outside="nearest"), "needs reach="),
-        (lambda: Roads(CROSS, reach=1), "the cell decides"),
+        (lambda: Roads(CROSS, outside="drop", reach=1), "the cell decides"),
+        (lambda: Roads(CROSS, outside="clip"), "'drop', 'nearest'"),
         (lambda: Roads(CROSS, outside="nearest", reach=-1), "positive number"),
         (lambda: Roads(CROSS, outside="nearest", reach=0), "positive number"),
         (lambda: Roads(CROSS, outside="nearest", reach="1"), "positive number"),

@@ -17,10 +17,12 @@ from tailrace import (
     Box,
     ConfigError,
     Event,
+    JourneyStream,
     Noise,
     PureDP,
     Region,
     Roads,
+    SpatialStream,
     Stream,
     Trajectories,
     User,
@@ -410,6 +412,43 @@ def test_points_lie_on_the_geometry():
             places = shapely.points(table["x"].to_numpy(), table["y"].to_numpy())
             shape = ring if isinstance(domain, Roads) else ring.buffer(0.08)
             assert len(table) and shapely.distance(places, shape).max() < 1e-9
+
+
+def test_points_near_roads_belong_to_them_and_farther_ones_are_left_out():
+    """Streets one apart, journeys along one of them with a receiver that strays."""
+    shapely = pytest.importorskip("shapely")
+    lines = [[(i, 0), (i, 8)] for i in range(9)] + [[(0, i), (8, i)] for i in range(9)]
+    roads = Roads(shapely.MultiLineString(lines), columns=("x", "y"), cells=256)
+    common = {"privacy": PureDP(epsilon=100), "unit": Event()}
+    own = {**common, "trajectory": "trip", "order": "at"}
+    many = 300
+    rng, trip = np.random.default_rng(1), np.repeat(np.arange(many), 6)
+    at = np.tile(np.arange(6), many)
+    strayed = pl.DataFrame(
+        {"trip": trip, "at": at, "x": 1.5 + at, "y": 3 + rng.normal(0, 0.1, len(trip))}
+    )
+    # The first trip begins far away; of the second nothing else is left.
+    far = (pl.col("trip") == 0) & (pl.col("at") == 0) | (pl.col("trip") == 1)
+    strayed = strayed.with_columns(y=pl.when(far).then(50.0).otherwise("y"))
+    for stream in (False, True):
+        made = (
+            JourneyStream(domain=roads, horizon=1, **own)
+            if stream
+            else Trajectories(domain=roads, **own)
+        )
+        assert made.domain.outside == "nearest" and made.domain.reach == made.domain.near().reach
+        read = made.plan(made.init().public).read(strayed)
+        assert len(read) == many - 1 and len(read.cells) == 6 * (many - 1) - 1
+    dropped = Trajectories(domain=replace_outside(roads, "drop"), **own)
+    assert dropped.domain.outside == "drop"
+    read = dropped.plan(dropped.init().public).read(strayed)
+    assert len(read.cells) < 0.3 * len(strayed)
+    # Points that come and go are dropped beside the road, as ever, unless it is said.
+    assert SpatialStream(domain=roads, horizon=4, **common).domain.outside == "drop"
+
+
+def replace_outside(roads, outside):
+    return Roads(roads.lines, columns=roads.columns, cells=roads.side, outside=outside)
 
 
 @pytest.mark.parametrize(
