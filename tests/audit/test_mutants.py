@@ -48,6 +48,7 @@ from tailrace.mechanisms.shared.growth import Growth
 from tailrace.mechanisms.snapshot.comparing import Comparing
 from tailrace.mechanisms.tabular.budget import Choice, Purse
 from tailrace.mechanisms.trajectories.counts import Count
+from tailrace.mechanisms.trajectories.plan import Tally
 from tailrace.mechanisms.trajectories.setting import Setting
 from tailrace.noise.atoms import Atoms
 from tailrace.papers import PrivTreeStream
@@ -419,6 +420,27 @@ def exact_clock(public, counts, noise, before):
     return {"clock": public.clock + int(counts.parts[0].parts.sum()) % 5}
 
 
+def exact_watch(public, counts, noise, before):
+    watched = public.watched.copy()
+    watched[-1:, 0] = int(counts.parts[1].parts[:1].sum()) % 5
+    return {"watched": watched}
+
+
+def watched_under_all(sound):
+    """The watch has the whole budget, as if the epoch had none."""
+
+    def measure(self, state, counts, noise):
+        step = sound(self, state, counts, noise)
+        public, ends = step.state.public, Tally((counts.parts[1],))
+        whole = {name: part(budget, 25) for name, budget in self._watch.budgets.items()}
+        watch = dataclasses.replace(self._watch, budgets=whole)
+        watched = np.vstack([public.watched, watch.measured(ends, noise.at("whole"))])
+        public = dataclasses.replace(public, watched=watched)
+        return dataclasses.replace(step, state=State(public, step.state.private))
+
+    return measure
+
+
 def exact_comparison(sound):
     return lambda self, distance, wanted, *, drawn, threshold: distance >= wanted
 
@@ -669,6 +691,14 @@ MUTANTS = {
         released(exact_clock),
         PUBLIC,
     ),
+    "a digit of the ends of a step": (
+        "trips",
+        JourneyStream,
+        "measure",
+        released(exact_watch),
+        PUBLIC,
+    ),
+    "a watch under the whole budget": ("trips", JourneyStream, "measure", watched_under_all, LOSS),
     "exact comparisons": (
         "snapshots",
         Comparing,

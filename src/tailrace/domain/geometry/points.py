@@ -356,7 +356,7 @@ def _usual_reach(shape: Geometry, place: Box) -> float:
     Streets a and b apart have 1 / a + 1 / b of length for each unit of area, and no point between
     them is farther from a street than half of the shorter side, which is less.
     """
-    inside = shapes.within(shape, (*place.low, *place.high))
+    inside = shapes.within(shape, of_box(place).outline)
     block = shapes.library().convex_hull(inside).area / inside.length
     # As the box is wider by twice the reach, by rounding too.
     cell = 1.5 * max(np.subtract(place.high, place.low)) / max(place.side - 3, 1)

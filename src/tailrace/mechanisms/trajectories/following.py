@@ -9,11 +9,12 @@ variance of what they said grows by the square of the change, so that they count
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from tailrace.mechanisms.trajectories.counts import Grids
 from tailrace.mechanisms.trajectories.setting import Setting
 from tailrace.mechanisms.trajectories.view import Noisy
 
@@ -24,6 +25,12 @@ Key = tuple[str, int, int]
 _TELLING, _COARSE = ("visits", "ends", "pairs"), 300
 # Deviations of the mean squared difference (of Laplace noise: kurtosis 6) that are no accident.
 _SURE, _SPREAD = 4.0, 5.0
+# What the watch counts at every step, and over how many steps it looks back. By reasoning: with
+# less than a week of days, each weekend would be a change.
+WATCHED, WEEKS = Grids(share=1, sides=(8,)), (7, 14, 28)
+# The squared change, in parts of the squares, that ends an epoch. By reasoning: a smaller one is
+# worth less than an epoch's noise.
+_WORTH = 0.1
 
 
 @dataclass(frozen=True)
@@ -52,6 +59,14 @@ class Track:
         count = setting.counts[0]
         atoms = count.noise(setting.budgets[count.name])[0]
         return math.sqrt(atoms.variance() / float(self.variance[0])) / count.whole
+
+    def coarse(self, setting: Setting, cells: int) -> tuple[np.ndarray, float]:
+        """The shares of ends in so many cells or fewer, and their variance."""
+        ends = [one for one in self._levels(setting) if one[0][0] == "ends"]
+        fine = [one for one in ends if one[0][1] >= cells]
+        (_, size, _), shares, variance = fine[0] if fine else ends[-1]
+        cells = min(cells, size)
+        return shares.reshape(cells, -1).sum(axis=1), size // cells * variance
 
     def _levels(self, setting: Setting) -> Iterator[tuple[Key, np.ndarray, float]]:
         """The key, the shares and the variance of each level."""
@@ -89,6 +104,35 @@ class Track:
             merged.append((earlier + gain * (shares - earlier), gain * variance))
         shares, variance = zip(*merged, strict=True)
         return Track(np.concatenate(shares), np.array(variance)), unrest > 0
+
+
+def moved(
+    watched: np.ndarray,
+    numbers: Sequence[float],
+    variance: float,
+    shares: np.ndarray,
+    spread: float,
+) -> bool:
+    """Whether the last steps differ from the shares, by more than noise and chance.
+
+    Parameters
+    watched: (steps, cells) noisy counts of the steps of an epoch, each of so much variance.
+    numbers: the journeys of the last WEEKS of them.
+    shares: of cells as fine, or coarser, each with a variance of `spread`.
+    """
+    each = watched.shape[1] // len(shares)
+    watched = watched.reshape(len(watched), len(shares), each).sum(axis=2)
+    for steps, number in zip(WEEKS, numbers, strict=True):
+        if steps > len(watched) or number <= 0:
+            continue
+        expected = number * np.maximum(shares, 0.0)
+        noise = steps * each * variance + number**2 * spread + expected
+        squares = (watched[-steps:].sum(axis=0) - number * shares) ** 2
+        sure = 1 + _SURE * math.sqrt(_SPREAD / len(shares))
+        excess = float((squares - noise).sum())
+        if (squares / noise).mean() > sure and excess > _WORTH * float((expected**2).sum()):
+            return True
+    return False
 
 
 def _keys(setting: Setting) -> Iterator[Key]:

@@ -1,34 +1,40 @@
 """Journeys that ended at each step, released as synthetic ones.
 
 A clock counts journeys under a small share of the budget, and ends an epoch when enough have come.
-The epoch's exact counts (`counts.py`) then get noise, once, under all the rest of the budget. How
-finely an epoch is counted is decided when it begins, from released numbers. Everything else is made
-of them: shares followed over epochs (`following.py`), the fit, synthetic journeys. At each step
-these come in the number that the clock says; when an epoch ends, journeys drawn since the routes
-last changed are drawn anew, from what is known now.
+The epoch's exact counts (`counts.py`) then get noise, once, under nearly all the rest of the
+budget. How finely an epoch is counted is decided when it begins, from released numbers. Everything
+else is made of them: shares followed over epochs (`following.py`), the fit, synthetic journeys. At
+each step these come in the number that the clock says; when an epoch ends, journeys drawn since the
+routes last changed are drawn anew, from what is known now. A watch counts at every step, coarsely,
+where journeys begin and end: if a week of them differs from the shares, the epoch ends at once, and
+the next one as soon as journeys can be drawn of it.
 
 Privacy: the declared loss of the declared unit over the horizon, neighbours add/remove.
-1. One journey that ended changes the clock at one step, by one, and the counts of the one epoch
-   that its step falls into: nonnegative parts, in each level of each count at most its whole in all
-   (`counts.py`). A journey is all rows of one id at one step: whether and how it is counted depends
-   on its own rows alone. Exact counts are private until they are measured.
-2. Fix all releases. Then the end of every epoch is fixed, by the clock or by public schedule (the
-   longest epoch, the horizon); and so is what the epoch counts, chosen at its first step from
-   releases before it. Every cell, pair and bin gets a draw, empty or not.
-3. The journey loses `clock.loss` by the clock. Its epoch's counts and levels have budgets that add
-   up to the rest, whatever the setting (`setting.py`); counts of other epochs do not hold it.
+1. One journey that ended changes the clock at one step, by one; the watch at the same step, where
+   it adds one whole in all; and the counts of the one epoch that this step falls into: nonnegative
+   parts, in each level of each count at most its whole in all (`counts.py`). A journey is all rows
+   of one id at one step: whether and how it is counted depends on its own rows alone.
+2. Fix all releases. Then the end of every epoch is fixed, by the clock, by the watch or by public
+   schedule (the longest epoch, the horizon); and so is what the epoch counts, chosen at its first
+   step from releases before it. Every cell, pair and bin gets a draw, empty or not; so does every
+   cell of the watch at every step.
+3. The journey loses `clock.loss` by the clock, and the watch's share by the watch: draws of other
+   steps do not hold it. Its epoch's counts and levels have budgets that add up to the rest,
+   whatever the setting (`setting.py`); counts of other epochs do not hold it.
 4. Given the same releases all draws are independent and made in turn, so the losses add (adaptive
    composition; concurrent with the clock's: Vadhan and Wang 2021, Lyu 2022). What is counted may
    depend on past releases: for pure losses by F1 of the selective-counting proof, for Gaussian ones
    by F2, since every count depends only on what came before its draw.
 5. A user of m accepted journeys (`counting/journeys/bounding.py`) raises counts by parts that add
-   up to at most m wholes over all epochs, wherever they fall: `loss(m, 0)` of the clock and of each
-   draw, which is the sum again. A `Window` raises by 2m and lowers by m (`unit.events_of`).
+   up to at most m wholes over all epochs, and the watch over all steps, wherever they fall:
+   `loss(m, 0)` of the clock and of each draw, which is the sum again. A `Window` raises by 2m and
+   lowers by m (`unit.events_of`).
 6. With `retention` synthetic journeys leave by the calendar: post-processing.
 
 Accuracy: with c = 3, an epoch has three times as many journeys as all before it, so that a few
-epochs hold nearly all; noise of shares averages out while routes stay the same, and what changes is
-followed from epoch to epoch. `view` has the errors that noise makes.
+epochs hold nearly all; noise of shares averages out while routes stay the same. Journeys that begin
+and end elsewhere are seen by the watch within days; routes that change between the same ends when
+the epoch ends. `view` has the errors that noise makes.
 Source: none as a whole. Epochs by a noisy clock: `SpatialStream`; counts and walks: `Trajectories`.
 Departs: Kumar's dissertation, chapter 5, releases journeys once; this is its continual form.
 """
@@ -56,7 +62,7 @@ from tailrace.mechanisms.shared.events import Clock, OfEvents
 from tailrace.mechanisms.trajectories.clock import DayClock
 from tailrace.mechanisms.trajectories.counts import COUNTS, Bins, Count
 from tailrace.mechanisms.trajectories.drawing import drawn
-from tailrace.mechanisms.trajectories.following import Track
+from tailrace.mechanisms.trajectories.following import WATCHED, WEEKS, Track, moved
 from tailrace.mechanisms.trajectories.layout import Map
 from tailrace.mechanisms.trajectories.plan import Points, Tally, TripPlan
 from tailrace.mechanisms.trajectories.promise import check_columns, on_map
@@ -77,14 +83,20 @@ from tailrace.privacy.guarantee import Guarantee
 from tailrace.privacy.loss import Loss, whole
 from tailrace.privacy.unit import Event, Unit
 
-# The clock's share of the budget, as that of places (`AdaTree.clock`).
-_CLOCK = Fraction(1, 20)
+# The clock's share of the budget, as that of places (`AdaTree.clock`), and the watch's. By
+# reasoning: at epsilon 1 a week of 1,000 journeys a day stands out that has a fifth other ends.
+_CLOCK, _WATCH = Fraction(1, 20), Fraction(1, 25)
 # An epoch ends when it has this many times the journeys before it (../shared/accuracy2.md, part 4,
 # section 4: less noise than 1 and .5), and at least so many deviations of the clock, and as much
 # signal as journeys need to be drawn (`least_of`).
 _GROWTH, _SURE = 3.0, 3.0
-# The least number of epochs over the horizon, and the longest epoch of a stream without one.
-_EPOCHS, _ENDLESS = 4, 8
+# The longest epoch, in parts of the horizon: what growth makes of the last one; and the longest of
+# a stream without one, in steps, or in times of all steps before.
+_LONGEST, _ENDLESS = Fraction(3, 4), 60
+# An epoch is counted as finely as a single release of so much less: a level that is new is told of
+# by this epoch alone. Chosen on seeds 101 and 102 of benchmarks/journeys.py ("same", day 60): 1 has
+# a tenth more error in QE, a quarter in QE_path.
+_FINER = 2.0
 # Numbers of journeys of one step, behind its number in their ids.
 _IDS = 10**9
 
@@ -99,6 +111,8 @@ class JourneysPublic:
     signal: np.ndarray  # () for which the last closed epoch was counted
     ahead: np.ndarray  # () for which the open epoch is counted
     track: Track
+    base: np.ndarray  # () the shares tell of the journeys after this step
+    watched: np.ndarray  # (steps, cells) noisy ends of each step of the open epoch
 
 
 @dataclass(frozen=True)
@@ -195,7 +209,13 @@ class JourneyStream(OfEvents):
     @functools.cached_property
     def _counts_budget(self) -> Drawn:
         """Of one journey, for all counts of its epoch."""
-        return per_event(part(self._budget, 1 - _CLOCK), self._events)
+        return per_event(part(self._budget, 1 - _CLOCK - _WATCH), self._events)
+
+    @functools.cached_property
+    def _watch(self) -> Setting:
+        """What is counted at every step: where journeys begin and end, coarsely."""
+        budget = {"ends": per_event(part(self._budget, _WATCH), self._events)}
+        return setting_of(self.domain, {"ends": WATCHED}, budget, between=False)
 
     def _parts(self, signal: float) -> dict[str, Any]:
         found = parts_for(signal, self.domain)
@@ -217,7 +237,7 @@ class JourneyStream(OfEvents):
         )
 
     def _loss(self, inserted: int, deleted: int) -> Loss:
-        counts = [
+        watch, *counts = (
             functools.reduce(
                 operator.and_,
                 (
@@ -226,11 +246,11 @@ class JourneyStream(OfEvents):
                     for atoms in count.noise(setting.budgets[count.name])
                 ),
             )
-            for setting in self._settings
-        ]
+            for setting in (self._watch, *self._settings)
+        )
         # An epoch is counted by one of the settings, and all cost the same.
         most = max(counts, key=lambda loss: loss.as_zcdp().rho)
-        return restate(self.clock.loss(inserted, deleted) & most, self.privacy)
+        return restate(self.clock.loss(inserted, deleted) & watch & most, self.privacy)
 
     @property
     def guarantee(self) -> Guarantee:
@@ -243,7 +263,9 @@ class JourneyStream(OfEvents):
 
     def init(self) -> State[JourneysPublic, JourneysPrivate]:
         zero, none = np.zeros(()), np.zeros(0, np.int64)
-        public = JourneysPublic(np.zeros(0), none, zero.astype(np.int64), zero, zero, Track.none())
+        start, watched = zero.astype(np.int64), np.zeros((0, self._watch.size))
+        track = Track.none()
+        public = JourneysPublic(np.zeros(0), none, start, zero, zero, track, start, watched)
         nothing = Tally(tuple(Masses.none() for _ in self.setting(0.0).counts))
         return State(public, JourneysPrivate(nothing, self.clock.init(1)))
 
@@ -254,18 +276,22 @@ class JourneyStream(OfEvents):
     def plan(self, public: JourneysPublic) -> TripPlan:
         setting = self.setting(float(public.ahead))
         reading = Reading(self.domain, trajectory=self.trajectory, order=self.order, user=self._key)
-        parts = (self._number, *setting.counts)
+        parts = (self._number, *self._watch.counts, *setting.counts)
         return TripPlan(reading, setting.layout, parts, self.timing)
 
     def measure(
         self, state: State[JourneysPublic, JourneysPrivate], counts: Tally, noise: Draws
     ) -> Step[JourneysPublic, JourneysPrivate]:
         public, private = state.public, state.private
-        number, *parts = counts.parts
+        number, ends, *parts = counts.parts
         pending = private.pending + Tally(tuple(parts))
         happened = np.array([number.parts.sum()])
         ticking, estimates = self.clock.step(private.clock, happened, noise.at("clock"))
-        public = replace(public, clock=np.append(public.clock, estimates.astype(float)))
+        seen = self._watch.measured(Tally((ends,)), noise.at("watch"))
+        watched = np.vstack([public.watched, seen / self._watch.counts[0].whole])
+        public = replace(
+            public, clock=np.append(public.clock, estimates.astype(float)), watched=watched
+        )
         if self._ends(public):
             setting = self.setting(float(public.ahead))
             found = setting.noisy(setting.measured(pending, noise.at("counts")))
@@ -282,10 +308,20 @@ class JourneyStream(OfEvents):
         step, closed = len(public.clock), _last(public.closes)
         if step == self.horizon or step - closed >= self._longest(closed):
             return True
-        before = max(self._at(public, closed), 0.0)
+        before = max(self._at(public, closed) - self._at(public, int(public.base)), 0.0)
         pending = self._at(public, step) - self._at(public, closed)
         sure = _SURE * math.sqrt(self._ticking.variance(step, closed))
-        return pending >= max(_GROWTH * before, sure, self.needed)
+        return pending >= max(_GROWTH * before, sure, self.needed) or self._moved(public)
+
+    def _moved(self, public: JourneysPublic) -> bool:
+        """Whether journeys begin and end elsewhere than the shares say, by the watch."""
+        if not len(public.closes):
+            return False
+        step, (count,) = len(public.clock), self._watch.counts
+        variance = float(count.noise(self._watch.budgets["ends"])[0].variance()) / count.whole**2
+        told = public.track.coarse(self.setting(float(public.signal)), count.sizes[0])
+        numbers = [self._at(public, step) - self._at(public, max(step - w, 0)) for w in WEEKS]
+        return moved(public.watched, numbers, variance, *told)
 
     @property
     def needed(self) -> float:
@@ -294,8 +330,10 @@ class JourneyStream(OfEvents):
 
     def _longest(self, closed: int) -> int:
         """Steps of an epoch, at most."""
-        most = max(closed, _ENDLESS) if self.horizon is None else self.horizon
-        most = most if self.horizon is None else math.ceil(most / _EPOCHS)
+        if self.horizon is None:
+            most = max(math.ceil(_GROWTH * closed), _ENDLESS)
+        else:
+            most = math.ceil(_LONGEST * self.horizon)
         return most if self.retention is None else min(most, self.retention)
 
     def _closed(self, public: JourneysPublic, found: dict[str, Noisy]) -> JourneysPublic:
@@ -303,14 +341,19 @@ class JourneyStream(OfEvents):
         step, closed = len(public.clock), _last(public.closes)
         before, now = (self.setting(float(one)) for one in (public.signal, public.ahead))
         number = max(self._at(public, step) - self._at(public, closed), 1.0)
+        # Where the watch ended the epoch, the shares tell of nothing that comes now.
+        moved = self._moved(public)
         track, changed = public.track.after(before, now, found, number)
+        since, base = (closed, closed) if changed else (public.since, public.base)
         return replace(
             public,
             closes=np.append(public.closes, step),
-            since=np.asarray(closed if changed else public.since),
+            since=np.asarray(since),
             signal=public.ahead,
             ahead=np.asarray(self._ahead(public, step)),
             track=track,
+            base=np.asarray(step if moved else base),
+            watched=public.watched[:0],
         )
 
     def _ahead(self, public: JourneysPublic, step: int) -> float:
@@ -323,7 +366,7 @@ class JourneyStream(OfEvents):
         longest = self._longest(step)
         days = longest if self.horizon is None else min(longest, self.horizon - step)
         coming = min(_GROWTH * before, before / step * max(days, 1))
-        return max(signal_of(coming, self._counts_budget), float(public.ahead))
+        return max(signal_of(coming, self._counts_budget) / _FINER, float(public.ahead))
 
     @functools.cached_property
     def _fits(self) -> list[Any]:

@@ -70,24 +70,55 @@ def landmarks(streets, prices, many):
 
 
 @njit(cache=True, nogil=True)
+def _ways(streets):
+    """(3, pieces) where each begins, which one follows it, and where its street ends.
+
+    A street is a row of pieces between nodes at which streets meet or end. -1: none follows.
+    """
+    many = len(streets.targets)
+    source, onward, head = np.empty(many, np.int64), np.full(many, -1), np.empty(many, np.int64)
+    for node in range(len(streets.starts) - 1):
+        source[streets.starts[node] : streets.starts[node + 1]] = node
+    for piece in range(many):
+        node = streets.targets[piece]
+        at = streets.starts[node]
+        if streets.starts[node + 1] - at == 2:
+            back, other = streets.targets[at] == source[piece], streets.targets[at + 1]
+            # Of two pieces between the same nodes neither is the way on.
+            if back != (other == source[piece]):
+                onward[piece] = at + 1 if back else at
+    for piece in range(many):
+        last = piece
+        while onward[last] >= 0 and streets.targets[last] != source[piece]:
+            last = onward[last]
+        head[piece] = streets.targets[last]
+    return source, onward, head
+
+
+@njit(cache=True, nogil=True)
 def routes(streets, prices, marks, first, last, numbers, spread):
     """(offsets, pieces) of a good route of each trip.
 
-    A piece costs its price, and for each trip up to `spread` times more. A* (Hart et al. 1968),
-    with bounds from landmarks (Goldberg and Harrelson 2005) times the usual part of the spread: no
-    route costs more than that part above the best one. Where no route leads, there are no pieces.
+    A piece costs its price, and for each trip up to `spread` times more. A* (Hart et al. 1968) over
+    whole streets, with bounds from landmarks (Goldberg and Harrelson 2005) times the usual part of
+    the spread: no route costs more than that part above the best one. Where no route leads, there
+    are no pieces.
     """
     nodes, usual = len(streets.starts) - 1, 1.0 + spread / 2
+    source, onward, head = _ways(streets)
     cost, came = np.full(nodes, np.inf), np.full(nodes, -1, np.int64)
-    touched, closed = np.empty(nodes, np.int64), np.zeros(nodes, np.bool_)
+    bounds, closed = np.empty(nodes), np.zeros(nodes, np.bool_)
+    touched = np.empty(nodes, np.int64)
     keys, queue = np.empty(len(prices) + 1), np.empty(len(prices) + 1, np.uint32)
-    source = np.empty(len(prices), np.int64)
-    for node in range(nodes):
-        source[streets.starts[node] : streets.starts[node + 1]] = node
     ends, many = np.zeros(len(first) + 1, np.int64), 0
     found = np.empty(64 * len(first) + 64, np.int64)
     for trip in range(len(first)):
-        root, goal = first[trip], last[trip]
+        root, goal, number = first[trip], last[trip], numbers[trip]
+        # The street that the goal lies inside of, by its ends.
+        one, other = -1, -1
+        at = streets.starts[goal]
+        if streets.starts[goal + 1] - at == 2:
+            one, other = head[at], head[at + 1]
         cost[root], touched[0], reached, waiting = 0.0, root, 1, 1
         keys[0], queue[0] = 0.0, root
         while waiting:
@@ -99,29 +130,45 @@ def routes(streets, prices, marks, first, last, numbers, spread):
             if closed[node]:
                 continue
             closed[node] = True
-            for piece in range(streets.starts[node], streets.starts[node + 1]):
-                other = streets.targets[piece]
-                if closed[other]:
+            for begin in range(streets.starts[node], streets.starts[node + 1]):
+                end = head[begin]
+                past = (node == one and end == other) or (node == other and end == one)
+                if closed[end] and not past and node != root:
                     continue
-                more = 1.0 + spread * _draw(numbers[trip], piece)
-                total = cost[node] + prices[piece] * more
-                if total < cost[other]:
-                    if cost[other] == np.inf:
-                        touched[reached] = other
+                piece, total = begin, cost[node]
+                while True:
+                    total += prices[piece] * (1.0 + spread * _draw(number, piece))
+                    end = streets.targets[piece]
+                    if onward[piece] < 0 or end in (goal, node):
+                        break
+                    piece = onward[piece]
+                if total < cost[end] and not closed[end]:
+                    if cost[end] == np.inf:
+                        touched[reached] = end
                         reached += 1
-                    cost[other], came[other], bound = total, piece, 0.0
-                    for mark in range(marks.shape[1]):
-                        bound = max(bound, abs(marks[other, mark] - marks[goal, mark]))
-                    push(keys, queue, waiting, total + usual * bound, other)
+                        bound = 0.0
+                        for mark in range(marks.shape[1]):
+                            bound = max(bound, abs(marks[end, mark] - marks[goal, mark]))
+                        bounds[end] = usual * bound
+                    cost[end], came[end] = total, begin
+                    push(keys, queue, waiting, total + bounds[end], end)
                     waiting += 1
         if cost[goal] < np.inf:
             start, node = many, goal
             while node != root:
-                if many >= len(found):
+                # A street is walked from its first piece, and written down backwards.
+                begin, piece, length = came[node], came[node], 1
+                while streets.targets[piece] != node:
+                    piece = onward[piece]
+                    length += 1
+                while many + length > len(found):
                     found = _grown(found)
-                found[many] = came[node]
-                node = source[came[node]]
-                many += 1
+                piece = begin
+                for k in range(length):
+                    found[many + length - 1 - k] = piece
+                    piece = onward[piece]
+                many += length
+                node = source[begin]
             found[start:many] = found[start:many][::-1].copy()
         for k in range(reached):
             cost[touched[k]], came[touched[k]], closed[touched[k]] = np.inf, -1, False

@@ -69,13 +69,38 @@ def test_a_retention_lets_journeys_leave():
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_routes_that_change_are_followed_and_others_are_averaged(seed):
     same = [*played(stream(), [day(step) for step in range(1, 13)], seed)][-1]
-    assert same.since == 0 and len(same.closes) >= 4
+    assert same.since == 0 and len(same.closes) == 3
     days = [day(step, power=1 if step < 7 else 3) for step in range(1, 13)]
     changed = [*played(stream(), days, seed)][-1]
     assert changed.since >= 4
     view = stream().view(changed)
     corner, all_ = (view.count(low=(0, 0), high=(end, 1)).value for end in (0.125, 1))
     assert corner / all_ > 0.4  # half of those that are cubed, an eighth of the others
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_the_watch_ends_an_epoch_when_journeys_begin_and_end_elsewhere(seed):
+    """By growth it would last until step 60; the routes change after step 24."""
+    made = stream(epsilon=100, horizon=60)
+    same = [*played(made, [day(step) for step in range(1, 61)], seed)][-1]
+    assert same.closes.tolist() == [1, 4, 16, 60] and same.since == same.base == 0
+    days = [day(step, power=1 if step < 25 else 3) for step in range(1, 61)]
+    publics = [*played(made, days, seed)]
+    closes = publics[-1].closes.tolist()
+    assert closes[:3] == [1, 4, 16] and 25 <= closes[3] <= 31
+    # The next one ends as soon as journeys can be drawn of it, and tells of the new routes.
+    assert int(publics[closes[3] - 1].base) == closes[3] and closes[4] == closes[3] + 1
+    view = made.view(publics[closes[4] - 1])
+    corner, all_ = (view.count(low=(0, 0), high=(end, 1)).value for end in (0.125, 1))
+    assert corner / all_ > 0.4 and publics[-1].since >= 16
+
+
+def test_the_watch_is_measured_at_every_step_also_on_quiet_ones():
+    made = stream(epsilon=100, horizon=9)
+    for step, public in enumerate(played(made, [day(1, many=30), None, None, day(4, many=50)]), 1):
+        assert len(public.clock) == step and len(public.watched) == step
+        assert public.watched.any(axis=1).all(), "noise is drawn for empty steps, too"
+    assert public.watched.sum(axis=1) == pytest.approx([30, 0, 0, 50], abs=15)
 
 
 def test_epochs_that_look_alike_tell_more_than_the_last():
