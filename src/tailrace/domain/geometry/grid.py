@@ -39,20 +39,18 @@ class Grid:
 
     def scaled(self, points: np.ndarray) -> np.ndarray:
         """Points (n, 2) of the coordinates in units of cells."""
-        values = (points - self.low) * self.scale
-        # The highest edge is inside.
-        return np.where(points <= self.last[:, -1], np.minimum(values, self.side), values)
+        from tailrace.domain.geometry import kernel
+
+        return kernel.scaled(points, self.low, self.scale, self.last[:, -1], self.side)
 
     def points(self, cells: np.ndarray, inside: np.ndarray) -> np.ndarray:
         """The points at given places of their cells.
 
         `inside` (n, 2) are places from 0 to 1; each point (n, 2) is counted in its cell.
         """
-        codes = np.stack(np.divmod(cells, self.side), axis=1)
-        values = self.low + (codes + inside) / self.scale
-        axes = np.arange(2)
-        # Rounding may stray over an edge.
-        return np.clip(values, self.first[axes, codes], self.last[axes, codes])
+        from tailrace.domain.geometry import kernel
+
+        return kernel.points(cells, inside, self.low, self.scale, self.first, self.last)
 
 
 def of_box(box: Box) -> Grid:

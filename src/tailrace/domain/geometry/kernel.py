@@ -55,6 +55,32 @@ def strips(offsets, start, end):
 
 
 @njit(cache=True)
+def scaled(points, low, scale, last, side):
+    """Points (n, 2) in units of cells, as `Grid.scaled` says."""
+    found = np.empty((len(points), 2))
+    for i in range(len(points)):
+        for axis in range(2):
+            value = (points[i, axis] - low[axis]) * scale[axis]
+            # The highest edge is inside.
+            inside = points[i, axis] <= last[axis]
+            found[i, axis] = min(value, float(side)) if inside else value
+    return found
+
+
+@njit(cache=True)
+def points(cells, inside, low, scale, first, last):
+    """The points (n, 2) at places of their cells, as `Grid.points` says."""
+    found, side = np.empty((len(cells), 2)), first.shape[1]
+    for i in range(len(cells)):
+        for axis in range(2):
+            code = cells[i] % side if axis else cells[i] // side
+            value = low[axis] + (code + inside[i, axis]) / scale[axis]
+            # Rounding may stray over an edge.
+            found[i, axis] = min(max(value, first[axis, code]), last[axis, code])
+    return found
+
+
+@njit(cache=True)
 def cumulate(offsets, sizes):
     """Cumulate sizes anew in each cell, for precision."""
     sums = sizes.copy()

@@ -76,15 +76,24 @@ class Track:
             start += key[1]
 
     def after(
-        self, before: Setting, now: Setting, found: Mapping[str, Noisy], number: float
+        self,
+        before: Setting,
+        now: Setting,
+        found: Mapping[str, Noisy],
+        number: float,
+        *,
+        moved: bool = False,
     ) -> tuple[Track, bool]:
-        """With an epoch of so many journeys; and whether it differs from those before."""
+        """With an epoch of so many journeys; and whether it differs from those before.
+
+        If the watch says that all has `moved`, what was known before is forgotten.
+        """
         fresh = [level / number for count in now.counts for level in found[count.name].levels]
         noise = [
             2 * (scale / number) ** 2 for one in now.counts for scale in found[one.name].scales
         ]
-        if not len(self.variance):
-            return Track(np.concatenate(fresh), np.array(noise)), False
+        if moved or not len(self.variance):
+            return Track(np.concatenate(fresh), np.array(noise)), moved
         old = {key: (shares, variance) for key, shares, variance in self._levels(before)}
         pairs = {
             key: (old[key], (shares, variance))

@@ -341,9 +341,9 @@ class JourneyStream(OfEvents):
         step, closed = len(public.clock), _last(public.closes)
         before, now = (self.setting(float(one)) for one in (public.signal, public.ahead))
         number = max(self._at(public, step) - self._at(public, closed), 1.0)
-        # Where the watch ended the epoch, the shares tell of nothing that comes now.
-        moved = self._moved(public)
-        track, changed = public.track.after(before, now, found, number)
+        # Where the watch ended an epoch, the shares tell of nothing that comes then.
+        moved, anew = self._moved(public), 0 < closed == int(public.base)
+        track, changed = public.track.after(before, now, found, number, moved=anew)
         since, base = (closed, closed) if changed else (public.since, public.base)
         return replace(
             public,

@@ -106,6 +106,12 @@ def routes(streets, prices, marks, first, last, numbers, spread):
     """
     nodes, usual = len(streets.starts) - 1, 1.0 + spread / 2
     source, onward, head = _ways(streets)
+    whole = np.empty(len(prices))
+    for begin in range(len(prices)):
+        piece, whole[begin] = begin, prices[begin]
+        while onward[piece] >= 0 and streets.targets[piece] != source[begin]:
+            piece = onward[piece]
+            whole[begin] += prices[piece]
     cost, came = np.full(nodes, np.inf), np.full(nodes, -1, np.int64)
     bounds, closed = np.empty(nodes), np.zeros(nodes, np.bool_)
     touched = np.empty(nodes, np.int64)
@@ -133,7 +139,8 @@ def routes(streets, prices, marks, first, last, numbers, spread):
             for begin in range(streets.starts[node], streets.starts[node + 1]):
                 end = head[begin]
                 past = (node == one and end == other) or (node == other and end == one)
-                if closed[end] and not past and node != root:
+                # No draw makes a street cheaper than its prices.
+                if not past and node != root and cost[node] + whole[begin] >= cost[end]:
                     continue
                 piece, total = begin, cost[node]
                 while True:
