@@ -294,6 +294,20 @@ def test_the_configuration_in_the_documents_can_be_used(tmp_path):
     assert config.mechanism.horizon == 365 and config.calendar.grace == "6 hours"
 
 
+def test_timers_run_the_program_by_its_place_and_as_the_user_whose_stream_it_is():
+    """cron finds no program of a virtual environment; others may not look into private/."""
+    text = "".join(
+        (ROOT / "docs" / "how-to" / f"run-{one}.md").read_text()
+        for one in ("every-day", "for-years")
+    )
+    services = [
+        one for one in re.findall(r"^```ini\n(.*?)^```", text, re.M | re.S) if "tailrace" in one
+    ]
+    lines = re.findall(r"^[\d*]+ [* ]+cd .*", text, re.M)
+    assert len(lines) == 2 and all(".venv/bin/tailrace" in one for one in lines)
+    assert all("User=curator" in one for one in services if "ExecStart=" in one)
+
+
 def test_the_units_of_systemd_are_sound(tmp_path):
     """As systemd itself reads them; programs and users of the page are not here."""
     program = shutil.which("systemd-analyze")
