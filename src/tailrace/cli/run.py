@@ -73,6 +73,9 @@ def _look(config: Config, lines: Source | Feed | None, *, watch: bool, json: boo
                 failed = error
         if not json and not watch:
             say.tell(*_summary(config, stream, before), *_nothing_drawn(release))
+            # Beside the rest: a timer mails what it prints there.
+            if stream.step > before and (ending := near(stream.step, horizon)) is not None:
+                say.tell(ending, err=True)
         if failed is not None:
             raise failed
         return source.over or (horizon is not None and stream.step >= horizon)
@@ -131,5 +134,4 @@ def _summary(config: Config, stream: Stream, before: int) -> list[str]:
         return [f"{nothing}; step {stream.step + 1} closes at {closes:%Y-%m-%d %H:%M} UTC."]
     first = "step" if stream.step == before + 1 else f"steps {before + 1} to"
     released = f"Released {first} {stream.step}{of} into {config.path.name}/releases."
-    ending = near(stream.step, horizon)
-    return [released, str(stream.guarantee), *([] if ending is None else [ending])]
+    return [released, str(stream.guarantee)]

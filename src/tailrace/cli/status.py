@@ -93,6 +93,9 @@ def show_status(
         say.as_json(found)
     else:
         _show(found)
+    if fail_if_late and stands.near is not None:
+        # A timer mails what is printed there.
+        say.tell(stands.near, err=True)
     if fail_if_late and stands.alarms:
         say.refuse(" ".join(stands.alarms), say.LATE)
 

@@ -115,6 +115,12 @@ def test_the_end_is_told_of_and_a_successor_goes_on(ward):
     assert monitor.near(1, 30) is None and monitor.near(3, 3) is None
     assert monitor.near(29, 30).startswith("1 of 30 steps are left: tailrace succeed makes")
     assert monitor.near(365, 365).startswith("No step is left")
+    (ward / "long.toml").write_text(TOML.format(horizon=20).replace("ward.tail", "long.tail"))
+    for command in (("run",), ("status", "--fail-if-late")):
+        done = call(command[0], "long.toml", *command[1:])
+        assert "No step is left: tailrace succeed" in done.stderr, "where a timer mails it"
+    for name in ("public", "out.db"):
+        (ward / name).rename(ward / f"long-{name}")
     assert call("run", "stream.toml")
     call("succeed", "stream.toml", "--to", "next.toml")
     first, new = load("stream.toml"), load("next.toml")
