@@ -39,6 +39,7 @@ def open_stream(config: Config, held: dict[Any, Any] | None = None) -> Stream:
             ledger=config.ledger,
             calendar=config.calendar,
             full=config.full,
+            after=None if config.after is None else config.after.name,
         )
         return _begun(stream, rows)
     (about,) = peek(config.path / "private", "about")

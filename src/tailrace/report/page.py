@@ -102,7 +102,8 @@ def stream_report(stream: Stream, entries: Sequence[Entry], truth: Any = None) -
             "There is no private report of this stream: its page does not show the true data."
         )
     name = "" if stream.name == "in memory" else stream.name
-    return rendered(page, stream.guarantee, entries, name=name, lead=span(stream))
+    lead = "".join([span(stream), *(f" {note}" for note in stream.notes)])
+    return rendered(page, stream.guarantee, entries, name=name, lead=lead)
 
 
 def rendered(

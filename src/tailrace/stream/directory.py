@@ -167,6 +167,7 @@ def build(
     segments: Sequence[Path] = (),
     files: Path | None = None,
     fork_of: dict[str, Any] | None = None,
+    after: str | None = None,
 ) -> None:
     """Make a directory at `standing`, and charge the ledger.
 
@@ -201,6 +202,7 @@ def build(
         "units": units,
         "calendar": None if calendar is None else to_plain(calendar),
         "full": full,
+        "after": after if fork_of is None else fork_of.get("after"),
     }
     partial = folder.with_name(f".{folder.name}.partial")
     try:

@@ -90,6 +90,10 @@ from tailrace.stream.step import (
     write,
 )
 
+_AFTER = (
+    "This stream began with the last table of {}: errors are those of its own noise, and that "
+    "table has an error of its own."
+)
 Shown = TypeVar("Shown", covariant=True)
 Own = TypeVar("Own")
 
@@ -133,6 +137,7 @@ class Stream(Generic[View]):
         noise: Noise | None = None,
         calendar: Calendar | None = None,
         full: Full = "checkpoints",
+        after: str | None = None,
     ) -> Stream[Own]:
         """Make a stream in a new directory.
 
@@ -142,7 +147,8 @@ class Stream(Generic[View]):
         changed; `full` says when it also publishes the whole table: now and then ("checkpoints"),
         as `latest.parquet` beside that, or at "every" step. With "none" the stream makes no table
         at all, and holds none: steps publish their measurements, and `Release.drawn` makes a table
-        of these wherever one is needed.
+        of these wherever one is needed. `after` names a stream whose last table is added to the
+        first step, as rows like any: releases say that stated errors leave out that table's.
         """
         made, source = checked(mechanism, noise)
         build(
@@ -154,6 +160,7 @@ class Stream(Generic[View]):
             standing=state.beginning(made),
             calendar=calendar,
             full=full,
+            after=after,
         )
         return cls.open(path, ledger=ledger)
 
@@ -178,6 +185,7 @@ class Stream(Generic[View]):
             stream._store, stream._entry, stream._units = store, about["entry"], about["units"]
             stream._open = OpenStep(store, bytes.fromhex(stream._units))
             stream._calendar, stream._full = calendar_of(about), about["full"]
+            stream._after = about.get("after")
             stream._kind = Kind.kept(store.json("kind") if store.has("kind") else None)
             if full is not None and checked_full(full) != stream._full:
                 stream._full = full
@@ -222,6 +230,8 @@ class Stream(Generic[View]):
         self._open, self._kind = OpenStep(None, bytes.fromhex(self._units)), Kind()
         # When the whole table is published.
         self._full: Full = "checkpoints"
+        # The stream whose last table this one began with.
+        self._after: str | None = None
         # The synthetic rows released last, once they are needed.
         self._rows: Table | None = None
         # A stream in memory keeps its releases here.
@@ -305,6 +315,11 @@ class Stream(Generic[View]):
     def guarantee(self) -> Guarantee:
         """The promise of the whole stream."""
         return promise(self._mechanism, self._noise, charged=self._store is not None)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What readers of every release should know."""
+        return () if self._after is None else (_AFTER.format(self._after),)
 
     @property
     def note(self) -> Any:
@@ -683,7 +698,7 @@ class Stream(Generic[View]):
             "time": intent.time,
             "noise": self._noise.kind,
             # What a reader should know, from released numbers.
-            **({"notes": list(notes)} if (notes := getattr(view, "notes", ())) else {}),
+            **({"notes": notes} if (notes := [*self.notes, *getattr(view, "notes", ())]) else {}),
         }
 
     def _clean(self) -> None:

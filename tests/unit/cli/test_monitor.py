@@ -152,6 +152,11 @@ def test_a_successor_goes_on_from_the_last_table(ward):
     first, last = found.count(1, sex="f"), found.count(sex="m")
     assert abs(first.value - 900) < 60 and abs(last.value - 800) < 60
     assert abs(len(found.table()) - 1700) < 150
+    with tr.Stream.open(ward / "ward-2.tail") as stream:
+        (said,) = stream.release(3).provenance["notes"]
+        assert said.startswith("This stream began with the last table of ward.tail: errors are")
+    call("report", "next.toml")
+    assert said in (ward / "report.html").read_text()
     call("succeed", "next.toml", "--to", "third.toml")
     assert load("third.toml").after == load("next.toml").path
     once = (ward / "next.toml").read_text().replace('"Event"', '"User", column = "sex", events = 3')
