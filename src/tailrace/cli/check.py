@@ -255,6 +255,9 @@ def _show(config: Config, name: str, found: Examination) -> None:
     if found.steps is not None and config.calendar is not None:
         ends = (f"{step} ({config.calendar.label(step)})" for step in found.steps)
         facts.append(("steps", " to ".join(ends)))
+        horizon = config.mechanism.horizon
+        if horizon is not None and found.steps[1] > horizon:
+            facts.append(("beyond the horizon", f"rows after step {horizon} are never counted"))
     say.tell("", name)
     say.facts(facts)
     cells = []

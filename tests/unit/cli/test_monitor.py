@@ -193,7 +193,9 @@ def test_check_warns_of_rows_that_are_lost_and_of_values_that_never_came(ward):
     assert "1 (25.0%) of the rows lie outside the domain in column 'sex'" in said
     assert "No row came for step 2 (2026-01-02):" in said
     assert "'m' of column 'sex' never came" in said and "secret" not in said
-    assert call("check", "stream.toml", "--strict", code=9)
+    assert "beyond the horizon" not in call("check", "stream.toml", "--strict", code=9).output
+    (ward / "incoming" / "a.csv").write_text("day,sex\n2026-01-01,f\n2026-01-04,m\n")
+    assert "rows after step 3 are never counted" in call("check", "stream.toml").output
     (ward / "incoming" / "a.csv").write_text("day,sex\n2026-01-01,f\n2026-01-01,m\n")
     assert call("check", "stream.toml", "incoming/a.csv", "--strict")
     quiet = call("check", "stream.toml", "--strict", code=9).output
