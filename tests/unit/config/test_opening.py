@@ -8,9 +8,10 @@ from datetime import date
 import polars as pl
 import pytest
 
+import tailrace as tr
 from tailrace import DataError, Mismatch, StateError, Stream
 from tailrace.config import load
-from tailrace.config.opening import open_source, open_stream, reader, used
+from tailrace.config.opening import goes_on, open_source, open_stream, reader, used
 from tailrace.pipeline import run
 from tailrace.sinks import CsvFolder, ParquetFolder
 from tailrace.sources import Lines, NamedFiles, OrderedFiles, SqlTable, TimedFiles, Topic, files
@@ -290,3 +291,27 @@ def test_a_fork_remembers_the_files_of_the_first_stream(config, tmp_path):
     with open_stream(forked) as stream:
         [release] = run(stream, open_source(forked))
     assert release.step == 2 and release.table["sex"].to_list() == ["f", "m"]
+
+
+def test_streams_of_single_events_go_on_from_another_table():
+    """With everything else there is no table that could be added as rows."""
+    parts = {"privacy": tr.PureDP(epsilon=1), "unit": tr.Event(), "horizon": 7}
+    ward = tr.Schema(sex=tr.Categorical(["f", "m"]))
+    square = tr.Box(low=(0, 0), high=(1, 1), columns=("x", "y"))
+    person = {**parts, "unit": tr.User(column="id", events=3)}
+    once = {"privacy": parts["privacy"], "unit": tr.Event()}
+    priced = tr.Schema(sex=tr.Categorical(["f", "m"]), price=tr.Amount(0, 9))
+    for made in (
+        tr.HistogramStream(domain=ward, **parts),
+        tr.TabularStream(domain=ward, **parts),
+        tr.SpatialStream(domain=square, **parts),
+    ):
+        assert goes_on(made, "checkpoints") and not goes_on(made, "none")
+    for made in (
+        tr.HistogramStream(domain=ward, **person),
+        tr.HistogramStream(domain=priced, **parts),
+        tr.SpatialStream(domain=square, **parts, retention=3),
+        tr.JourneyStream(domain=square, trajectory="trip", order="minute", **parts),
+        tr.Trajectories(domain=square, trajectory="trip", order="minute", **once),
+    ):
+        assert not goes_on(made, "checkpoints")
