@@ -93,7 +93,8 @@ def views() -> dict[type, list[str]]:
 
 def under(made: type) -> list[type]:
     """A class that can be made, or those below that can."""
-    below = [one for child in made.__subclasses__() for one in under(child)]
+    ours = (child for child in made.__subclasses__() if child.__module__.startswith("tailrace."))
+    below = [one for child in ours for one in under(child)]
     return below if inspect.isabstract(made) else [made, *below]
 
 
