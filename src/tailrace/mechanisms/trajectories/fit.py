@@ -78,16 +78,17 @@ def order(side: int) -> np.ndarray:
 
 def posterior(
     found: np.ndarray, expected: np.ndarray, scale: float | np.ndarray, *, floor: float
-) -> tuple[np.ndarray, np.ndarray]:
-    """Each count's posterior mean, and its best relative estimate.
+) -> np.ndarray:
+    """(4, counts) posterior means, best relative estimates, and chances.
 
-    The latter has the least expected error relative to max(count, floor).
+    A best estimate has the least expected error relative to max(count, floor). The third row is the
+    chance that a count is 0, weighed by 1 / max(count, floor); the fourth the mean of that weight.
     """
     from tailrace.mechanisms.trajectories import kernel
 
     expected = np.maximum(expected, 1e-9)
     scale = np.broadcast_to(np.asarray(scale, float), found.shape)
-    mean, nearest = np.zeros((2, len(found)))
+    better = np.zeros((4, len(found)))
     kind = np.searchsorted(_CLASSES, expected / scale)
     for one in np.unique(kind):
         mine = np.flatnonzero(kind == one)
@@ -96,8 +97,8 @@ def posterior(
         likely[0] += _GAIN
         best = _priors()[np.argmax(likely)]
         counts = (found[mine], expected[mine], scale[mine])
-        mean[mine], nearest[mine] = kernel.posterior(*counts, _EDGES, best, floor)
-    return mean, nearest
+        better[:, mine] = kernel.posterior(*counts, _EDGES, best, floor).T
+    return better
 
 
 def refined(
@@ -107,24 +108,23 @@ def refined(
     *,
     prior: np.ndarray | None = None,
     floor: float = 1.0,
-) -> tuple[np.ndarray, np.ndarray]:
+) -> np.ndarray:
     """The posterior on the finest of several noisy grids.
 
     `prior`, a density on any finer grid, divides the cells of each grid for the next; without it
-    they are interpolated, by area.
+    they are interpolated, by area. Rows are as in `posterior`.
     """
-    mean, nearest = np.array([max(float(levels[0].sum()), 1.0)]), np.zeros(1)
+    better = np.full((4, 1), max(float(levels[0].sum()), 1.0))
     for found, scale in zip(levels, scales, strict=True):
-        side = round(len(found) ** 0.5)
+        mean, side = better[0], round(len(found) ** 0.5)
         room = areas(domain, side)
         there = room > 0
         inside = smooth(mean, side) * room if prior is None else summed(prior, len(found)) * there
         # Nothing that lies in the domain is ruled out.
         inside = inside + 1e-9 * inside.sum() * room / room.sum()
-        better = np.zeros((2, len(found)))
-        better[:, there] = posterior(found[there], divided(mean, inside)[there], scale, floor=floor)
-        mean, nearest = better
-    return mean, nearest
+        expected, better = divided(mean, inside)[there], np.zeros((4, len(found)))
+        better[:, there] = posterior(found[there], expected, scale, floor=floor)
+    return better
 
 
 @functools.cache

@@ -54,8 +54,11 @@ def likelihoods(found, expected, scale, edges, priors):
 
 @njit(cache=True)
 def posterior(found, expected, scale, edges, prior, floor):
-    """Each count's posterior mean, and its best relative estimate."""
-    mean, nearest = np.empty(len(found)), np.zeros(len(found))
+    """(counts, 4) posterior means, best relative estimates, and chances of 0.
+
+    The last two are the chance of 0 by relative weight 1 / max(count, floor), and the mean weight.
+    """
+    results = np.zeros((len(found), 4))
     mass, first = np.empty(len(edges)), np.empty(len(edges))
     for i in range(len(found)):
         _seen(found[i], expected[i], scale[i], edges, mass, first)
@@ -66,16 +69,18 @@ def posterior(found, expected, scale, edges, prior, floor):
             moment += prior[j] * first[j]
             mass[j] /= max(expected[i] * (edges[j] + edges[max(j - 1, 0)]) / 2, floor)
             relative += mass[j]
-        mean[i] = max(moment / sums if sums > 0 else found[i], 0.0)
+        results[i, 0] = max(moment / sums if sums > 0 else found[i], 0.0)
+        if relative > 0:
+            results[i, 2], results[i, 3] = mass[0] / relative, relative / sums
         half = 0.0
         for j in range(len(edges)):
             if half + mass[j] >= relative / 2 and mass[j] > 0:
                 low, high = expected[i] * edges[max(j - 1, 0)], expected[i] * edges[j]
                 inside = low + (high - low) * (relative / 2 - half) / mass[j] if j else 0.0
-                nearest[i] = min(max(inside, low), high)
+                results[i, 1] = min(max(inside, low), high)
                 # In a bin much wider than the noise, the noisy count says where.
                 if j and low < found[i] < high and high - low > 2 * scale[i]:
-                    nearest[i] = mean[i]
+                    results[i, 1] = results[i, 0]
                 break
             half += mass[j]
-    return mean, nearest
+    return results

@@ -93,9 +93,9 @@ class Trajectories(OfTrajectories):
     part from `visits` to `sizes` that is given is counted as it says, with its share of the budget
     relative to the others'. With all of them given (`pairs` may stay None: then they are not
     counted) everything is counted in one round. With `timing`, synthetic points have times; without
-    it they are numbered. `between` counts cells between two points as visited: for records with
-    gaps of many cells (of a 64th of the map); None: on roads. `walks` says how walks off roads are
-    drawn, at no cost.
+    it they are numbered. `between` counts cells between two points as visited; None: on roads, and
+    wherever anything follows from the number. `walks` says how walks are drawn off roads, at no
+    cost, on grids that are not finer than 64.
 
     >>> from tailrace import Box, Event, PureDP
     >>> city = Box(low=(116.15, 39.75), high=(116.60, 40.10), columns=("lon", "lat"))
@@ -178,7 +178,9 @@ class Trajectories(OfTrajectories):
         return self._setting({"number": self.number}, self.budgets)
 
     def _setting(self, parts: dict[str, Any], budgets: dict[str, Drawn]) -> Setting:
-        between = isinstance(self.domain, Roads) if self.between is None else bool(self.between)
+        # One round counts as it always did; streams were kept that do.
+        usual = self.rounds == 2 or isinstance(self.domain, Roads)
+        between = usual if self.between is None else bool(self.between)
         return setting_of(self.domain, parts, budgets, between=between)
 
     @functools.cached_property

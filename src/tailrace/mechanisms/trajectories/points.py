@@ -2,8 +2,8 @@
 
 The points of one visit stay together, at one place, drawn from the density of points inside its
 cell. It is then moved repeatedly towards the middle of the places before and after it, inside the
-cell. In the open that ends near a string pulled tight through the cells; on roads, where the
-density knows the way better, only a few moves are made.
+cell. That ends near a string pulled tight through the cells; on routes over fine cells, which know
+the way better, only a few moves are made.
 """
 
 from __future__ import annotations
@@ -21,25 +21,49 @@ from tailrace.mechanisms.trajectories.walks import Walks
 # Chosen by trial on the data of benchmarks/trajectories.py; no committed result.
 # The mean number of points of a visit, at most.
 _MANY = 300.0
-# The part of the way that a visit moves, the number of moves, and that on roads.
-_PULL, _PASSES, _ON_ROADS = 0.7, 80, 4
+# How many times as many points as its own a cell gets from others, at most. By reasoning.
+_MORE = 3.0
+# The part of the way that a visit moves, the number of moves, and that on routes.
+_PULL, _PASSES, _ON_ROUTES = 0.7, 80, 10
 
 
 def stays(walks: Walks, points: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """(visits,) the number of points of each visit, by chance.
 
-    `points` of a cell are divided among its visits; cells that are only passed have none, nor have
-    some visits of a cell with fewer points. Both ends of a walk have at least one.
+    `points` of a cell are divided among its visits; cells that are only passed have none. In cells
+    with fewer points than visits those that have one lie evenly along each walk. Both ends of a
+    walk have at least one.
     """
-    stops = np.bincount(walks.cells[walks.stops], minlength=len(points))
-    mean = points / np.maximum(stops, 1)
-    held = walks.stops & (rng.random(len(walks.cells)) < mean[walks.cells])
-    held[walks.offsets[:-1]] = held[walks.offsets[1:] - 1] = True
-    return np.where(held, rng.geometric(1 / np.clip(mean, 1.0, _MANY)[walks.cells]), 0)
+    cells, starts = walks.cells, walks.offsets[:-1]
+    end = np.zeros(len(cells), np.bool_)
+    end[starts] = end[walks.offsets[1:] - 1] = True
+    mean = points / np.maximum(np.bincount(cells[walks.stops], minlength=len(points)), 1)
+    # What ends have beyond their share is taken off the others.
+    taken = np.bincount(cells[end], minlength=len(points)) * np.maximum(mean, 1.0)
+    inner = np.bincount(cells[walks.stops & ~end], minlength=len(points))
+    usual = np.where(
+        end, mean[cells], (np.maximum(points - taken, 0.0) / np.maximum(inner, 1))[cells]
+    )
+    # Points of cells that no walk stops in go to the others.
+    expected = float(np.where(end, np.maximum(usual, 1.0), usual * walks.stops).sum())
+    usual = usual * np.clip(points.sum() / max(expected, 1e-300), 1.0, _MORE)
+    chance = np.where(walks.stops & ~end, np.minimum(usual, 1.0), 0.0)
+    walk = np.repeat(np.arange(len(starts)), np.diff(walks.offsets))
+    sums = np.append(0.0, np.cumsum(chance))
+    phase = rng.random(len(starts))[walk]
+    before = sums[:-1] - sums[starts][walk] + phase
+    held = end | (np.floor(before + chance) > np.floor(before))
+    return np.where(held, rng.geometric(1 / np.clip(usual, 1.0, _MANY)), 0)
 
 
 def placed(
-    layout: Layout, walks: Walks, ends: np.ndarray, before: np.ndarray, rng: np.random.Generator
+    layout: Layout,
+    walks: Walks,
+    ends: np.ndarray,
+    before: np.ndarray,
+    rng: np.random.Generator,
+    *,
+    routed: bool = False,
 ) -> np.ndarray:
     """(visits,) a cell of the domain for each visit.
 
@@ -64,7 +88,7 @@ def placed(
     axes = []
     for axis, lowest in zip(np.divmod(chosen, side), corner[:, cells], strict=True):
         at = axis + rng.random(len(axis))
-        for _ in range(_ON_ROADS if isinstance(layout.domain, Roads) else _PASSES):
+        for _ in range(_ON_ROUTES if routed else _PASSES):
             at[inner] += _PULL * ((at[inner - 1] + at[inner + 1]) / 2 - at[inner])
             at = np.clip(at, lowest, np.nextafter(lowest + width, 0.0))
         axes.append(np.floor(at).astype(np.int64))

@@ -70,7 +70,7 @@ class Setting:
 
 
 def setting_of(
-    domain: Map, parts: Mapping[str, Any], budgets: Mapping[str, Drawn], *, between: bool
+    domain: Map, parts: Mapping[str, Any], budgets: Mapping[str, Drawn], *, between: bool = True
 ) -> Setting:
     """The counts of these parts within these budgets."""
     counts = counts_of(domain, parts, budgets, between=between)
@@ -100,18 +100,22 @@ def signal_of(number: float, budget: Drawn) -> float:
 def parts_for(signal: float, domain: Map) -> dict[str, Any]:
     """The counts that so much signal can pay for.
 
-    With few trajectories coarse levels come beside the fine ones; with many, on roads, finer ones.
+    With few trajectories coarse levels come beside the fine ones; with many, finer ones, which
+    matter most where there are no roads.
     """
-    few, many = signal < CUTS[0], signal >= CUTS[1] and isinstance(domain, Roads)
-    visits, weights = ((4, 16, 64), (1, 1, 2)) if few else ((16, 64), (1, 2))
+    above, roads = sum(signal >= cut for cut in CUTS), isinstance(domain, Roads)
+    few, many = above < 1, above > 1
+    sides, weights = [
+        ((4, 16, 64), (1, 1, 2)),
+        ((16, 64), (1, 2)),
+        ((16, 64, 128), (1, 2, 2)),
+        ((16, 64, 256), (1, 2, 4)),
+    ][min(above, 2) if roads else above]
+    # Roads say where points lie.
+    shares = ("0.42", "0.15") if many and not roads else ("0.49", "0.08")
     return {
-        "visits": Grids(
-            share="0.49",
-            sides=(*visits, 128) if many else visits,
-            most=6,
-            weights=(*weights, 2) if many else weights,
-        ),
-        "points": Grids(share="0.08", sides=(64, 128) if many else (64,), most=50),
+        "visits": Grids(share=shares[0], sides=sides, most=6, weights=weights),
+        "points": Grids(share=shares[1], sides=(64, sides[-1]) if many else (64,), most=50),
         "ends": Grids(share="0.12", sides=(4, 16, 64) if few else (4, 16, 64, 256)),
         "pairs": Grids(share="0.17", sides=(4, 8, 16) if few else (4, 8, 16, 32)),
         "distances": Bins(share="0.02"),

@@ -1,14 +1,8 @@
 """Trips along streets, which pass cells as often as released.
 
-Every trip takes a good route on the public graph of the roads, between the nodes nearest to its
-ends. Lengths are the prior: without any counts trips would take the shortest way. A length costs a
-factor of its cell, and the factors are moved, a few times over, towards values that make the trips
-pass each cell as often as released. Each trip sees all prices a little differently, so that trips
-between the same ends spread over alternatives. A trip that is released as much longer than need be
-goes by way of a place between, drawn by released visits.
-
-Points lie along the route, closer together where the released density has more of them for each
-length that all trips travel.
+Every trip takes a route on the public graph of the roads (`routes.py`), between the nodes nearest
+to its ends. Points lie along the route, closer together where the released density has more of them
+for each length that all trips travel.
 """
 
 from __future__ import annotations
@@ -22,24 +16,15 @@ from tailrace.domain.geometry import Roads, shapes
 from tailrace.domain.geometry.grid import crossings, of_box
 from tailrace.mechanisms.trajectories.layout import Layout
 from tailrace.mechanisms.trajectories.points import nearest_cells
+from tailrace.mechanisms.trajectories.routes import Wanted, legs_of, routes_of
 from tailrace.mechanisms.trajectories.streets_kernel import Streets
-from tailrace.mechanisms.trajectories.walks import LONG
 
 # Chosen by trial on trips on Manhattan's streets (benchmarks/trajectories_data.py, seeds 0 and 1,
 # 5,000 trips at epsilon 1 and with true counts).
-# Rounds of calibration, trips drawn in each, the part of the way that the first one takes.
-_ROUNDS, _SOME, _STEP = 6, 2_000, 0.5
 # A cell's factor, at most, and at least its inverse. 8 is as good with true counts, worse with few.
 _LIMIT = 3.0
-# How much dearer a piece may be for one trip than for another. .2 to 2 are alike.
-_SPREAD = 0.5
-# Landmarks for bounds of routes: quality does not depend on them. 8 take half as long again, 32 a tenth
-# less with 20,000 trips on Oldenburg's streets, and more with few.
-_MARKS = 24
 # How much closer together than usual points lie in a cell, at most, or farther apart.
 _CLOSER = 5.0
-# Of so many places that are drawn, a long trip goes by way of the one of the most fitting distance.
-_PLACES = 8
 
 
 @functools.lru_cache(maxsize=4)
@@ -101,10 +86,10 @@ def along_streets(
     from tailrace.mechanisms.trajectories import streets_kernel as kernel
 
     assert isinstance(layout.domain, Roads)
-    (streets, near), (legs, trip) = streets_of(layout), _legs(layout, ends, moves, visits, rng)
-    first, last = near[legs]
-    factors = _factors(streets, first, last, np.append(visits, 0.0), most, rng)
-    offsets, pieces = _routes(streets, factors, first, last, trip)
+    (streets, near), (legs, trip) = streets_of(layout), legs_of(layout, ends, moves, visits, rng)
+    nodes = near[legs]
+    wanted = Wanted(visits, most, np.ones(layout.cells + 1), (1 / _LIMIT, _LIMIT))
+    offsets, pieces = routes_of(streets, nodes, trip, wanted, rng)
     cells, lengths = streets.cells[pieces], streets.lengths[pieces]
     travelled = np.bincount(cells, lengths, minlength=layout.cells + 1)
     # Both ends are points already.
@@ -114,7 +99,7 @@ def along_streets(
     strides = rng.uniform(0.6, 1.4, ends.shape[1])
     strides = (strides * (1 / strides).mean())[trip]
     phases = rng.random(len(trip))
-    sums, x, y = kernel.points(streets, first, offsets, pieces, rates, phases, strides)
+    sums, x, y = kernel.points(streets, nodes[0], offsets, pieces, rates, phases, strides)
     each = np.bincount(trip, np.diff(sums), minlength=ends.shape[1]).astype(np.int64) + 2
     found = np.append(0, np.cumsum(each))
     places, held = np.empty(found[-1], np.int64), np.ones(found[-1], np.bool_)
@@ -122,62 +107,6 @@ def along_streets(
     held[found[:-1]] = held[found[1:] - 1] = False
     places[held] = _cells(layout.domain, np.stack([x, y], axis=1))
     return found, places
-
-
-def _legs(
-    layout: Layout,
-    ends: np.ndarray,
-    moves: np.ndarray,
-    visits: np.ndarray,
-    rng: np.random.Generator,
-) -> tuple[np.ndarray, np.ndarray]:
-    """(2, legs) their ends, cells of the domain, and each one's trip."""
-    homes = layout.homes[ends].astype(np.int64)
-    long = (moves > 3 * layout.apart(*homes) + LONG) & visits.any()
-    trip, chosen = np.repeat(np.arange(len(moves)), 1 + long), np.flatnonzero(long)
-    legs = ends[:, trip]
-    if len(chosen):
-        by = rng.choice(layout.cells, (_PLACES, len(chosen)), p=visits / visits.sum())
-        start, stop = homes[:, chosen]
-        way = np.stack([layout.apart(start, one) + layout.apart(one, stop) for one in by])
-        best = by[np.abs(way - moves[chosen]).argmin(axis=0), np.arange(len(chosen))]
-        leg = np.searchsorted(trip, chosen)
-        legs[1, leg] = legs[0, leg + 1] = layout.draw(best, rng)
-    return legs, trip
-
-
-def _factors(
-    streets: Streets,
-    first: np.ndarray,
-    last: np.ndarray,
-    wanted: np.ndarray,
-    most: int,
-    rng: np.random.Generator,
-) -> np.ndarray:
-    """(cells + 1,) what a length costs in each cell, and elsewhere."""
-    from tailrace.mechanisms.trajectories import streets_kernel as kernel
-
-    factors = np.ones(len(wanted))
-    for turn in range(_ROUNDS):
-        some = np.flatnonzero(rng.random(len(first)) < _SOME / len(first))
-        offsets, pieces = _routes(streets, factors, first[some], last[some], some)
-        found = kernel.passed(streets, offsets, pieces, most, len(wanted) - 1)
-        level, room = found.sum() / max(wanted.sum(), 1e-300), 0.0003 * len(some)
-        ratio = (found + room) / (wanted * level + room)
-        factors *= ratio ** (_STEP / (1 + 0.3 * turn)) if len(some) else 1.0
-        factors = np.clip(factors, 1 / _LIMIT, _LIMIT)
-        factors[-1] = _LIMIT
-    return factors
-
-
-def _routes(
-    streets: Streets, factors: np.ndarray, first: np.ndarray, last: np.ndarray, numbers: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    from tailrace.mechanisms.trajectories import streets_kernel as kernel
-
-    prices = streets.lengths * factors[streets.cells]
-    marks = kernel.landmarks(streets, prices, _MARKS)
-    return kernel.routes(streets, prices, marks, first, last, numbers, _SPREAD)
 
 
 def _rates(points: np.ndarray, travelled: np.ndarray) -> np.ndarray:

@@ -24,11 +24,20 @@ from tailrace.mechanisms.trajectories.layout import Layout, Map
 # 5,000 are worse (1.2 and 1.6).
 _LEAST_ON_ROADS, _LEAST = 4_000.0, 8_000.0
 # Signals from which counts are finer (setting.py). Chosen between the measured sizes of the
-# review's prototypes, on trips on Manhattan's streets at epsilon 1.
-CUTS = (3_000.0, 30_000.0)
+# review's prototypes, on trips on Manhattan's streets at epsilon 1; the last, for maps without
+# roads, between 60,000 and 300,000 there (seeds 5 and 7).
+CUTS = (3_000.0, 30_000.0, 200_000.0)
 # The part of the mean of a cell with next to no visits that points and ends expect there: most such
 # cells have none. Chosen by trial while building; no committed result.
 _RARE = 0.2
+# Cells a side by which journeys are judged, at most: small rectangles are about as large.
+_JUDGED = 64
+# Visits to a cell are judged relative to so many, or to .001 of all journeys. Chosen by trial on
+# such trips: with 4, 500 trips at epsilon 20 are worse than an empty release along lines (seed 4).
+_FEW = 2.0
+# A cell is used from so many visits on, or this part of all journeys; unless hardly any visits are
+# in such cells. Chosen by trial on generated trips on Manhattan's streets (seeds 0 and 3).
+_LEAST_SEEN, _PART, _HARDLY = 1.5, 0.0005, 0.2
 # Standard errors by which a bin of octaves stands out. By reasoning: the next one does so by
 # accident in one of seventy releases, and then doubles the error of the number.
 _STANDS = 2.5
@@ -118,9 +127,12 @@ class TrajectoriesView(Looks):
             )
         hidden = [name for name, ratio in self.seen.items() if not ratio]
         faint = f"; hidden by noise are {', '.join(hidden)}" if hidden else ""
-        finer = next((cut for cut in CUTS if cut > self.signal), None)
+        cuts = CUTS[:2] if isinstance(self.layout.domain, Roads) else CUTS
+        finer = next((cut for cut in cuts if cut > self.signal), None)
         more = f" From {finer:,.0f} on, cells are counted more finely." if finer else ""
-        return f"Journeys are drawn: {here}{faint}.{more}"
+        roads = isinstance(self.layout.domain, Roads)
+        fewer = "" if roads else " Those that would pass where hardly any was seen are left out."
+        return f"Journeys are drawn: {here}{faint}.{fewer}{more}"
 
     @property
     def facts(self) -> dict[str, str]:
@@ -192,14 +204,50 @@ class TrajectoriesView(Looks):
         """(cells of the layout,) trajectories with points in each."""
         return self._visits[1][self.layout.index]
 
+    @property
+    def sides(self) -> tuple[int, ...]:
+        """Cells a side of each grid of visits."""
+        return self.noisy["visits"].of.part.within(self.layout.domain.side)
+
     @functools.cached_property
-    def _visits(self) -> tuple[np.ndarray, np.ndarray]:
-        return self._refined("visits", self.sizes[0], floor=0.001 * max(self.total.value, 1.0))
+    def judged(self) -> np.ndarray:
+        """(4, nodes) `posterior` of visits to the cells by which journeys are judged."""
+        sides = self.sides
+        many = sum(side <= _JUDGED for side in sides) or 1
+        return self._visits if many == len(sides) else self._passing(many)
+
+    @functools.cached_property
+    def used(self) -> np.ndarray:
+        """(cells of the layout,) whether some journeys were seen to pass around there.
+
+        Where hardly any was, all are: nothing was seen.
+        """
+        mean, nearest = self.judged[:2]
+        found = nearest > max(_LEAST_SEEN, _PART * self.units)
+        if nearest[found].sum() < _HARDLY * mean.sum():
+            found = np.ones_like(found)
+        return found[self.layout.index // (len(self._visits[0]) // len(found))]
+
+    @functools.cached_property
+    def likely(self) -> np.ndarray:
+        """(cells of the layout,) visits, a little to each cell that may have some."""
+        mean, nearest = self._visits[:2, self.layout.index]
+        return nearest + _RARE * np.maximum(mean - nearest, 0.0)
+
+    @functools.cached_property
+    def _visits(self) -> np.ndarray:
+        return self._passing()
+
+    def _passing(self, levels: int | None = None) -> np.ndarray:
+        sides, floor = self.sides, max(0.001 * self.total.value, _FEW)
+        # A journey passes about half as many cells that are twice as wide.
+        total = self.sizes[0] * sides[(levels or len(sides)) - 1] / sides[-1]
+        return self._refined("visits", total, floor=floor, levels=levels)
 
     @functools.cached_property
     def density(self) -> np.ndarray:
         """(places of the domain,) points at each."""
-        mean, nearest = self._visits
+        mean, nearest = self._visits[:2]
         likely = nearest + _RARE * (mean - nearest)
         side = min(4 * round(len(likely) ** 0.5), self.layout.domain.side)
         prior = self._spread(smooth(likely, side))
@@ -210,6 +258,12 @@ class TrajectoriesView(Looks):
     def pairs(self) -> Pairs:
         """The density of pairs of ends."""
         ends = self._spread(self._refined("ends", prior=self.density)[0], self.density)
+        if self.signal is not None and not isinstance(self.layout.domain, Roads):
+            # Journeys end where some pass.
+            held = np.zeros(len(self._visits[0]))
+            held[self.layout.index] = self.used
+            inside = ends * np.repeat(held, len(ends) // len(held))
+            ends = inside * (ends.sum() / inside.sum()) if inside.any() else ends
         coarse, distances = self.noisy.get("pairs"), self.noisy["distances"]
         found = [] if coarse is None else list(zip(coarse.levels, coarse.scales, strict=True))
         units = self.units
@@ -222,7 +276,8 @@ class TrajectoriesView(Looks):
         *,
         prior: np.ndarray | None = None,
         floor: float = 1.0,
-    ) -> tuple[np.ndarray, np.ndarray]:
+        levels: int | None = None,
+    ) -> np.ndarray:
         """A part's density on its finest grid, scaled to `total`.
 
         None: as it was counted.
@@ -230,9 +285,9 @@ class TrajectoriesView(Looks):
         noisy, units = self.noisy[name], self.units
         found = max(float(noisy.levels[0].sum()), 0.01 * units, 1.0)
         weight = 1.0 if total is None else total / found
-        levels = [level * weight for level in noisy.levels]
-        scales = [scale * weight for scale in noisy.scales]
-        return refined(levels, scales, self.layout.domain, prior=prior, floor=floor)
+        counts = [level * weight for level in noisy.levels[:levels]]
+        scales = [scale * weight for scale in noisy.scales[:levels]]
+        return refined(counts, scales, self.layout.domain, prior=prior, floor=floor)
 
     def _spread(self, values: np.ndarray, prior: np.ndarray | None = None) -> np.ndarray:
         """Divide values among the finest places, by `prior` or area."""

@@ -26,7 +26,7 @@ from tailrace.models.walks.second_order import by_direction, mixing_of, turning_
 from tailrace.privacy.loss import whole
 
 # The turn by half a circle.
-_BACK = 4
+BACK = 4
 # The others were chosen by trial on the data of benchmarks/trajectories.py; no committed result.
 # Further moves, at most.
 _LAST = 400
@@ -158,7 +158,7 @@ def _drawn(
 ) -> Walks:
     """Draw walks of the chain, with hops along them."""
     layout = model.layout
-    hops = _hops(moves, layout.apart(ends[0], ends[1]), float(model.turns[_BACK]), rng)
+    hops = _hops(moves, layout.apart(ends[0], ends[1]), float(model.turns[BACK]), rng)
     chain = (layout.graph, layout.directions, attraction, factors)
     offsets, cells = turning_walks(*chain, ends[0], ends[1], moves - 2 * hops, rng)
     offsets, cells = hopped(offsets, cells, hops, rng)
@@ -196,7 +196,7 @@ def _hops(
 
 def _ahead(turns: np.ndarray) -> np.ndarray:
     """Shares of turns, with hardly any turn back."""
-    rest = np.where(np.arange(len(turns)) == _BACK, np.minimum(turns, _SELDOM), turns)
+    rest = np.where(np.arange(len(turns)) == BACK, np.minimum(turns, _SELDOM), turns)
     return rest / rest.sum()
 
 
