@@ -18,6 +18,7 @@ from tailrace import ask, audit, checks, counters
 from tailrace.calls import alternatives
 from tailrace.config import parts
 from tailrace.config.hints import plain_words
+from tailrace.domain.geometry import Places
 from tailrace.mechanisms.base import Estimate
 from tailrace.registry import FORMER
 
@@ -115,7 +116,7 @@ def reference() -> str:
 
 def configuration() -> str:
     """The page of stream.toml, its list of kinds made anew."""
-    own = set(parts.domains().values())
+    own = {*parts.domains().values(), Places}
     classes = [
         (name, make)
         for name, make in sorted(parts.classes().items())

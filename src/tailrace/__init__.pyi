@@ -16,6 +16,7 @@ from tailrace.domain import Categorical as Categorical
 from tailrace.domain import Integer as Integer
 from tailrace.domain import Real as Real
 from tailrace.domain import Schema as Schema
+from tailrace.domain.geometry import Places as Places
 from tailrace.domain.geometry import Region as Region
 from tailrace.domain.geometry import Roads as Roads
 from tailrace.errors import BehindLedger as BehindLedger

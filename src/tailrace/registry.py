@@ -65,7 +65,7 @@ def _common() -> dict[str, Callable[..., Any]]:
     from tailrace.domain import geometry
     from tailrace.privacy.guarantee import KINDS
 
-    domains = dict.fromkeys(("Schema", "Box", "Region", "Roads"), geometry.from_dict)
+    domains = dict.fromkeys(("Schema", "Box", "Region", "Roads", "Places"), geometry.from_dict)
     missing = {policy.name: lambda policy=policy: policy for policy in Missing}
     return {**KINDS, **domains, **missing}
 

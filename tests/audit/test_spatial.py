@@ -12,13 +12,14 @@ import numpy as np
 import polars as pl
 import pytest
 
-from tailrace import Box, Event, Noise, PureDP
+from tailrace import Box, Event, Integer, Noise, Places, PureDP, Schema
 from tailrace.mechanisms.spatial.public import AdaTree
 from tailrace.mechanisms.spatial.stream import SpatialStream
 from tailrace.mechanisms.spatial.tree import counted
 from tailrace.storage.codec import pack
 
 BOX = Box(low=(0, 0), high=(1, 1), columns=("x", "y"), cells=32)
+CITY = Places(BOX, Schema(kind=Integer(0, 2)))
 STEPS = 6
 
 
@@ -38,7 +39,9 @@ class Shifted:
 
 
 def frame(points):
-    return pl.DataFrame({"x": points[:, 0], "y": points[:, 1]})
+    # Of three values, one that the place says.
+    value = (points.sum(axis=1) * 9).astype(int) % 3
+    return pl.DataFrame({"x": points[:, 0], "y": points[:, 1], "kind": value})
 
 
 def stepped(mechanism, state, batch, step, shifts):
@@ -80,11 +83,12 @@ def batches_of(seed, deletes):
     [(0, None), (1, None), (0, 3)],
     ids=["insertion", "deletion", "with a retention"],
 )
+@pytest.mark.parametrize("domain", [BOX, CITY], ids=["places", "with attributes"])
 @pytest.mark.parametrize("at", range(STEPS))
-def test_an_event_costs_what_is_promised(at, kind, retention):
+def test_an_event_costs_what_is_promised(at, domain, kind, retention):
     structure = AdaTree(churn=0.3, clock="1/4")
     mechanism = SpatialStream(
-        domain=BOX,
+        domain=domain,
         privacy=PureDP(epsilon=2),
         unit=Event(),
         horizon=STEPS,

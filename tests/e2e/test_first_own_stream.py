@@ -164,6 +164,11 @@ PLACES = (  # what the names of columns suggest is offered; what only the curato
     (r"x and y\? \['Longitude \(WGS 84\)' 'Latitude \(WGS 84\)'\]", "4 3"),
     (r"Which area: .*\(for example", "14 52 13 53"),
     (r"Which area: .*\(for example", "13 52 14 53"),
+    (r"What else is published of each place\?", "reason"),
+    (r"What else is published of each place\?", "5"),
+    (r"  why \(for example", "category fire flood"),
+    (r"Is a value spelt in other ways", "why: inundation = flood"),
+    (r"And another one", ""),
     (r"Epsilon over all steps\?", ""),
     (r"How many steps at most\?", "31"),
     (r"Which column names a row.*\[none\]", "1"),
@@ -212,6 +217,8 @@ def test_init_offers_columns_by_their_names_and_takes_their_numbers(tmp_path):
     # One file is read where others may come.
     given |= {"files": "calls.csv", "decimal": ","}
     assert written["source"] == {"kind": "Folder", "path": ".", **given}
+    assert written["schema"]["why"]["values"] == ["fire", "flood"]
+    assert written["aliases"] == {"why": {"inundation": "flood"}}
     assert written["box"]["columns"] == ["Longitude (WGS 84)", "Latitude (WGS 84)"]
     assert written["mechanism"]["unit"] == {"kind": "User", "column": "case", "events": 2}
 

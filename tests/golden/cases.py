@@ -28,6 +28,7 @@ GROWING = tr.Schema(sex=tr.Categorical(["f"], outside="other", growing=2), age=t
 STATUS = tr.Schema(status=tr.Integer(0, 1))
 BINS = tr.Schema(bin=tr.Integer(0, 15))
 SQUARE = tr.Box(low=(0, 0), high=(1, 1), columns=("x", "y"), cells=64)
+CALLS = tr.Places(SQUARE, tr.Schema(kind=tr.Categorical(["a", "b", "c"]), level=tr.Integer(1, 2)))
 # Walks on it take no time.
 COARSE = tr.Box(low=(0, 0), high=(1, 1), columns=("x", "y"), cells=16)
 PURE, GAUSSIAN, APPROX = tr.PureDP(epsilon=1), tr.ZCDP(rho=0.2), tr.ApproxDP(epsilon=1, delta=1e-6)
@@ -68,6 +69,13 @@ def points(step):
     )
 
 
+def calls(step):
+    """Points with a kind and a level; some of another kind."""
+    rng, found = np.random.default_rng(350 + step), points(step)
+    kind = rng.choice(["a", "b", "c", "x"], 300, p=[0.6, 0.25, 0.1, 0.05])
+    return found.with_columns(kind=pl.Series(kind), level=pl.Series(rng.integers(1, 3, 300)))
+
+
 def journeys(_):
     """Sixty walks of twelve people."""
     rng = np.random.default_rng(400)
@@ -99,6 +107,9 @@ def mechanisms():
             cases[f"amounts {whose}"] = tr.HistogramStream(**spent), rows, 3
             cases[f"spatial {whose}"] = tr.SpatialStream(**place), points, 3
             cases[f"spatial retention {whose}"] = tr.SpatialStream(**place, retention=2), points, 3
+            call = {**place, "domain": CALLS}
+            cases[f"places {whose}"] = tr.SpatialStream(**call), calls, 3
+            cases[f"places retention {whose}"] = tr.SpatialStream(**call, retention=2), calls, 3
             cases[f"tabular {whose}"] = tr.TabularStream(**table), rows, 3
             cases[f"privstream {whose}"] = papers.privstream(**place), points, 3
             cases[f"tabular_stream {whose}"] = papers.tabular_stream(**table), rows, 3

@@ -30,6 +30,7 @@ MECHANISMS = {
     "histogram": tr.HistogramStream(domain=WARD, **EVENT),
     "table": tr.TabularStream(domain=WARD, **EVENT),
     "places": tr.SpatialStream(domain=BOX, **EVENT),
+    "calls": tr.SpatialStream(domain=tr.Places(BOX, tr.Schema(sex=WARD.attributes[0])), **EVENT),
     "snapshots": tr.SnapshotHistogram(domain=WARD, unit=tr.User(column="id", records=1), **PARTS),
     "panel": tr.PanelWindow(
         domain=tr.Schema(sex=tr.Categorical(["f", "m"])),
@@ -117,6 +118,19 @@ def test_answers_are_those_of_the_view_with_its_errors(made):
         part, whole = releases.count(**where), releases.count()
         assert share.value == pytest.approx(part.value / whole.value)
         assert share.error >= part.error / whole.value
+    calls, view = tr.open_releases(folder / "calls"), kept["calls"][-1].view
+    found = calls.count(lon=(1, 2), sex=["f", "m"])
+    assert found == view.count(low=(1, 0), high=(2, 4), sex=["f", "m"])
+    assert calls.proportion(sex="f").value == pytest.approx(
+        view.count(sex="f").value / view.count().value
+    )
+    assert calls.ask("count where sex = f and lon between 1 and 2") == calls.count(
+        sex="f", lon=(1, 2)
+    )
+    assert calls.marginal("sex").to_frame()["sex"].to_list() == ["f", "m"]
+    told = calls.measurements()
+    assert told["what"][0].to_list() == ["lon", "lat", "sex"]
+    assert set(told["cells"].list.last()) <= {"f", "m", "outside", "f, m"}
     places, last = tr.open_releases(folder / "places"), kept["places"][-1].view
     found = places.count(lon=(1, 2))
     assert found == last.count(low=(1, 0), high=(2, 4))

@@ -3,7 +3,7 @@
 | a view has                  | answers                                             |
 |-----------------------------|-----------------------------------------------------|
 | `count(**where)`            | records by columns (histograms, tables, snapshots)  |
-| `count(low=, high=)`        | points or journeys by coordinates                   |
+| `count(low=, high=)`        | points or journeys by coordinates; with attributes   |
 | `estimate(query)`           | people of a panel by their values at the step       |
 | `marginal(*columns)`        | combinations of values; else counted one by one     |
 | `amounts`                   | totals and means by group                           |
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tailrace.domain import Categorical, Integer, Schema
+from tailrace.domain import Categorical, Integer, Schema, attributes_of
 from tailrace.errors import ConfigError
 from tailrace.mechanisms.base import Estimate
 from tailrace.mechanisms.panel.queries import AtLeast, Weighted
@@ -113,28 +113,30 @@ def _held(view: Any, domain: Schema, where: Mapping[str, Any]) -> Weighted:
     return Weighted(np.array(chosen, float))
 
 
-def _corners(domain: Any, where: Mapping[str, Any]) -> dict[str, list[float]]:
-    """The box that ranges of coordinates make; a column that is not asked for has all of it."""
+def _corners(domain: Any, where: Mapping[str, Any]) -> dict[str, Any]:
+    """The box that ranges of coordinates make, else all of it, and attributes as asked."""
     box = getattr(domain, "box", domain)
     low, high = list(box.low), list(box.high)
+    known = attributes_of(domain)
     for column, wanted in where.items():
+        if column in known:
+            continue
         if not isinstance(wanted, tuple) or len(wanted) != 2:
             raise ConfigError(f"Ask for a range of '{column}': {column} between LOW and HIGH.")
         place = box.columns.index(column)
         low[place], high[place] = max(low[place], wanted[0]), min(high[place], wanted[1])
         if low[place] > high[place]:
             raise ConfigError(f"The range of '{column}' lies outside the area, or is turned round.")
-    return {"low": low, "high": high}
+    own = {column: wanted for column, wanted in where.items() if column in known}
+    return {"low": low, "high": high, **own}
 
 
 def marginal(view: Any, domain: Any, columns: Sequence[str]) -> Marginal:
     """Estimate the count of every combination of values."""
-    unknown = [column for column in columns if column not in domain.columns]
-    if not isinstance(domain, Schema) or not columns or unknown:
-        listed = isinstance(domain, Schema)
-        there = f"of {', '.join(domain.columns)}" if listed else "a table, not of places"
+    known = attributes_of(domain)
+    if not columns or not set(columns) <= set(known):
+        there = f"of {', '.join(known)}" if known else "a table, not of places"
         raise ConfigError(f"A marginal is asked for by columns {there}.")
-    known = dict(zip(domain.columns, domain.attributes, strict=True))
     labels = tuple(labels_of(known[column]) for column in columns)
     if hasattr(view, "marginal"):
         found = view.marginal(*columns)
@@ -276,11 +278,16 @@ def _people(view: Any, domain: Any) -> Rows:
 
 
 def _leaves(view: Any, domain: Any) -> Rows:
-    leaves = view.leaves
+    leaves, known = view.leaves, attributes_of(domain)
     cells = [
         [f"{a:.10g} to {b:.10g}" for a, b in zip(low, high, strict=True)]
         for low, high in zip(leaves.low.tolist(), leaves.high.tolist(), strict=True)
     ]
+    for axis, attribute in enumerate(known.values()):
+        values = ["outside" if label is None else str(label) for label in labels_of(attribute)]
+        ends = zip(leaves.first[:, axis].tolist(), leaves.last[:, axis].tolist(), strict=True)
+        for cell, (first, last) in zip(cells, ends, strict=True):
+            cell.append(", ".join(values[first:last]))
     return domain.columns, cells, leaves.count, leaves.error
 
 

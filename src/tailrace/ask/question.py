@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tailrace.config.problem import nearest, one_line
-from tailrace.domain import Categorical, Integer, Schema
+from tailrace.domain import Categorical, Integer, Schema, attributes_of
 from tailrace.errors import ConfigError
 
 _TOKEN = re.compile(r"""\s*(?:"([^"]*)"|'([^']*)'|([=(),])|([^\s=(),"']+))""")
@@ -145,8 +145,7 @@ def _condition(words: _Words, domain: Any) -> tuple[str, Any]:
 
 def _typed(text: str, column: str, domain: Any) -> Any:
     """A value as the column holds it."""
-    attributes = getattr(domain, "attributes", None)
-    attribute = None if attributes is None else attributes[domain.columns.index(column)]
+    attribute = attributes_of(domain).get(column)
     if isinstance(attribute, Categorical):
         for value in attribute.values:
             if str(value) == text or (

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from tailrace.domain import attributes_of
 from tailrace.mechanisms.base import Mechanism
 
 
@@ -16,8 +17,10 @@ def made_up(
     """Rows of a step; each has its own person, a journey `points` rows."""
     # A region or road is read by the cells of its box.
     space: Any = getattr(mechanism.domain, "box", mechanism.domain)
-    axes = zip(space.columns, space.axes, strict=True)
-    columns = {name: axis.decode(rng.integers(0, axis.size, rows), rng) for name, axis in axes}
+    axes = {**dict(zip(space.columns, space.axes, strict=True)), **attributes_of(mechanism.domain)}
+    columns = {
+        name: axis.decode(rng.integers(0, axis.size, rows), rng) for name, axis in axes.items()
+    }
     number = pl.Series(np.arange(rows))
     journey = getattr(mechanism, "trajectory", None)
     if journey is not None:

@@ -16,6 +16,7 @@ from tailrace.cli import say
 from tailrace.cli.say import MISSING
 from tailrace.config import Config, load
 from tailrace.config.opening import open_source, reader, used
+from tailrace.domain import attributes_of
 from tailrace.domain.geometry import Roads
 from tailrace.errors import ConfigError, DataError
 from tailrace.privacy.unit import User
@@ -127,9 +128,11 @@ def lost(config: Config, found: Examination) -> list[str]:
     amounts: Any = getattr(config.mechanism.domain, "amounts", {})
     # Clipping is what an amount is for.
     clipped = {name for name, one in amounts.items() if one.outside == "clip"}
-    wider = "declare what is missing, name other spellings in [aliases], or choose another outside"
-    if not hasattr(config.mechanism.domain, "attributes"):
-        wider = 'choose a larger area, or count them at its border with outside = "clip"'
+    declare = (
+        "declare what is missing, name other spellings in [aliases], or choose another outside"
+    )
+    larger = 'choose a larger area, or count them at its border with outside = "clip"'
+    attributes = attributes_of(config.mechanism.domain)
     for one in found.columns:
         kind = f"in column '{one.name}'"
         if one.name in dropping:
@@ -145,7 +148,7 @@ def lost(config: Config, found: Examination) -> list[str]:
                 (
                     0 if one.name in clipped else one.outside or 0,
                     f"lie outside the domain {kind}",
-                    wider,
+                    declare if one.name in attributes else larger,
                 ),
             ]
     if all(one.outside is None for one in found.columns):
@@ -170,12 +173,8 @@ def _beyond(domain: Any) -> tuple[str, str]:
 def _dropping(config: Config) -> set[str]:
     """The columns whose outside values cost the row."""
     domain: Any = config.mechanism.domain
-    attributes = getattr(domain, "attributes", None)
-    if attributes is None:
-        return set(domain.columns)
-    return {
-        name for name, one in zip(domain.columns, attributes, strict=True) if one.outside != "other"
-    }
+    known = attributes_of(domain)
+    return {name for name in domain.columns if name not in known or known[name].outside != "other"}
 
 
 def never_came(

@@ -25,14 +25,7 @@ def attributes_of(
     kind: Kind, given: Sequence[str], names: Sequence[str], left: Sequence[str]
 ) -> tuple[tuple[str, Attribute], ...]:
     """Domains of the columns, from flags or from questions."""
-    found: dict[str, Attribute] = {}
-    for words in given:
-        name, sign, rest = words.partition("=")
-        if not sign or not name:
-            raise ConfigError("--column takes NAME=KIND, for example --column 'age=integer 0 99'.")
-        if name in found:
-            raise ConfigError("--column names a column twice: say once what it may hold.")
-        found[name] = attribute(rest)
+    found = _flags(given)
     if not given and someone():
         say.tell(*_HOLDS.splitlines())
         found = _one(names, left) if kind.columns == 1 else _several(left or _typed())
@@ -43,6 +36,44 @@ def attributes_of(
     if kind.columns is not None and len(found) > kind.columns:
         raise ConfigError("A panel follows one column: say with one --column what it may hold.")
     return tuple(found.items())
+
+
+def _flags(given: Sequence[str]) -> dict[str, Attribute]:
+    """What --column says, by column."""
+    found: dict[str, Attribute] = {}
+    for words in given:
+        name, sign, rest = words.partition("=")
+        if not sign or not name:
+            raise ConfigError("--column takes NAME=KIND, for example --column 'age=integer 0 99'.")
+        if name in found:
+            raise ConfigError("--column names a column twice: say once what it may hold.")
+        found[name] = attribute(rest)
+    return found
+
+
+def beside(
+    given: Sequence[str], left: Sequence[str], *, asked: bool
+) -> tuple[tuple[str, Attribute], ...]:
+    """Attributes of places, from flags or from questions; there may be none."""
+    if given:
+        return tuple(_flags(given).items())
+    if not asked or not someone():
+        return ()
+    question = "What else is published of each place? (type, priority: names with commas, or none)"
+    answer = ask(None, "--column", question, "none", _names(left), offer="none")
+    if answer:
+        say.tell(*_HOLDS.splitlines())
+    return tuple(
+        (name, ask(None, "--column", f"  {name}", "category fire police", attribute))
+        for name in answer
+    )
+
+
+def _names(left: Sequence[str]) -> Callable[[str], list[str]]:
+    def read(text: str) -> list[str]:
+        return [] if text == "none" else [among(left)(one.strip()) for one in text.split(",")]
+
+    return read
 
 
 def _one(names: Sequence[str], left: Sequence[str]) -> dict[str, Attribute]:

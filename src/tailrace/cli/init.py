@@ -23,18 +23,22 @@ from tailrace.cli.asking import (
     someone,
     whole,
 )
-from tailrace.cli.declaring import aliases_of, attributes_of
+from tailrace.cli.declaring import aliases_of, attributes_of, beside
 from tailrace.cli.kinds import KINDS, Kind, kind_of
 from tailrace.cli.ledger import budget
 from tailrace.config import load
 from tailrace.config.template import Answers, write
 from tailrace.domain import Box
+from tailrace.domain.geometry.partition import DEEPEST
 from tailrace.errors import ConfigError
 from tailrace.privacy.loss import ApproxDP
 from tailrace.privacy.unit import Event, User
 from tailrace.sources.database import connect
 from tailrace.sources.files import WRITTEN, is_encoding, names_in
 from tailrace.sources.settings import check_format
+
+# Cells a side of a Box that says nothing of them.
+_CELLS = 1024
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,7 +142,14 @@ def _answers(flags: Flags, names: list[str], like: Path | None) -> Answers:
     taken = [*timed.values(), *more.values(), unit.column if isinstance(unit, User) else None]
     left = [name for name in names if name not in taken]
     places = _places(flags, names, left) if kind.placed else None
-    attributes = () if kind.placed else attributes_of(kind, flags.column, names, left)
+    if places is None:
+        attributes = attributes_of(kind, flags.column, names, left)
+    elif kind.described:
+        others = [name for name in left if name not in places["columns"]]
+        attributes = beside(flags.column, others, asked=flags.kind is None)
+        places |= _cells(attributes)
+    else:
+        attributes = ()
     aliases = aliases_of(flags.alias, dict(attributes), asked=flags.kind is None)
     every = "Epsilon over all steps?"
     epsilon = ask(
@@ -171,6 +182,13 @@ def _answers(flags: Flags, names: list[str], like: Path | None) -> Answers:
         source={**source, **timed, **named, **written},
         sinks=() if flags.csv is None else ({"kind": "CsvFolder", "path": flags.csv},),
     )
+
+
+def _cells(attributes: tuple[tuple[str, Any], ...]) -> dict[str, int]:
+    """Fewer cells a side than usual, where many values leave no room for these."""
+    bits = sum((one.size - 1).bit_length() for _, one in attributes)
+    most = 1 << max(DEEPEST - bits, 2) // 2
+    return {"cells": most} if most < _CELLS else {}
 
 
 def _unit(kind: Kind, names: list[str]) -> Callable[[str], Event | User]:

@@ -20,6 +20,7 @@ class Kind:
 
     gaussian: whether its noise needs a delta.
     placed: whether rows are points, and not values of columns.
+    described: whether points may have values of columns beside.
     once: whether everything is released at a single step.
     columns: the most columns that are published.
     repeats: whether the same row may come in two files.
@@ -32,6 +33,7 @@ class Kind:
     unit: Callable[[str], Protected]
     gaussian: bool = False
     placed: bool = False
+    described: bool = False
     once: bool = False
     columns: int | None = None
     repeats: bool = False
@@ -104,6 +106,7 @@ KINDS = {
         unit=_of_events,
         repeats=True,
         placed=True,
+        described=True,
     ),
     "table": Kind(
         row="a record with several columns: a patient, a case, a sale",

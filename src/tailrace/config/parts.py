@@ -40,6 +40,8 @@ _NOTHING: Given = types.MappingProxyType({})
 # TOML has no null: this stands for it where a key must be there, as an endless horizon.
 _NONE = "none"
 _SQLITE = "sqlite:///"
+# The domain of places with attributes, which two tables describe.
+_BOTH = "Places"
 # Members of an enumeration, which a table names by their kind.
 _CHOICES = {policy.name for policy in Missing}
 _EXAMPLES = {
@@ -120,7 +122,8 @@ def _is_sink(make: Any) -> bool:
 
 def domains() -> dict[str, Make]:
     """The classes of domains by the name of their table: `schema`, `box`, `region`, `roads`."""
-    return {name.lower(): classes()[name] for name in parts() if name in _declared()}
+    named = (name for name in parts() if name in _declared() and name != _BOTH)
+    return {name.lower(): classes()[name] for name in named}
 
 
 def _declared() -> dict[str, Any]:
@@ -141,12 +144,21 @@ def space(name: str, table: Table, folder: Folder) -> Any:
         raise Problem((name, "path"), f"[{name}]: {error}") from None
 
 
+def with_attributes(ground: Any, name: str, table: Table) -> Any:
+    """The places of the table `[name]` with the attributes of the table `[schema]`."""
+    given = {"ground": (ground, (name,)), "schema": (space("schema", table, Folder()), ("schema",))}
+    return build(classes()[_BOTH], {}, ("schema",), given=given)
+
+
 def mechanism(table: Table, space: Any, place: Path) -> Any:
     """The mechanism of `[mechanism]`, over the domain `space` that is described at `place`."""
     where: Path = ("mechanism",)
     make, rest = _chosen(table, where, _mechanisms())
     wanted = keys(make)["domain"].hint
     fitting = [name for name, kind in domains().items() if kind in alternatives(wanted)]
+    if type(space) is classes()[_BOTH] and type(space) not in alternatives(wanted):
+        why = f"{label(place)} has [schema] beside it, which only SpatialStream takes; keep one."
+        raise Problem(place, why)
     if fitting and type(space) not in alternatives(wanted):
         why = f"does not fit {table['kind']}; describe the columns in"
         instead = " or ".join(f"[{name}]" for name in fitting)

@@ -14,7 +14,7 @@ from tailrace.calendar import Calendar
 from tailrace.config import Config, lines, parts
 from tailrace.config.opening import ONLY, goes_on
 from tailrace.config.problem import Problem, label, nearest, one_line, shown
-from tailrace.domain import Categorical
+from tailrace.domain import Categorical, attributes_of
 from tailrace.errors import ConfigError
 from tailrace.sinks import Sink
 from tailrace.sources import Settings
@@ -114,8 +114,10 @@ def _parsed(raw: bytes, name: str) -> tuple[dict[str, Any], dict[lines.Path, int
 def _config(values: dict[str, Any], file: Path) -> Config:
     _tables(values)
     stream = parts.settings(_Stream, values["stream"], ("stream",), file.parent)
-    [domain] = [name for name in parts.domains() if name in values]
+    domain, *beside = [name for name in parts.domains() if name in values][::-1]
     space = parts.space(domain, values[domain], file.parent)
+    if beside:
+        space = parts.with_attributes(space, domain, values[beside[0]])
     source = parts.edge(parts.source_kinds(), values["source"], ("source",), file.parent)
     kinds = parts.sink_kinds()
     sinks = [
@@ -159,9 +161,13 @@ def _tables(values: dict[str, Any]) -> None:
     if not described:
         why = f"the table {either} is missing; add one to say what the columns may hold."
         raise Problem((), why)
-    if len(described) > 1:
-        why = f"[{described[1]}] is one description too many; keep only one of {either}."
-        raise Problem((described[1],), why)
+    grounds = [name for name in described if name != "schema"]
+    if len(grounds) > 1:
+        why = (
+            f"[{grounds[1]}] is one description too many; keep only one of {either}, or [schema] "
+            "with the attributes of places beside another."
+        )
+        raise Problem((grounds[1],), why)
 
 
 def _calendar(table: dict[str, Any], source: Settings) -> Calendar:
@@ -175,17 +181,18 @@ def _calendar(table: dict[str, Any], source: Settings) -> Calendar:
 
 def _aliases(table: dict[str, Any], space: Any) -> dict[str, dict[str, str]]:
     """Read `[aliases.COLUMN]`: each line `"NYC" = "New York"`, a spelling and its value."""
-    known = dict(zip(space.columns, space.attributes, strict=True)) if _listed(space) else {}
+    known = attributes_of(space)
     for column, spellings in table.items():
         where = ("aliases", column)
-        if not isinstance(known.get(column), Categorical):
+        listed = known.get(column)
+        if not isinstance(listed, Categorical):
             several = [name for name, one in known.items() if isinstance(one, Categorical)]
             there = f"they are for {', '.join(several)}." if several else "there is none here."
             raise Problem(where, f"[aliases] are spellings of a Categorical of [schema]; {there}")
         if not isinstance(spellings, dict):
             why = 'is a table, with a line such as "NYC" = "New York" for each spelling.'
             raise Problem(where, f"[aliases.{shown(column)}] {why}")
-        values = [str(value) for value in known[column].values]
+        values = [str(value) for value in listed.values]
         for spelling, value in spellings.items():
             if value not in values:
                 why = f"must stand for one of the values of {shown(column)} in [schema]."
@@ -194,11 +201,6 @@ def _aliases(table: dict[str, Any], space: Any) -> dict[str, dict[str, str]]:
                 why = "must not be a value of its own: a spelling stands for another one."
                 raise Problem((*where, spelling), f"[aliases.{shown(column)}] {why}")
     return table
-
-
-def _listed(space: Any) -> bool:
-    """Whether a domain says column by column what there is."""
-    return hasattr(space, "attributes")
 
 
 def _check(config: Config) -> None:

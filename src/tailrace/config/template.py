@@ -118,6 +118,18 @@ _SCHEMA = """\
 or counted as one more value ("other").
 [schema]
 """
+_BESIDE = """\
+# What else is published of each place: every combination of values has a map of its own. A value\
+ outside is as in a table:
+# left out ("drop"), moved to the nearest ("clip", numbers only) or counted as one more ("other").
+[schema]
+"""
+_NO_BESIDE = """\
+
+# What else is published of each place: every combination of values has a map of its own.
+# [schema]
+#   type = { kind = "Categorical", values = ["fire", "police"] }
+"""
 _ALIASES = """\
 # Other spellings of the values of a category, a table for each column. They are public, too: \
 write those that everybody
@@ -140,8 +152,8 @@ class Answers:
     """Answers that make a configuration.
 
     `more` holds further keys of the mechanism; `places` is the table of a box or, with a path, of
-    a region, in the place of `attributes`. `source` and `sinks` are tables, with their kind;
-    `aliases` has, by column, other spellings of its values.
+    a region, in the place of `attributes` or beside them. `source` and `sinks` are tables, with
+    their kind; `aliases` has, by column, other spellings of its values.
     """
 
     path: str
@@ -187,7 +199,11 @@ def write(answers: Answers) -> str:
         _domain(answers),
         *([_calendar(answers.calendar)] if "horizon" in known else []),
         "[source]\n" + _edge(answers.source, parts.source_kinds(), "where rows come from"),
-        *([] if answers.places else [_ALIASES + (_aliases(answers.aliases) or _NO_ALIASES)]),
+        *(
+            []
+            if answers.places and not answers.attributes
+            else [_ALIASES + (_aliases(answers.aliases) or _NO_ALIASES)]
+        ),
     )
     return "\n".join((_HEAD, *tables, *(sinks if answers.sinks else [_NO_SINK])))
 
@@ -214,13 +230,17 @@ def _mechanism(kind: str, values: Mapping[str, Any], known: Collection[str]) -> 
 
 def _domain(answers: Answers) -> str:
     """What the columns may hold: attributes, a box or a region."""
+    columns = "".join(
+        f"{_key(name)} = {_value(one.to_dict())}\n" for name, one in answers.attributes
+    )
     if answers.places is None:
-        columns = (f"{_key(name)} = {_value(one.to_dict())}\n" for name, one in answers.attributes)
-        return _SCHEMA + "".join(columns)
+        return _SCHEMA + columns
+    described = f"\n{_BESIDE}{columns}" if columns else _NO_BESIDE
     name = "region" if "path" in answers.places else "box"
     left_out = ("low", "high") if name == "region" else ("path",)
     lines = (line for line in _PLACES.splitlines() if line.split()[0] not in left_out)
-    return f"# Where points may lie.\n[{name}]\n" + _keys("\n".join(lines), answers.places)
+    table = f"# Where points may lie.\n[{name}]\n" + _keys("\n".join(lines), answers.places)
+    return table + (described if answers.mechanism == "SpatialStream" else "")
 
 
 def attribute(text: str) -> Attribute:

@@ -11,7 +11,7 @@ from tailrace.domain.amounts import Amount
 from tailrace.domain.attributes import Categorical, Integer, Real
 from tailrace.domain.box import Box
 from tailrace.domain.columns import Frame
-from tailrace.domain.schema import Schema
+from tailrace.domain.schema import Attribute, Schema
 from tailrace.errors import ConfigError
 
 
@@ -66,3 +66,15 @@ def _schema(parts: list[dict[str, Any]]) -> Schema:
     return Schema(
         **{c: _ATTRIBUTES[part.pop("kind")](**part) for c, part in zip(columns, parts, strict=True)}
     )
+
+
+def attributes_of(domain: Any) -> dict[str, Attribute]:
+    """The attributes of a domain by column; of points none but those declared beside.
+
+    >>> attributes_of(Box(low=(0,), high=(1,), columns=("x",)))
+    {}
+    """
+    schema = domain if isinstance(domain, Schema) else getattr(domain, "schema", None)
+    if schema is None:
+        return {}
+    return dict(zip(schema.columns, schema.attributes, strict=True))

@@ -111,7 +111,7 @@ def halving(shape: tuple[int, ...]) -> Halving:
     >>> [len(size) for size in tree.size], tree.rounds
     ([1, 2, 4, 6], (0, 2, 3))
     """
-    paths, bits = zip(*(_paths(side) for side in shape), strict=True)
+    paths, bits = zip(*(halvings(side) for side in shape), strict=True)
     turns = [(turn, a) for turn in range(max(bits)) for a in range(len(shape)) if bits[a] > turn]
     key = np.zeros(shape, np.int64)
     for turn, axis in turns:
@@ -129,7 +129,7 @@ def halving(shape: tuple[int, ...]) -> Halving:
     return Halving(order, first, size, (0, *ends, len(turns)) if turns else (0,))
 
 
-def _paths(side: int) -> tuple[np.ndarray, int]:
+def halvings(side: int) -> tuple[np.ndarray, int]:
     """(bits, halvings): the halves that each place lies in."""
     bits = (side - 1).bit_length()
     path, low, high = np.zeros(side, np.int64), np.zeros(side, np.int64), np.full(side, side)

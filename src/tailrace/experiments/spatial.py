@@ -15,13 +15,13 @@ import numpy as np
 
 from tailrace.counters import BinaryTree, Block, Simple, best
 from tailrace.counting.plan import Counts
+from tailrace.domain.geometry.partition import Ground
 from tailrace.experiments import spatial_baselines, spatial_data
 from tailrace.experiments.paper import Curves, Paper, Pivot, Scatters, thousandths
 from tailrace.experiments.runner import NotHereError, mean_error
 from tailrace.experiments.spatial_baselines import Points
 from tailrace.experiments.spatial_data import Steps, in_cells
 from tailrace.mechanisms.spatial.stream import SpatialStream
-from tailrace.mechanisms.spatial.tree import Places
 from tailrace.metrics.ranges import Rectangles, count, error_of_counts, standard_queries
 from tailrace.noise import Noise
 from tailrace.papers import privstream
@@ -46,7 +46,7 @@ PAPER = Paper(
 class Data:
     """A stream with the steps it is judged at, and the true answers there."""
 
-    domain: Places
+    domain: Ground
     stream: Steps
     begin: int
     retention: int | None
@@ -55,7 +55,7 @@ class Data:
     cells: list[tuple[np.ndarray, np.ndarray]]
 
 
-def judged(domain: Places, stream: Steps, begin: int, retention: int | None = None) -> Data:
+def judged(domain: Ground, stream: Steps, begin: int, retention: int | None = None) -> Data:
     """A stream with the rectangles and steps it is judged by."""
     queries = standard_queries(np.random.default_rng(FRESH), low=domain.low, high=domain.high)
     start = begin if begin > 1 else 0

@@ -14,9 +14,9 @@ import numpy as np
 
 from tailrace.counters import Simple
 from tailrace.counting.plan import Counts
+from tailrace.domain.geometry.partition import Ground
 from tailrace.experiments.spatial_data import Steps, in_cells, present
 from tailrace.mechanisms.base import Table
-from tailrace.mechanisms.spatial.tree import Places
 from tailrace.noise import Draws, Noise
 from tailrace.papers import privstream
 from tailrace.papers.privtree.stream import PrivTreeStream, PrivTreeView
@@ -27,7 +27,7 @@ from tailrace.stream.state import no_rows
 Points = Iterator[tuple[int, np.ndarray]]
 
 
-def offline(domain: Places, epsilon: float, unit: Unit | None = None) -> PrivTreeStream:
+def offline(domain: Ground, epsilon: float, unit: Unit | None = None) -> PrivTreeStream:
     """A tree and counts at its leaves, once."""
     privacy = PureDP(epsilon=epsilon)
     return privstream(domain=domain, privacy=privacy, unit=unit or Event(), horizon=1)
@@ -42,13 +42,13 @@ def grown(made: PrivTreeStream, points: np.ndarray, noise: Draws) -> PrivTreeVie
     return view
 
 
-def coordinates(table: Table, domain: Places) -> np.ndarray:
+def coordinates(table: Table, domain: Ground) -> np.ndarray:
     """(points, 2) of a synthetic table."""
     return np.stack([table.columns[name] for name in domain.columns], axis=1)
 
 
 def rerun(
-    stream: Steps, domain: Places, *, epsilon: float, steps: Sequence[int], seed: int, **more: Any
+    stream: Steps, domain: Ground, *, epsilon: float, steps: Sequence[int], seed: int, **more: Any
 ) -> Points:
     """Baseline 1: all data, anew at every step with all of epsilon. NOT private over time."""
     made = offline(domain, epsilon, **more)
@@ -59,7 +59,7 @@ def rerun(
 
 
 def differential(
-    stream: Steps, domain: Places, *, epsilon: float, steps: Sequence[int], seed: int, **more: Any
+    stream: Steps, domain: Ground, *, epsilon: float, steps: Sequence[int], seed: int, **more: Any
 ) -> Points:
     """Baseline 2: a step's insertions alone, scaled to the number of points there are.
 
@@ -77,7 +77,7 @@ def differential(
 
 def fixed(
     stream: Steps,
-    domain: Places,
+    domain: Ground,
     *,
     epsilon: float,
     begin: int,

@@ -11,8 +11,8 @@ import polars as pl
 
 from tailrace import Region, Roads
 from tailrace.domain import Box
+from tailrace.domain.geometry.partition import Ground
 from tailrace.experiments.runner import data
-from tailrace.mechanisms.spatial.tree import Places
 
 Steps = list[tuple[np.ndarray, np.ndarray]]
 
@@ -98,7 +98,7 @@ def gowalla(*, steps: int = 300, stay: int | None = None) -> Steps:
     return deleted_after(_by_step(rows.select("lon", "lat").to_numpy(), step, steps), stay)
 
 
-def world(*, steps: int = 300, points: int = 200_000) -> tuple[Places, Steps]:
+def world(*, steps: int = 300, points: int = 200_000) -> tuple[Ground, Steps]:
     """Points of all check-ins on the world's land, coming as New York's do.
 
     Drawn from a histogram of 256 x 256 cells over all longitudes and latitudes, evenly in a cell.
@@ -115,11 +115,11 @@ def world(*, steps: int = 300, points: int = 200_000) -> tuple[Places, Steps]:
     return land, deleted_after([inside(land, part) for part in np.split(places, cuts)], None)
 
 
-def pickups(*, where: str, points: int = 100_000) -> tuple[Places, Steps]:
+def pickups(*, where: str, points: int = 100_000) -> tuple[Ground, Steps]:
     """Some of a week's pickups, on the state's land or on Manhattan's roads."""
     if where == "manhattan":
         edges, nodes = (data("roads", f"manhattan_{part}.parquet") for part in ("edges", "nodes"))
-        domain: Places = Roads.read(edges, nodes=nodes)
+        domain: Ground = Roads.read(edges, nodes=nodes)
     else:
         domain = Region.read(data("land", f"{where}.geojson"))
     found = [inside(domain, adds) for adds, _ in uber()]
@@ -127,7 +127,7 @@ def pickups(*, where: str, points: int = 100_000) -> tuple[Places, Steps]:
     return domain, deleted_after([one[rng.random(len(one)) < share] for one in found], None)
 
 
-def inside(domain: Places, points: np.ndarray) -> np.ndarray:
+def inside(domain: Ground, points: np.ndarray) -> np.ndarray:
     """The points that count in a domain."""
     return points[in_cells(domain, points) >= 0]
 
@@ -148,11 +148,11 @@ def deleted_after(adds: list[np.ndarray], stay: int | None) -> Steps:
     ]
 
 
-def frame(box: Places, points: np.ndarray) -> pl.DataFrame:
+def frame(box: Ground, points: np.ndarray) -> pl.DataFrame:
     return pl.DataFrame({name: points[:, i] for i, name in enumerate(box.columns)})
 
 
-def in_cells(box: Places, points: np.ndarray) -> np.ndarray:
+def in_cells(box: Ground, points: np.ndarray) -> np.ndarray:
     """The cell of each point."""
     return box.cells(nw.from_native(frame(box, points))) if len(points) else np.zeros(0, np.int64)
 

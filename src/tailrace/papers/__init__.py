@@ -14,13 +14,13 @@ from tailrace.counters import BinaryTree, Simple
 from tailrace.counting.journeys.moves import Ends, Even
 from tailrace.counting.memory import Missing
 from tailrace.domain import Schema
+from tailrace.domain.geometry.partition import Ground
 from tailrace.errors import ConfigError
 from tailrace.mechanisms.panel.cumulative import PanelCumulative
 from tailrace.mechanisms.panel.window import PanelWindow
 from tailrace.mechanisms.snapshot.histogram import SnapshotHistogram
 from tailrace.mechanisms.snapshot.levels import Static
 from tailrace.mechanisms.snapshot.policy import Policy
-from tailrace.mechanisms.spatial.tree import Places
 from tailrace.mechanisms.tabular.workloads import Workload, default_fit
 from tailrace.mechanisms.trajectories.layout import Map
 from tailrace.models.tables import Fit
@@ -76,7 +76,7 @@ __all__ = [
 @told
 def privstream(
     *,
-    domain: Places,
+    domain: Ground,
     privacy: Loss,
     unit: Unit,
     horizon: int | None,

@@ -17,9 +17,10 @@ import polars as pl
 
 from tailrace.calls import told
 from tailrace.domain import Schema
+from tailrace.domain.geometry import Places
 from tailrace.errors import ConfigError, DataError
 from tailrace.mechanisms.base import Mechanism, Takes
-from tailrace.planning.worlds import Points, Types, World
+from tailrace.planning.worlds import Described, Points, Types, World
 from tailrace.privacy.loss import real, whole
 
 # Rows added and deleted at one step.
@@ -130,6 +131,8 @@ class Generated:
         world: World = (
             Types(domain, facts.clusters, facts.matter, rng)
             if isinstance(domain, Schema)
+            else Described(domain, facts.clusters, facts.crowd, rng)
+            if isinstance(domain, Places)
             else Points(domain, facts.clusters, facts.crowd, rng)
         )
         changes = getattr(mechanism, "changes", False)

@@ -17,7 +17,6 @@ import polars as pl
 
 from tailrace.counting.marginals import Marginals
 from tailrace.domain import Box, Schema
-from tailrace.domain.geometry.shares import shares
 from tailrace.mechanisms.base import Mechanism, Takes
 from tailrace.mechanisms.histogram import HistogramStream, HistogramView
 from tailrace.mechanisms.snapshot.histogram import SnapshotHistogram, SnapshotView
@@ -168,8 +167,10 @@ class OfPlaces(_Present):
     """Rectangles of the map, of any shape, where rows are."""
 
     def __init__(self, mechanism: Mechanism, rng: np.random.Generator):
-        super().__init__(mechanism, (len(_SHARES) * _RECTANGLES,))
-        self.domain: Any = mechanism.domain
+        self.schema: Schema | None = getattr(mechanism.domain, "schema", None)
+        values = 1 if self.schema is None else self.schema.size
+        super().__init__(mechanism, (len(_SHARES) * _RECTANGLES, values))
+        self.domain: Any = getattr(mechanism.domain, "ground", mechanism.domain)
         self.columns = list(self.domain.columns)
         self.rng, self.placed = rng, False
         self.low, self.high = np.zeros((2, len(self.true), len(self.columns)))
@@ -195,29 +196,42 @@ class OfPlaces(_Present):
 
     @property
     def names(self) -> tuple[str, ...]:
-        return tuple(f"a rectangle of {100 * share:g} % of the area" for share in _SHARES)
+        found = tuple(f"a rectangle of {100 * share:g} % of the area" for share in _SHARES)
+        if self.schema is None:
+            return found
+        return (*found, *(f"{name}, with one value of each attribute" for name in found))
 
     def _tally(self, frame: pl.DataFrame) -> np.ndarray:
+        rows = nw.from_native(frame, eager_only=True)
+        value = np.zeros(len(frame), np.int64) if self.schema is None else self.schema.cells(rows)
+        counted = value >= 0
         if not isinstance(self.domain, Box):
-            cells = self.domain.cells(nw.from_native(frame[self.columns], eager_only=True))
-            frame = frame.filter(cells >= 0)
+            counted &= self.domain.cells(rows) >= 0
+        frame, value, values = frame.filter(counted), value[counted], self.true.shape[1]
         points = frame.select(pl.col(self.columns).cast(pl.Float64)).to_numpy()
-        found = [
-            int(((points >= low) & (points < high)).all(axis=1).sum())
-            for low, high in zip(self.low, self.high, strict=True)
-        ]
-        return np.array(found)
+        return np.array(
+            [
+                np.bincount(
+                    value[((points >= low) & (points < high)).all(axis=1)], minlength=values
+                )
+                for low, high in zip(self.low, self.high, strict=True)
+            ]
+        )
 
     def answered(self, release: Any) -> list[Answered]:
         if isinstance(release, pl.DataFrame):
             shown = self._tally(release)
         else:
             assert isinstance(release, SpatialView)
-            leaves, corners = release.leaves, zip(self.low, self.high, strict=True)
-            parts = (shares(self.domain, leaves.low, leaves.high, *ends) for ends in corners)
-            shown = np.array([part @ leaves.count for part in parts])
+            corners = zip(self.low, self.high, strict=True)
+            parts = (release.asked(low, high, {}) for low, high in corners)
+            shown = np.array([part @ release.held for part in parts])
         parts = zip(np.split(shown, len(_SHARES)), np.split(self.true, len(_SHARES)), strict=True)
-        return [Answered(one, true) for one, true in parts]
+        both = [*parts]
+        every = [Answered(one.sum(axis=1), true.sum(axis=1)) for one, true in both]
+        if self.schema is None:
+            return every
+        return [*every, *(Answered(one.ravel(), true.ravel()) for one, true in both)]
 
 
 class OfJourneys(_Present):

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from tailrace.domain import Schema
+from tailrace.domain.geometry import Places
 from tailrace.domain.geometry.points import OnBox
 
 # The shape of a world, chosen by reasoning on how cities and registers look: benchmarks/plan.py
@@ -90,7 +91,11 @@ class Types(_Clusters):
         self.usual[:, other] = rng.integers(0, shape, (len(shape), len(other)))
 
     def draw(self, many: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
-        kind = rng.choice(len(self.weights), many, p=self.weights)
+        return self.of(rng.choice(len(self.weights), many, p=self.weights), rng)
+
+    def of(self, kind: np.ndarray, rng: np.random.Generator) -> dict[str, np.ndarray]:
+        """Columns of rows of given types."""
+        many = len(kind)
         anywhere = rng.random(many) < (_ANYWHERE if self.clusters else 1.0)
         digits = []
         for column, size in enumerate(self.domain.shape):
@@ -133,6 +138,10 @@ class Points(_Clusters):
     def draw(self, many: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
         return self._columns(self._points(many, rng))
 
+    def around(self, which: np.ndarray, rng: np.random.Generator) -> dict[str, np.ndarray]:
+        """Points of given clusters."""
+        return self._columns(self._points(len(which), rng, which))
+
     def journeys(self, many: int, points: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
         """Straight journeys of so many points between places."""
         begin, end = self._points(many, rng), self._points(many, rng)
@@ -141,9 +150,13 @@ class Points(_Clusters):
         path[:, 1:-1] += rng.normal(0, _NARROW, path[:, 1:-1].shape)
         return self._columns(_reflected(path.reshape(-1, path.shape[-1])))
 
-    def _points(self, many: int, rng: np.random.Generator) -> np.ndarray:
+    def _points(
+        self, many: int, rng: np.random.Generator, which: np.ndarray | None = None
+    ) -> np.ndarray:
         """(points, dimensions) between 0 and 1."""
-        which, sides = rng.choice(len(self.weights), many, p=self.weights), len(self.low)
+        sides = len(self.low)
+        if which is None:
+            which = rng.choice(len(self.weights), many, p=self.weights)
         found = self.centre[which] + rng.normal(0, 1, (many, sides)) * self.width[which, None]
         anywhere = rng.random(many) < (_ANYWHERE if self.clusters else 1.0)
         found[anywhere] = rng.random((int(anywhere.sum()), sides))
@@ -166,6 +179,22 @@ class Points(_Clusters):
         if self.pool is not None:
             return self.pool[rng.integers(0, len(self.pool), many)]
         return np.clip(rng.normal(0.5, _SPREAD * self.scale, (many, len(self.low))), 0.05, 0.95)
+
+
+class Described:
+    """Points with attributes: those of a cluster mostly have the same values."""
+
+    def __init__(self, domain: Places, clusters: int, crowd: float, rng: np.random.Generator):
+        self.points = Points(domain.ground, clusters, crowd, rng)
+        self.types = Types(domain.schema, clusters, len(domain.schema.columns), rng)
+
+    def move(self, share: float, uneven: float, rng: np.random.Generator) -> None:
+        self.points.move(share, uneven, rng)
+
+    def draw(self, many: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
+        weights = self.points.weights
+        which = rng.choice(len(weights), many, p=weights)
+        return {**self.points.around(which, rng), **self.types.of(which, rng)}
 
 
 def _reflected(points: np.ndarray) -> np.ndarray:

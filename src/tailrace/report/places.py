@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from html import escape
+from typing import Any
 
 import numpy as np
+import polars as pl
 
+from tailrace.domain import Attribute, Schema, attributes_of
 from tailrace.mechanisms.spatial.view import SpatialView
 from tailrace.metrics import relative_error, standard_queries
 from tailrace.papers.privtree.stream import PrivTreeView
@@ -19,6 +22,8 @@ from tailrace.report import page
 from tailrace.report.chart import Line
 from tailrace.report.maps import Ground, Sheet, is_flat, maps, packed
 from tailrace.report.page import Page, page_of, rows_chart
+from tailrace.report.pairs import asked, label
+from tailrace.report.truth import opened
 from tailrace.stream.log import History
 from tailrace.stream.stream import Stream
 
@@ -52,7 +57,8 @@ def spatial_page(
     view: SpatialView | PrivTreeView, stream: Stream, truth: History | None = None
 ) -> Page:
     """Show points on a map, or their number elsewhere."""
-    flat, domain = is_flat(stream.mechanism.domain), cast("Ground", stream.mechanism.domain)
+    domain = ground_of(stream)
+    flat = is_flat(domain)
     followed = follow(stream, truth)
     lines = [Line("stated", followed.steps, followed.stated, dashed=truth is not None)]
     if followed.measured is not None:
@@ -67,6 +73,8 @@ def spatial_page(
     sections = [("Step by step", shown)]
     if flat:
         sections.append((f"By area, at step {stream.step}", _areas(view, domain, truth, stream)))
+    if isinstance(view, SpatialView):
+        sections += _values(view, truth, stream.step)
     sections.append(("How far off a count is", error))
     if truth is not None:
         sections.append(
@@ -74,6 +82,12 @@ def spatial_page(
         )
     title = "synthetic points, step by step"
     return Page(title=title, sections=sections, private=truth is not None)
+
+
+def ground_of(stream: Stream) -> Any:
+    """Where points lie, attributes left apart."""
+    domain = stream.mechanism.domain
+    return getattr(domain, "ground", domain)
 
 
 def points_at(history: History, columns: Sequence[str], step: int) -> np.ndarray:
@@ -84,8 +98,8 @@ def points_at(history: History, columns: Sequence[str], step: int) -> np.ndarray
 
 def follow(stream: Stream, truth: History | None) -> Followed:
     """Read views at some steps; compare with the true points."""
-    domain = cast("Ground", stream.mechanism.domain)
-    sheet = Sheet.of(domain) if is_flat(stream.mechanism.domain) else None
+    domain = ground_of(stream)
+    sheet = Sheet.of(domain) if is_flat(domain) else None
     rectangles, chosen = _rectangles(domain), page.steps_of(stream, most=_STEPS)
     partitions, stated, measured = [], [], []
     for step in chosen:
@@ -95,8 +109,11 @@ def follow(stream: Stream, truth: History | None) -> Followed:
             measured.append(np.nan)
             continue
         if sheet is not None:
-            corners = [sheet.placed(part) for part in (view.leaves.low, view.leaves.high)]
-            partitions.append((int(step), np.concatenate(corners, axis=1).ravel()))
+            leaves = view.leaves
+            corners = [sheet.placed(part) for part in (leaves.low, leaves.high)]
+            # Of other views there are no attributes.
+            codes = [getattr(leaves, name, corners[0][:, :0]) for name in ("first", "last")]
+            partitions.append((int(step), np.concatenate([*corners, *codes], axis=1)))
         answers = [view.count(low=low, high=high) for low, high in rectangles]
         stated.append(_MEAN_OF_ABSOLUTE * float(np.mean([answer.error for answer in answers])))
         if truth is not None:
@@ -111,12 +128,13 @@ def follow(stream: Stream, truth: History | None) -> Followed:
 
 def _kept(partitions: list[tuple[int, np.ndarray]]) -> list[dict[str, Any]]:
     """The latest partitions that a page can hold, from the first step each is for."""
-    found, room = [], 4 * _BOXES
+    found, room = [], _BOXES
     for step, boxes in reversed(partitions):
         if len(boxes) > room:
             break
         room -= len(boxes)
-        found.insert(0, {"since": step, "boxes": packed(boxes)})
+        parts = {"boxes": packed(boxes[:, :4].ravel()), "codes": packed(boxes[:, 4:].ravel())}
+        found.insert(0, {"since": step, **parts})
     return found
 
 
@@ -133,9 +151,9 @@ def _rectangles(domain: Ground) -> list[tuple[np.ndarray, np.ndarray]]:
 
 
 def _map(followed: Followed, history: History, truth: History | None, stream: Stream) -> str:
-    domain, labels = cast("Ground", stream.mechanism.domain), page.labels(stream)
+    domain, labels = ground_of(stream), page.labels(stream)
     sheet, steps = Sheet.of(domain), np.arange(1, stream.step + 1)
-    layers, points = [], {}
+    layers, points, attributes = [], {}, attributes_of(stream.mechanism.domain)
     for name, title, colour, found in (
         ("synthetic", "synthetic", 0, history),
         ("true", "true: PRIVATE", 1, truth),
@@ -146,7 +164,8 @@ def _map(followed: Followed, history: History, truth: History | None, stream: St
         layers.append({"name": name, "title": title, "colour": colour, "born": born})
         columns = [found.columns[column] for column in domain.columns]
         x, y = sheet.placed(np.stack(columns, axis=1)).T
-        points[name] = packed(x, y, found.gone)
+        codes = [_codes(found, column, one) for column, one in attributes.items()]
+        points[name] = packed(x, y, found.gone, *codes)
     last = stream.step
     controls = (
         '<button id="play" type="button">Play</button> '
@@ -154,11 +173,52 @@ def _map(followed: Followed, history: History, truth: History | None, stream: St
         '<output id="step-label" for="step"></output> '
         '<label><input id="partition" type="checkbox"> partition</label>'
     )
-    data = {"partitions": followed.partitions, "labels": labels}
-    return page.note(
-        "Colours say how many points lie in each small square; the partition is the one that the "
-        "mechanism counts in."
-    ) + maps("points", layers, data, controls, domain, of="points", legend=_LEGEND, points=points)
+    controls += "".join(_choice(*one) for one in enumerate(attributes.items()))
+    data = {"partitions": followed.partitions, "labels": labels, "attributes": len(attributes)}
+    words = "Colours say how many points lie in each small square; the partition is the one that "
+    by = " Choose a value for its own map." if attributes else ""
+    return page.note(f"{words}the mechanism counts in.{by}") + maps(
+        "points", layers, data, controls, domain, of="points", legend=_LEGEND, points=points
+    )
+
+
+def _codes(found: History, column: str, attribute: Attribute) -> np.ndarray:
+    """The code of each row's value."""
+    frame = pl.DataFrame({column: found.columns[column]}, strict=False)
+    return Schema(**{column: attribute}).cells(opened(frame, column))
+
+
+def _choice(axis: int, of: tuple[str, Attribute]) -> str:
+    """A list to choose a value of an attribute from."""
+    column, attribute = of
+    options = "".join(
+        f'<option value="{code}">{escape(label(attribute, [code]))}</option>'
+        for code in range(attribute.size)
+    )
+    return (
+        f' <label>{escape(column)} <select id="value-{axis}"><option value="">all</option>'
+        f"{options}</select></label>"
+    )
+
+
+def _values(view: SpatialView, truth: History | None, step: int) -> list[tuple[str, str]]:
+    """A section for each attribute: the points with each value, with errors."""
+    found = []
+    for column, attribute in attributes_of(view.domain).items():
+        true = None
+        if truth is not None:
+            there = (truth.born <= step) & (step < truth.gone)
+            true = np.bincount(_codes(truth, column, attribute)[there], minlength=attribute.size)
+        rows = []
+        for code in range(attribute.size - (attribute.outside == "other")):
+            where: dict[str, Any] = {column: asked(attribute, [code])}
+            number = view.count(**where)
+            words = page.told(number) + ("" if true is None else f" (true: {true[code]:,})")
+            rows.append((label(attribute, [code]), [(number.value, words)]))
+        title = f"By {column}, at step {step}"
+        note = page.note("Estimates of the last release; ± is one standard error.")
+        found.append((title, note + page.shaded((column, "points"), rows)))
+    return found
 
 
 def _areas(view: Any, domain: Ground, truth: History | None, stream: Stream) -> str:
@@ -178,7 +238,7 @@ def _areas(view: Any, domain: Ground, truth: History | None, stream: Stream) -> 
 
 def _measures(history: History, truth: History, stream: Stream) -> str:
     """Tabulate the relative errors of PrivStream's queries."""
-    domain = cast("Ground", stream.mechanism.domain)
+    domain = ground_of(stream)
     made, true = (points_at(one, domain.columns, stream.step) for one in (history, truth))
     if not len(true):
         return page.note("There are no true points at the last step.")

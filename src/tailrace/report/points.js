@@ -1,9 +1,13 @@
 // Points that exist from one step to another, as a density, over their partition.
 for (const layer of layers) {
-  const all = packed(`points-${layer.name}`), many = all.length / 3;
-  [layer.x, layer.y, layer.gone] = [0, 1, 2].map((part) => all.subarray(part * many, (part + 1) * many));
+  const parts = 3 + data.attributes, all = packed(`points-${layer.name}`), many = all.length / parts;
+  [layer.x, layer.y, layer.gone, ...layer.codes] =
+    Array.from({ length: parts }, (_, part) => all.subarray(part * many, (part + 1) * many));
 }
-const partitions = data.partitions.map((part) => ({ ...part, boxes: numbers(part.boxes) }));
+const partitions = data.partitions.map((part) => ({ ...part, boxes: numbers(part.boxes), codes: numbers(part.codes) }));
+// Lists to choose values from, and those that are chosen: [attribute, code].
+const lists = Array.from({ length: data.attributes }, (_, axis) => element(`value-${axis}`));
+const chosen = () => lists.flatMap((list, axis) => (list.value === "" ? [] : [[axis, Number(list.value)]]));
 const slider = element("step"), play = element("play");
 // The side of a square in which points are counted, in pixels of the page.
 const SQUARE = 3;
@@ -15,9 +19,10 @@ const counted = (layer, step) => {
   const squares = new Uint32Array(columns * rows);
   const perX = at.across / FULL / SQUARE, perY = at.up / FULL / SQUARE;
   const left = at.left / SQUARE, bottom = at.bottom / SQUARE, born = layer.born[step - 1];
+  const wanted = chosen();
   let alive = 0, most = 0;
   for (let i = 0; i < born; i += 1) {
-    if (layer.gone[i] <= step) continue;
+    if (layer.gone[i] <= step || wanted.some(([axis, code]) => layer.codes[axis][i] !== code)) continue;
     alive += 1;
     const x = Math.floor(left + layer.x[i] * perX), y = Math.floor(bottom - layer.y[i] * perY);
     if (x < 0 || y < 0 || x >= columns || y >= rows) continue;
@@ -57,7 +62,11 @@ const paintPartition = (context, at, step) => {
   context.globalAlpha = 0.16;
   context.lineWidth = 1;
   context.beginPath();
+  const wanted = chosen(), many = data.attributes;
+  const beside = (box) => wanted.some(([axis, code]) =>
+    code < current.codes[2 * many * box + axis] || code >= current.codes[2 * many * box + many + axis]);
   for (let i = 0; i < current.boxes.length; i += 4) {
+    if (beside(i / 4)) continue;
     const [left, low, right, high] = current.boxes.subarray(i, i + 4);
     const x = at.x(left / FULL), y = at.y(high / FULL), w = at.x(right / FULL) - x, h = at.y(low / FULL) - y;
     if (x + w < 0 || y + h < 0 || x > at.width || y > at.height) continue;
@@ -110,4 +119,5 @@ play.addEventListener("click", () => {
   }, 180);
 });
 slider.addEventListener("input", show);
+for (const list of lists) list.addEventListener("change", show);
 show();

@@ -14,7 +14,7 @@ import numpy as np
 
 from tailrace.calendar import Calendar
 from tailrace.calls import told
-from tailrace.domain import Box, Categorical, Schema
+from tailrace.domain import Box, Categorical, Schema, attributes_of
 from tailrace.domain.cells import nameless
 from tailrace.errors import DataError
 from tailrace.sources.reading import Reader, Rows
@@ -137,9 +137,7 @@ class Presence:
 def presence(reader: Reader, calendar: Calendar | None, frames: Iterable[pl.DataFrame]) -> Presence:
     """Find which steps and declared values came; without a calendar each frame is a step."""
     domain, steps = reader.domain, set()
-    attributes = (
-        zip(domain.columns, domain.attributes, strict=True) if isinstance(domain, Schema) else ()
-    )
+    attributes = attributes_of(domain).items()
     listed = {name: one for name, one in attributes if isinstance(one, Categorical)}
     values: dict[tuple[str, str], set[int]] = {
         (name, str(value)): set() for name, one in listed.items() for value in one.values
@@ -188,14 +186,16 @@ def _codes(reader: Reader, read: pl.DataFrame, name: str) -> np.ndarray | None:
     """The codes of one column on its own, -1 outside; None for domains whose columns only mean
     something together.
     """
-    domain = reader.domain
-    place, cells = domain.columns.index(name), nw.from_native(read[[name]], eager_only=True)
-    if isinstance(domain, Box):
+    domain, known = reader.domain, attributes_of(reader.domain)
+    cells = nw.from_native(read[[name]], eager_only=True)
+    if name not in known:
+        domain = getattr(domain, "ground", domain)
+        if not isinstance(domain, Box):
+            return None
+        place = domain.columns.index(name)
         low, high = ([bounds[place]] for bounds in (domain.low, domain.high))
         return Box(low=low, high=high, columns=[name], cells=domain.side).cells(cells)
-    if not isinstance(domain, Schema):
-        return None
-    attribute = domain.attributes[place]
+    attribute = known[name]
     if isinstance(attribute, Categorical):
         attribute = replace(attribute, growing=False)
     attribute = replace(attribute, outside="drop")

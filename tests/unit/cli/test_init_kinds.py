@@ -95,6 +95,36 @@ def test_flags_of_every_kind_lead_to_releases(here, kind):
         assert columns >= set(config.mechanism.domain.columns)
 
 
+DESCRIBED = {**KINDS["places"], "--column": ["sex=category f m", "age=integer 0 9"]}
+
+
+def test_places_with_attributes_lead_to_a_map_of_each(here):
+    call("init", "--kind", "places", *words({**COMMON, **DESCRIBED}))
+    # Two values and ten need five halvings: that leaves a ground of 2**19 cells.
+    assert load("stream.toml").mechanism.domain.ground.side == 512
+    shown = call("check", "stream.toml", "incoming/a.csv").output
+    assert re.search(r"counted +300 \(100\.0%\)", shown) and "age" in shown
+    call("run", "stream.toml")
+    table = public_table(here / "a.tail" / "releases", 3)
+    assert table.columns == ["lon", "lat", "sex", "age"]
+    assert "+-" in call("query", "a.tail", "count where sex = f and lon between 0 and 2").output
+    call("export", "a.tail", "--to", "a.geojson")
+    feature = json.loads((here / "a.geojson").read_text())["features"][0]
+    assert set(feature["properties"]) == {"sex", "age"}
+    call("export", "a.tail", "--to", "a.geoparquet")
+    assert pl.read_parquet(here / "a.geoparquet").columns == [*table.columns, "geometry"]
+    call("report", "a.tail", "--to", "a.html")
+    assert 'id="value-1"' in (here / "a.html").read_text()
+    call("plan", "stream.toml", "--rows", "50")
+
+
+def test_values_that_are_not_declared_are_told_of_places_too(here):
+    few = {**DESCRIBED, "--column": ["sex=category f"]}
+    call("init", "--kind", "places", *words({**COMMON, **few}))
+    shown = call("check", "stream.toml", "incoming/a.csv").output
+    assert "lie outside the domain in column 'sex': declare what is missing" in shown
+
+
 @pytest.fixture
 def database(here):
     with contextlib.closing(sqlite3.connect(here / "ward.db")) as connection:
@@ -153,6 +183,8 @@ def test_a_border_in_a_file_makes_a_region(here):
         ("places", {"--area": "4 4 0 0"}, "low of a Box must lie below its high"),
         ("places", {"--area": None}, "Say it with --area, for example --area '13.0"),
         ("places", {"--area": "land.geojson"}, "land.geojson"),
+        ("places", {"--column": "lon=integer 0 9"}, "'lon', which holds coordinates"),
+        ("places", {"--column": "age=integer 0 999"}, "too many for a map of each"),
         ("panel", {"--unit": "event"}, "unit is 'user COLUMN'"),
         ("panel", {"--delta": None}, "Say it with --delta"),
         ("panel", {"--column": ["sex=category f m", "age=integer 0 9"]}, "A panel follows one column"),

@@ -335,7 +335,7 @@ def test_a_plug_in_cannot_take_a_name_of_ours(refused, plug):
 
 def test_an_example_can_be_used_as_it_stands():
     # domains and mechanisms have a table of their own
-    whole = {*FORMER, "Schema", "Box", "Region", "Roads"}
+    whole = {*FORMER, "Schema", "Box", "Region", "Roads", "Places"}
     made = [make for name, make in parts.classes().items() if name not in whole]
     for make in (one for one in made if inspect.isclass(one) and not hasattr(one, "measure")):
         table = tomllib.loads(f"part = {parts.example(make)}")["part"]
@@ -378,7 +378,8 @@ def test_an_example_can_be_used_as_it_stands():
         ("sex = {", '"a\\nb" = 1\nsex = {', 'line 15: [schema] "a\\nb" must be a table with a kind, for example { kind ='),
         ("high = 99", "high = 99999999", "line 13: [schema]: The domain has more than 10,000,000 bins"),
         ("[schema]", "[box]", "line 14: [box] has no key 'age'; it has low, high, columns, cells, outside."),
-        ("[schema]", "[box]\n[schema]", "line 14: [schema] is one description too many; keep only one of [schema] or [box]"),
+        ("[schema]", "[box]\n[region]\n[schema]", "line 14: [region] is one description too many; keep only one of [schema] or [box]"),
+        ("[schema]", "[box]\ncolumns = ['x', 'y']\nlow = [0, 0]\nhigh = [1, 1]\n[schema]", "line 13: [box] has [schema] beside it, which only SpatialStream takes; keep one."),
         ("[schema]", "[schemata]", "line 13: there is no table [schemata]; did you mean [schema]?"),
         ("[stream]", "[1]\n[stream]", "line 1: there is no table [1]; there are [stream], [mechanism], [source], [schema],"),
         ("[stream]", "[[stream]]", "line 1: stream must be one table, [stream], with its keys below it."),

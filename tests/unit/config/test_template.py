@@ -3,7 +3,19 @@ from dataclasses import replace
 
 import pytest
 
-from tailrace import Categorical, ConfigError, Event, Integer, Real, User, sinks, sources
+from tailrace import (
+    Box,
+    Categorical,
+    ConfigError,
+    Event,
+    Integer,
+    Places,
+    Real,
+    Schema,
+    User,
+    sinks,
+    sources,
+)
 from tailrace.calendar import Calendar
 from tailrace.config import load, parts
 from tailrace.config.template import Answers, attribute, write
@@ -68,6 +80,7 @@ WARD_ANSWERS = Answers(
 BOX = {"columns": ["lon", "lat"], "low": [0.0, 0.0], "high": [1.0, 1.0]}
 OTHERS = [
     {"mechanism": "SpatialStream", "places": BOX, "attributes": ()},
+    {"mechanism": "SpatialStream", "places": BOX, "attributes": WARD_ANSWERS.attributes[1:]},
     {"mechanism": "TabularStream"},
     {
         "mechanism": "PanelWindow",
@@ -97,7 +110,10 @@ OTHERS = [
 @pytest.mark.parametrize(
     "answers",
     [replace(WARD_ANSWERS, deletes=True), *(replace(WARD_ANSWERS, **one) for one in OTHERS)],
-    ids=lambda answers: answers.mechanism,
+    ids=lambda answers: (
+        answers.mechanism
+        + " and columns" * (answers.places is not None and bool(answers.attributes))
+    ),
 )
 def test_everything_that_a_template_offers_can_be_used(tmp_path, answers):
     """Each line that is commented out, taken in alone or for its neighbour, still makes a
@@ -128,6 +144,20 @@ def test_everything_that_a_template_offers_can_be_used(tmp_path, answers):
             "\n".join(kept).replace(lines[place], lines[place][2:])
         )
         load(tmp_path / "stream.toml")
+
+
+def test_places_may_have_attributes(tmp_path):
+    """Those of the answers, or the ones that are offered."""
+    few = (*WARD_ANSWERS.attributes[1:], ("urgent", Categorical([False, True])))
+    places = replace(WARD_ANSWERS, mechanism="SpatialStream", places=BOX, attributes=few)
+    (tmp_path / "stream.toml").write_text(write(places))
+    domain = load(tmp_path / "stream.toml").mechanism.domain
+    assert domain == Places(Box(**BOX), Schema(**dict(few)))
+    alone = write(replace(places, attributes=()))
+    (tmp_path / "stream.toml").write_text(alone)
+    assert load(tmp_path / "stream.toml").mechanism.domain == Box(**BOX)
+    (tmp_path / "stream.toml").write_text(re.sub(r"# (\[schema\]|  type)", r"\1", alone))
+    assert load(tmp_path / "stream.toml").mechanism.domain.columns == ("lon", "lat", "type")
 
 
 @pytest.mark.parametrize(

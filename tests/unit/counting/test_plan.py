@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from samples import but_spark, unit_rows
-from tailrace import ConfigError, DataError
+from tailrace import ConfigError, DataError, Places
 from tailrace.counting.marginals import Marginals, all_ways, chosen
 from tailrace.counting.memory import counted
 from tailrace.counting.plan import Counts, Plan
@@ -18,6 +18,10 @@ SCHEMA = Schema(
     income=Real(edges=[0, 10, 20]),
 )
 BOX = Box(low=(0, 0), high=(1, 20), columns=("place", "income"), cells=16)
+CITY = Places(
+    Box(low=(0, 0), high=(1, 20), columns=("place", "income"), cells=4),
+    Schema(age=SCHEMA.attributes[0], sex=SCHEMA.attributes[1]),
+)
 ENGINES = {
     "pyarrow": lambda table, spark: table,
     "pandas": lambda table, spark: table.to_pandas(),
@@ -59,7 +63,7 @@ def random_table(rows, seed=0):
     )
 
 
-@pytest.mark.parametrize("codes", [SCHEMA, BOX], ids=["schema", "box"])
+@pytest.mark.parametrize("codes", [SCHEMA, BOX, CITY], ids=["schema", "box", "places"])
 def test_every_engine_counts_the_same(engine, codes):
     table = random_table(2000)
     reference = np.bincount(

@@ -1,6 +1,8 @@
 """Pages are made of released numbers, by the type of a stream's view."""
 
+import base64
 import dataclasses
+import json
 import re
 
 import numpy as np
@@ -230,6 +232,43 @@ def test_places_in_other_dimensions_have_a_page_without_a_map(dimensions):
     true = true_history([(points, None)], stream.mechanism)
     private = stream_report(stream, [], true)
     assert "PRIVATE" in private and "measured" in private
+
+
+def test_places_with_attributes_have_a_map_for_each_value():
+    box = tr.Box(low=(0, 0), high=(1, 1), columns=("x", "y"), cells=8)
+    schema = tr.Schema(
+        kind=tr.Categorical(["fire", "<i>"], outside="other"), size=tr.Real(edges=[0, 1, 5])
+    )
+    rng, many = np.random.default_rng(1), 200
+    rows = pl.DataFrame(
+        {
+            **dict(zip("xy", rng.random((2, many)), strict=True)),
+            "kind": rng.choice(["fire", "<i>", "else"], many),
+            "size": rng.uniform(0, 5, many),
+        }
+    )
+    mechanism = tr.SpatialStream(domain=tr.Places(box, schema), **ONE)
+    stream = streamed(mechanism, rows)
+    page = stream_report(stream, [], true_history([(rows, None)], mechanism))
+    assert re.findall(r'<select id="(value-\d)">', page) == ["value-0", "value-1"]
+    assert '<option value="1">&lt;i&gt;</option><option value="2">(outside)</option>' in page
+    for layer, there in (("synthetic", len(stream.history().born)), ("true", many)):
+        text = re.search(rf'<script id="points-{layer}"[^>]*>(.*?)</script>', page)[1]
+        packed = np.frombuffer(base64.b64decode(text), "<u2").reshape(5, there)
+        assert set(packed[3]) == {0, 1, 2} and set(packed[4]) == {0, 1}
+    data = json.loads(re.search(r'<script id="map-data"[^>]*>(.*?)</script>', page, re.S)[1])
+    boxes, codes = (base64.b64decode(data["partitions"][-1][name]) for name in ("boxes", "codes"))
+    assert data["attributes"] == 2 and len(boxes) == len(codes)
+    section = page.split("By kind, at step 1")[1].split("</table>")[0]
+    told = re.findall(
+        r"<th scope=\"row\">(.*?)</th><td[^>]*>([\d,]+) ± .*?\(true: (\d+)\)", section
+    )
+    true = {kind: (rows["kind"] == kind).sum() for kind in ("fire", "<i>")}
+    assert [(name, int(real)) for name, _, real in told] == [
+        ("fire", true["fire"]),
+        ("&lt;i&gt;", true["<i>"]),
+    ]
+    assert all(abs(int(shown) - int(real)) < 10 for _, shown, real in told)
 
 
 def test_a_band_reaches_two_errors_to_each_side_inside_the_axes():

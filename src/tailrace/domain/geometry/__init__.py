@@ -8,6 +8,7 @@ Coordinates are taken as they are: areas, lengths and distances are those of the
 degrees first where a degree of longitude must count as much as it is long.
 """
 
-from tailrace.domain.geometry.points import Region, Roads, from_dict, measure_of_cells
+from tailrace.domain.geometry.places import Places, from_dict
+from tailrace.domain.geometry.points import Region, Roads, measure_of_cells
 
-__all__ = ["Region", "Roads", "from_dict", "measure_of_cells"]
+__all__ = ["Places", "Region", "Roads", "from_dict", "measure_of_cells"]

@@ -13,7 +13,7 @@ import numbers
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
 import narwhals as nw
 import numpy as np
@@ -33,6 +33,12 @@ if TYPE_CHECKING:
 
 # Cells per side. Chosen by reasoning: every cell has an entry in a table, 16 million of them here.
 _MOST = 4096
+
+
+class Measured(Protocol):
+    """A domain that says how much of it lies in each cell."""
+
+    def measure_of_cells(self) -> np.ndarray: ...
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -399,7 +405,7 @@ def _box(
     return place
 
 
-def measure_of_cells(points: Box | Region | Roads) -> np.ndarray:
+def measure_of_cells(points: Box | Measured) -> np.ndarray:
     """The volume, area or length in each cell: public.
 
     It is zero where a cell holds nothing of the domain.

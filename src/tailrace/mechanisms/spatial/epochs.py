@@ -13,14 +13,13 @@ from typing import Any
 import numpy as np
 
 from tailrace.counters.base import Counter
-from tailrace.domain.geometry.partition import lay_out
+from tailrace.domain.geometry.partition import Space, lay_out
 from tailrace.mechanisms.shared.events import Clock, net
 from tailrace.mechanisms.spatial.public import AdaTree, SpatialPublic
 from tailrace.mechanisms.spatial.retention import Parts
 from tailrace.mechanisms.spatial.shares import Shares, begun
 from tailrace.mechanisms.spatial.tree import (
     Found,
-    Places,
     Standing,
     carried,
     coarser,
@@ -45,7 +44,7 @@ _HEARD = 2.0
 class Epochs:
     """The rules of one stream."""
 
-    domain: Places
+    domain: Space
     structure: AdaTree
     counter: Counter[Any]  # of the clock
     rows: int  # of the clock: adds, and deletes where there are any

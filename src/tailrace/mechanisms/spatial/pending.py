@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from tailrace.counting.plan import Counts
-from tailrace.domain.geometry.partition import area_before, partition_of
-from tailrace.mechanisms.spatial.tree import Places, finest
+from tailrace.domain.geometry.partition import Space, area_before, partition_of
+from tailrace.mechanisms.spatial.tree import finest
 
 # Records are merged when they are twice as many as were merged before, and this many more.
 _ROOM = 1 << 12
@@ -57,7 +57,7 @@ class SpatialPrivate:
         return SpatialPrivate(self.buffer[:0], self.waiting, self.clock)
 
 
-def groups_of(domain: Places) -> np.ndarray:
+def groups_of(domain: Space) -> np.ndarray:
     """The number of each cell's place at the finest depth, (cells,); -1 without area."""
     partition, before = partition_of(domain), area_before(domain)
     shift = partition.depth - finest(domain)
@@ -66,7 +66,7 @@ def groups_of(domain: Places) -> np.ndarray:
     return np.where(empty[groups], -1, groups).astype(np.int32)
 
 
-def records(counts: Counts, domain: Places) -> tuple[np.ndarray, np.ndarray]:
+def records(counts: Counts, domain: Space) -> tuple[np.ndarray, np.ndarray]:
     """The places of a step's counts, and their nets."""
     from tailrace.mechanisms.spatial.kernel import touched
 
@@ -75,13 +75,13 @@ def records(counts: Counts, domain: Places) -> tuple[np.ndarray, np.ndarray]:
     return groups << (partition_of(domain).depth - finest(domain)), nets
 
 
-def of_places(places: np.ndarray, nets: np.ndarray, many: int, domain: Places) -> np.ndarray:
+def of_places(places: np.ndarray, nets: np.ndarray, many: int, domain: Space) -> np.ndarray:
     """(many,) counts by number of the place, from records."""
     return _added_up(places >> (partition_of(domain).depth - finest(domain)), nets, many)
 
 
 def spread(
-    nets: np.ndarray, first: np.ndarray, last: np.ndarray, domain: Places
+    nets: np.ndarray, first: np.ndarray, last: np.ndarray, domain: Space
 ) -> tuple[np.ndarray, np.ndarray]:
     """Records of leaves' counts: each spread over its leaf as evenly as whole numbers go.
 

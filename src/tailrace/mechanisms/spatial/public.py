@@ -9,7 +9,8 @@ from fractions import Fraction
 import numpy as np
 
 from tailrace.calls import told
-from tailrace.mechanisms.spatial.tree import Places, Tree, finest
+from tailrace.domain.geometry.partition import Space, partition_of
+from tailrace.mechanisms.spatial.tree import Tree, finest
 from tailrace.privacy.loss import exact, real, whole
 
 # The number of points at epsilon 1, as a power of two, in a node of the least depth.
@@ -54,7 +55,7 @@ class AdaTree:
         for name in ("unsure", "far"):
             object.__setattr__(self, name, real(name, getattr(self, name)))
 
-    def least(self, points: float, noise: float, domain: Places) -> int:
+    def least(self, points: float, noise: float, domain: Space) -> int:
         """The depth above which every node is divided, where so many points are expected.
 
         So many that its nodes hold a fixed number of deviations of the noise.
@@ -62,7 +63,8 @@ class AdaTree:
         many = max(points, 1.0) * math.sqrt(2 / noise)
         depth = math.floor(math.log2(max(many, 1.0))) - _POINTS
         most = min(max(depth, self.least_depth), 2 * self.least_depth)
-        return min(most, finest(domain))
+        # Half of the halvings that attributes take: benchmarks/places.py.
+        return min(most + partition_of(domain).coded // 2, finest(domain))
 
 
 @dataclass(frozen=True)

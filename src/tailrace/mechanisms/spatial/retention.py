@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tailrace.domain.geometry.partition import Layout
+from tailrace.domain.geometry.partition import Layout, Space
 from tailrace.mechanisms.shared.events import Clock, net
 from tailrace.mechanisms.spatial.public import AdaTree, SpatialPublic
-from tailrace.mechanisms.spatial.tree import Found, Places, Standing, Tree, counted, regrown
+from tailrace.mechanisms.spatial.tree import Found, Standing, Tree, counted, regrown
 from tailrace.mechanisms.spatial.view import SpatialView
 
 _TINY = 1e-9
@@ -37,7 +37,7 @@ _CLEAR = 4.0
 class Parts:
     """The estimate of a stream with a retention."""
 
-    domain: Places
+    domain: Space
     structure: AdaTree
     clock: Clock
     noise: float  # variance of one draw

@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tailrace.domain.geometry.partition import DEEPEST, lay_out
+from tailrace.domain.geometry.partition import DEEPEST, Space, lay_out
 from tailrace.mechanisms.shared.events import Clock, net
 from tailrace.mechanisms.spatial.public import AdaTree, SpatialPublic
-from tailrace.mechanisms.spatial.tree import Found, Places, Standing, Tree, carried, regrown
+from tailrace.mechanisms.spatial.tree import Found, Standing, Tree, carried, regrown
 from tailrace.mechanisms.spatial.view import SpatialView
 
 # Times the last epoch's change that the next tree is prepared for.
@@ -44,7 +44,7 @@ _TINY = 1e-9
 class Shares:
     """The estimate of a stream without a retention."""
 
-    domain: Places
+    domain: Space
     structure: AdaTree
     clock: Clock
     noise: float  # variance of one draw
@@ -166,7 +166,7 @@ class Shares:
         return float(np.clip(squares, 0.05, 1.0))
 
 
-def begun(standing: Standing, domain: Places, noise: float) -> Standing:
+def begun(standing: Standing, domain: Space, noise: float) -> Standing:
     """A tree with shares: those of a first tree, or those that older counts say."""
     from tailrace.mechanisms.spatial import kernel
 

@@ -8,8 +8,9 @@ the next round and of the next epoch, the counts shown, the synthetic points.
 
 Privacy: the declared loss of the declared unit over the horizon, neighbours add/remove.
 1. One event changes one row of the clock, at one step, by one, and the net count of one place, in
-   the one epoch that its step falls into. Net counts are private until they are measured: neither
-   they nor how many places they touch decide anything.
+   the one epoch that its step falls into. (With attributes, of one place in the map of its values:
+   the maps are disjoint.) Net counts are private until they are measured: neither they nor how
+   many places they touch decide anything.
 2. Fix all releases. Then the end of every epoch is fixed: by the clock, or by public schedule
    (first release, longest epoch, horizon, retention). So is its number of rounds and their shares
    of the budget, which the clock and the counts of earlier epochs decide, and so are the leaves of
@@ -55,8 +56,8 @@ from tailrace.counters.base import Counter
 from tailrace.counters.choice import allot
 from tailrace.counting.plan import Counts, Plan
 from tailrace.domain import Box
-from tailrace.domain.geometry import Region, Roads
-from tailrace.domain.geometry.partition import area_before, lay_out, partition_of
+from tailrace.domain.geometry import Places, Region, Roads
+from tailrace.domain.geometry.partition import Space, area_before, lay_out, partition_of
 from tailrace.errors import ConfigError
 from tailrace.mechanisms.base import Sample, State, Step, Table
 from tailrace.mechanisms.shared.events import OfEvents, chosen
@@ -69,7 +70,7 @@ from tailrace.mechanisms.spatial.pending import (
     spread,
 )
 from tailrace.mechanisms.spatial.public import AdaTree, SpatialPublic
-from tailrace.mechanisms.spatial.tree import Found, Places, Tree, counted, seed
+from tailrace.mechanisms.spatial.tree import Found, Tree, counted, seed
 from tailrace.mechanisms.spatial.view import SpatialView
 from tailrace.noise import Draws
 from tailrace.noise.atoms import Atoms
@@ -95,7 +96,7 @@ class SpatialStream(OfEvents):
 
     `begin` is the step of the first release: what comes before is counted with it. `retention` says
     that a point leaves by itself so many steps after it came: no deletions are pushed then, and a
-    record's whole life is one event.
+    record's whole life is one event. Points of `Places` carry their attributes.
 
     >>> from tailrace import Box, Event, PureDP
     >>> city = Box(low=(-74.26, 40.48), high=(-73.70, 40.92), columns=("lon", "lat"))
@@ -104,7 +105,7 @@ class SpatialStream(OfEvents):
     'epsilon = 1 for one event over 365 steps'
     """
 
-    domain: Box | Region | Roads
+    domain: Box | Region | Roads | Places
     privacy: Loss
     unit: Unit
     horizon: int | None
@@ -133,7 +134,7 @@ class SpatialStream(OfEvents):
         self.clock.init(0)
 
     @property
-    def rows(self) -> Places:
+    def rows(self) -> Space:
         return self.domain
 
     @property
@@ -288,7 +289,7 @@ class SpatialStream(OfEvents):
         tree, area = (view.inner, view.second, view.counts), area_before(self.domain)
         dense = len(previous) > self.domain.size // 16
         if dense:
-            held = previous.tally(_Placed(self.domain), self.domain.size)
+            held = previous.tally(_Placed(self.domain), len(partition.cells))
             have, order = np.zeros(len(held) + 1, np.int64), none
             np.cumsum(held, out=have[1:])
         else:
@@ -312,7 +313,7 @@ class SpatialStream(OfEvents):
 class _Placed:
     """The place of each cell in the partition."""
 
-    domain: Places
+    domain: Space
 
     def __call__(self, cells: np.ndarray) -> np.ndarray:
         return partition_of(self.domain).places[cells]

@@ -8,14 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from tailrace.domain import Box
-from tailrace.domain.geometry import Region, Roads
-from tailrace.domain.geometry.partition import Layout, area_before, lay_out, partition_of
+from tailrace.domain.geometry.partition import Layout, Space, area_before, lay_out, partition_of
 
-Places = Box | Region | Roads
 # The finest depth at which events are told apart: 262,144 places. With a million, a push of 1,000
 # rows took half as long again.
 FINEST = 18
+# As many more where there are attributes at most.
+_MORE = 2
 # Longer than any stream: nothing is forgotten between the rounds of an epoch.
 _ALWAYS = 1 << 62
 
@@ -57,7 +56,7 @@ class Tree:
         return replace(self, share=share, spread=spread, moved=moved)
 
 
-def coarser(standing: Standing, domain: Places) -> Standing:
+def coarser(standing: Standing, domain: Space) -> Standing:
     """An older version's tree, with its leaves no deeper than events are told apart."""
     tree, depth, most = standing.tree, standing.layout.depth, finest(domain)
     if depth.max() <= most:
@@ -66,9 +65,10 @@ def coarser(standing: Standing, domain: Places) -> Standing:
     return replace(standing, tree=replace(tree, leaf=leaf))
 
 
-def finest(domain: Places) -> int:
+def finest(domain: Space) -> int:
     """The depth at which events are told apart."""
-    return min(partition_of(domain).depth, FINEST)
+    partition = partition_of(domain)
+    return min(partition.depth, FINEST + min(partition.coded, _MORE))
 
 
 def seed(depth: int) -> Tree:
@@ -184,7 +184,7 @@ class Found:
 
 def regrown(
     standing: Standing,
-    domain: Places,
+    domain: Space,
     expected: np.ndarray,
     *,
     epoch: int,

@@ -39,11 +39,10 @@ from tailrace.counters import Counter
 from tailrace.counters.choice import allot, check_counter
 from tailrace.counting.plan import Counts, Plan
 from tailrace.domain import Box
-from tailrace.domain.geometry.partition import Partition
+from tailrace.domain.geometry.partition import Ground, Partition
 from tailrace.errors import ConfigError
 from tailrace.mechanisms.base import Estimate, Looks, Sample, State, Step, Table
 from tailrace.mechanisms.shared.events import OfEvents, changed
-from tailrace.mechanisms.spatial.tree import Places
 from tailrace.noise import Draws
 from tailrace.papers.privtree.nodes import Batch, Grid, Growth, Nodes
 from tailrace.papers.privtree.splits import GRID, PrivTree, SplitCoin
@@ -147,7 +146,7 @@ class PrivTreeStream(OfEvents):
     'epsilon = 1 for one event over 100 steps'
     """
 
-    domain: Places
+    domain: Ground
     privacy: Loss
     unit: Unit
     horizon: int | None
@@ -158,7 +157,8 @@ class PrivTreeStream(OfEvents):
     rounding: Literal["up", "unbiased"] = "unbiased"
 
     def __post_init__(self) -> None:
-        Partition(self.domain)
+        if Partition(self.domain).coded:
+            raise ConfigError("domain has attributes beside places, which SpatialStream takes.")
         self._check()
         # Its coins see insertions alone, which a window raises and lowers: not what is paid for.
         if isinstance(self.unit, Window):
@@ -185,7 +185,7 @@ class PrivTreeStream(OfEvents):
         self.splitting.penalty  # noqa: B018
 
     @property
-    def rows(self) -> Places:
+    def rows(self) -> Ground:
         return self.domain
 
     def _budget(self, share: Number) -> Drawn:
@@ -326,7 +326,7 @@ class PrivTreeStream(OfEvents):
         return changed(self.domain, previous, stayed, cells, rng)
 
 
-def weights_of(domain: Places) -> np.ndarray:
+def weights_of(domain: Ground) -> np.ndarray:
     """The public measure of each finest cell."""
     # In a box not the area: sums of ones are exact.
     if isinstance(domain, Box):

@@ -10,7 +10,21 @@ import pytest
 import shapely
 
 from samples import LOSSES, UNITS, UNITS_AND_LOSSES, changing, growing, states
-from tailrace import ZCDP, ApproxDP, Box, Event, Noise, PureDP, Stream, User, Window
+from tailrace import (
+    ZCDP,
+    ApproxDP,
+    Box,
+    Categorical,
+    Event,
+    Integer,
+    Noise,
+    Places,
+    PureDP,
+    Schema,
+    Stream,
+    User,
+    Window,
+)
 from tailrace.checks import check_mechanism
 from tailrace.checks.spy import Spy
 from tailrace.domain.geometry import Region
@@ -81,6 +95,82 @@ def test_conformance_in_other_dimensions(dimensions):
         {name: np.random.default_rng(i).random(300) for i, name in enumerate(names)}
     )
     check_mechanism(stream(domain=box), [(frame, None)] * 3)
+
+
+def described(seed, count=200):
+    """Rows with a kind that says where they are, and a level."""
+    rng = np.random.default_rng(seed)
+    kind = rng.choice(["a", "b", "c", "?"], count, p=[0.6, 0.3, 0.05, 0.05])
+    place = np.select([kind == "a", kind == "b"], [0.25, 0.75], 0.5)[:, None]
+    points = np.clip(place + rng.normal(0, 0.1, (count, 2)), 0, 1)
+    return pl.DataFrame(
+        {
+            "x": points[:, 0],
+            "y": points[:, 1],
+            "kind": kind,
+            "level": rng.integers(1, 4, count),
+            "id": rng.integers(0, 50, count),
+        }
+    )
+
+
+KINDS = Schema(kind=Categorical(["a", "b", "c"]), level=Integer(1, 3))
+CITY = Places(SQUARE, KINDS)
+DESCRIBED = changing(described, 2000)
+
+
+@UNITS_AND_LOSSES
+@pytest.mark.parametrize(
+    ("changes", "batches"),
+    [({}, DESCRIBED), ({"retention": 2}, growing(DESCRIBED))],
+    ids=["horizon", "retention"],
+)
+def test_conformance_with_attributes(unit, privacy, changes, batches):
+    check_mechanism(stream(domain=CITY, unit=unit, privacy=privacy, **changes), batches)
+
+
+def test_the_view_counts_by_attributes():
+    frames = [(described(seed, 4000), None) for seed in range(4)]
+    mechanism = stream(domain=CITY, privacy=PureDP(epsilon=20), horizon=4, deletes=False)
+    view = mechanism.view(states(mechanism, frames)[-1].public)
+    rows = pl.concat([frame for frame, _ in frames]).filter(pl.col("kind") != "?")
+    for where, true in (
+        ({}, pl.lit(True)),
+        ({"kind": "a"}, pl.col("kind") == "a"),
+        (
+            {"kind": ["a", "c"], "level": (2, 3)},
+            pl.col("kind").is_in(["a", "c"]) & (pl.col("level") > 1),
+        ),
+        (
+            {"low": (0, 0), "high": (0.5, 1), "kind": "b"},
+            (pl.col("x") <= 0.5) & (pl.col("kind") == "b"),
+        ),
+    ):
+        found = view.count(**where)
+        assert abs(found.value - rows.filter(true).height) < 5 * found.error + 40
+        assert 0 < found.error < 200
+    parts = [view.count(kind=kind, level=level) for kind in "abc" for level in (1, 2, 3)]
+    assert sum(part.value for part in parts) == pytest.approx(view.counts[0])
+    assert view.held.sum(axis=0) == pytest.approx([part.value for part in parts])
+    everywhere = view.count(low=(0, 0), high=(1, 1), kind="a")
+    assert everywhere.value == pytest.approx(view.count(kind="a").value)
+    with pytest.raises(ConfigError, match="no attribute 'colour': it has kind, level"):
+        view.count(colour="red")
+    with pytest.raises(ConfigError, match="no such value"):
+        view.count(kind="d")
+    with pytest.raises(ConfigError, match="no attribute 'kind': it has none"):
+        stream().view(states(stream(), BATCHES)[-1].public).count(kind="a")
+
+
+def test_synthetic_points_carry_their_attributes():
+    frames = [(described(seed, 3000), None) for seed in range(3)]
+    mechanism = stream(domain=CITY, privacy=PureDP(epsilon=20), horizon=3, deletes=False)
+    with Stream(mechanism, noise=Noise.insecure(1)) as running:
+        table = [running.push(frame).table for frame, _ in frames][-1]
+    assert table.columns == ["x", "y", "kind", "level"]
+    assert set(table["kind"]) == set("abc") and set(table["level"]) == {1, 2, 3}
+    middle = table.group_by("kind").agg(pl.col("x").mean()).sort("kind")["x"].to_list()
+    assert middle[0] < 0.35 and middle[1] > 0.65
 
 
 @pytest.mark.parametrize("unit", UNITS, ids=lambda unit: type(unit).__name__)
