@@ -44,7 +44,7 @@ from tailrace.domain.geometry import Roads
 from tailrace.errors import ConfigError
 from tailrace.mechanisms.base import Nothing, Sample, State, Step, Table
 from tailrace.mechanisms.trajectories.clock import DayClock
-from tailrace.mechanisms.trajectories.counts import COUNTS, Bins, Grids, Octaves
+from tailrace.mechanisms.trajectories.counts import COUNTS, EDITION, Bins, Grids, Octaves
 from tailrace.mechanisms.trajectories.drawing import drawn
 from tailrace.mechanisms.trajectories.layout import Map
 from tailrace.mechanisms.trajectories.plan import JourneyPlan, Points, Tally
@@ -79,6 +79,7 @@ class TrajectoriesPublic:
 
     round: np.ndarray  # ()
     parts: np.ndarray  # (counts,)
+    edition: np.ndarray = field(default_factory=lambda: np.zeros((), np.int64))  # of the rules
 
 
 @told
@@ -154,9 +155,9 @@ class Trajectories(OfTrajectories):
             return 0.0
         return least_of(self.domain) / signal_of(1.0, added(self.budgets.values()))
 
-    def _parts_at(self, signal: float) -> dict[str, Any]:
+    def _parts_at(self, signal: float, edition: int = EDITION) -> dict[str, Any]:
         """The parts that are counted, in the order of release."""
-        found = {} if self.rounds == 1 else parts_for(signal, self.domain)
+        found = {} if self.rounds == 1 else parts_for(signal, self.domain, edition)
         given = {name: part for name in COUNTS if (part := getattr(self, name)) is not None}
         return {name: found[name] for name in COUNTS if name in (found := {**found, **given})}
 
@@ -164,24 +165,24 @@ class Trajectories(OfTrajectories):
     def _parts(self) -> dict[str, Any]:
         return self._parts_at(0.0)
 
-    def setting(self, signal: float) -> Setting:
+    def setting(self, signal: float, edition: int = EDITION) -> Setting:
         """What is counted after a number of so much signal."""
-        parts = self._parts_at(signal)
+        parts = self._parts_at(signal, edition)
         if self.rounds == 1:
-            return self._setting(parts, self.budgets)
+            return self._setting(parts, self.budgets, edition)
         del parts["number"]
         others = added(budget for name, budget in self.budgets.items() if name != "number")
-        return self._setting(parts, shared(others, parts))
+        return self._setting(parts, shared(others, parts), edition)
 
     @functools.cached_property
     def _first(self) -> Setting:
-        return self._setting({"number": self.number}, self.budgets)
+        return self._setting({"number": self.number}, self.budgets, EDITION)
 
-    def _setting(self, parts: dict[str, Any], budgets: dict[str, Drawn]) -> Setting:
+    def _setting(self, parts: dict[str, Any], budgets: dict[str, Drawn], edition: int) -> Setting:
         # One round counts as it always did; streams were kept that do.
-        usual = self.rounds == 2 or isinstance(self.domain, Roads)
+        usual = (edition > 0 and self.rounds == 2) or isinstance(self.domain, Roads)
         between = usual if self.between is None else bool(self.between)
-        return setting_of(self.domain, parts, budgets, between=between)
+        return setting_of(self.domain, parts, budgets, between=between, edition=edition)
 
     @functools.cached_property
     def guarantee(self) -> Guarantee:
@@ -193,15 +194,15 @@ class Trajectories(OfTrajectories):
         return made
 
     def init(self) -> State[TrajectoriesPublic, Nothing]:
-        return State(TrajectoriesPublic(np.zeros((), np.int64), np.zeros(0, np.int64)), Nothing())
+        zero, edition = np.zeros((), np.int64), np.asarray(EDITION)
+        return State(TrajectoriesPublic(zero, np.zeros(0, np.int64), edition), Nothing())
 
     def _now(self, public: TrajectoriesPublic) -> Setting:
         """What the next round counts; after the last, what it counted."""
+        edition = int(public.edition)
         if self.rounds == 1:
-            return self.setting(0.0)
-        if not public.round:
-            return self._first
-        return self.setting(self._signal(public))
+            return self.setting(0.0, edition)
+        return self.setting(self._signal(public), edition) if public.round else self._first
 
     def _signal(self, public: TrajectoriesPublic) -> float:
         """Units times epsilon, by the noisy number."""
@@ -218,9 +219,8 @@ class Trajectories(OfTrajectories):
         self, state: State[TrajectoriesPublic, Nothing], counts: Tally, noise: Draws
     ) -> Step[TrajectoriesPublic, Nothing]:
         public, found = state.public, self._now(state.public).measured(counts, noise)
-        done = TrajectoriesPublic(
-            np.asarray(public.round + 1), np.concatenate([public.parts, found])
-        )
+        parts = np.concatenate([public.parts, found])
+        done = TrajectoriesPublic(np.asarray(public.round + 1), parts, public.edition)
         return Step(State(done, state.private), again=bool(done.round < self.rounds))
 
     def view(self, public: TrajectoriesPublic) -> TrajectoriesView | None:

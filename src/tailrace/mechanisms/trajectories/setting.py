@@ -15,7 +15,7 @@ from typing import Any, cast
 import numpy as np
 
 from tailrace.domain.geometry import Roads
-from tailrace.mechanisms.trajectories.counts import Bins, Count, Grids, counts_of
+from tailrace.mechanisms.trajectories.counts import EDITION, Bins, Count, Grids, counts_of
 from tailrace.mechanisms.trajectories.layout import Layout, Map, even_layout
 from tailrace.mechanisms.trajectories.plan import Tally
 from tailrace.mechanisms.trajectories.view import CUTS, Noisy
@@ -70,10 +70,15 @@ class Setting:
 
 
 def setting_of(
-    domain: Map, parts: Mapping[str, Any], budgets: Mapping[str, Drawn], *, between: bool = True
+    domain: Map,
+    parts: Mapping[str, Any],
+    budgets: Mapping[str, Drawn],
+    *,
+    between: bool,
+    edition: int = EDITION,
 ) -> Setting:
     """The counts of these parts within these budgets."""
-    counts = counts_of(domain, parts, budgets, between=between)
+    counts = counts_of(domain, parts, budgets, between=between, edition=edition)
     return Setting(domain, counts, {count.name: budgets[count.name] for count in counts})
 
 
@@ -97,20 +102,21 @@ def signal_of(number: float, budget: Drawn) -> float:
     return max(number, 0.0) * (float(budget.epsilon) if pure else 2 * float(budget.rho) ** 0.5)
 
 
-def parts_for(signal: float, domain: Map) -> dict[str, Any]:
+def parts_for(signal: float, domain: Map, edition: int = EDITION) -> dict[str, Any]:
     """The counts that so much signal can pay for.
 
     With few trajectories coarse levels come beside the fine ones; with many, finer ones, which
     matter most where there are no roads.
     """
     above, roads = sum(signal >= cut for cut in CUTS), isinstance(domain, Roads)
+    above = min(above, 2) if roads else above if edition else min(above, 1)
     few, many = above < 1, above > 1
     sides, weights = [
         ((4, 16, 64), (1, 1, 2)),
         ((16, 64), (1, 2)),
         ((16, 64, 128), (1, 2, 2)),
         ((16, 64, 256), (1, 2, 4)),
-    ][min(above, 2) if roads else above]
+    ][above]
     # Roads say where points lie.
     shares = ("0.42", "0.15") if many and not roads else ("0.49", "0.08")
     return {

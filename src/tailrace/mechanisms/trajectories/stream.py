@@ -60,7 +60,7 @@ from tailrace.errors import ConfigError
 from tailrace.mechanisms.base import Sample, State, Step, Table
 from tailrace.mechanisms.shared.events import Clock, OfEvents
 from tailrace.mechanisms.trajectories.clock import DayClock
-from tailrace.mechanisms.trajectories.counts import COUNTS, Bins, Count
+from tailrace.mechanisms.trajectories.counts import COUNTS, EDITION, Bins, Count
 from tailrace.mechanisms.trajectories.drawing import drawn
 from tailrace.mechanisms.trajectories.following import WATCHED, WEEKS, Track, moved
 from tailrace.mechanisms.trajectories.layout import Map
@@ -111,8 +111,12 @@ class JourneysPublic:
     signal: np.ndarray  # () for which the last closed epoch was counted
     ahead: np.ndarray  # () for which the open epoch is counted
     track: Track
-    base: np.ndarray  # () the shares tell of the journeys after this step
-    watched: np.ndarray  # (steps, cells) noisy ends of each step of the open epoch
+    # () the shares tell of the journeys after this step
+    base: np.ndarray = field(default_factory=lambda: np.zeros((), np.int64))
+    # (steps, cells) noisy ends of each step of the open epoch
+    watched: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))
+    # () of the rules
+    edition: np.ndarray = field(default_factory=lambda: np.zeros((), np.int64))
 
 
 @dataclass(frozen=True)
@@ -206,10 +210,10 @@ class JourneyStream(OfEvents):
     def _ticking(self) -> Clock:
         return Clock(self.clock, 1, self.horizon, 1, _GROWTH)
 
-    @functools.cached_property
-    def _counts_budget(self) -> Drawn:
+    def _counts_budget(self, edition: int = EDITION) -> Drawn:
         """Of one journey, for all counts of its epoch."""
-        return per_event(part(self._budget, 1 - _CLOCK - _WATCH), self._events)
+        watch = _WATCH if edition else 0
+        return per_event(part(self._budget, 1 - _CLOCK - watch), self._events)
 
     @functools.cached_property
     def _watch(self) -> Setting:
@@ -217,24 +221,28 @@ class JourneyStream(OfEvents):
         budget = {"ends": per_event(part(self._budget, _WATCH), self._events)}
         return setting_of(self.domain, {"ends": WATCHED}, budget, between=False)
 
-    def _parts(self, signal: float) -> dict[str, Any]:
-        found = parts_for(signal, self.domain)
+    def _parts(self, signal: float, edition: int = EDITION) -> dict[str, Any]:
+        found = parts_for(signal, self.domain, edition)
         return found if self.timing is None else {**found, "timing": self.timing}
 
-    def setting(self, signal: float) -> Setting:
+    def setting(self, signal: float, edition: int = EDITION) -> Setting:
         """What an epoch counts that so much signal is expected of."""
-        return self._settings[sum(signal >= cut for cut in CUTS)]
+        return self._settings(edition)[sum(signal >= cut for cut in CUTS)]
+
+    def _settings(self, edition: int = EDITION) -> tuple[Setting, ...]:
+        if edition not in self._made:
+            each = [self._parts(signal, edition) for signal in (0.0, *CUTS)]
+            budget, roads = self._counts_budget(edition), isinstance(self.domain, Roads)
+            about: dict[str, Any] = {"between": roads, "edition": edition}
+            self._made[edition] = tuple(
+                setting_of(self.domain, parts, shared(budget, parts), **about) for parts in each
+            )
+        return self._made[edition]
 
     @functools.cached_property
-    def _settings(self) -> tuple[Setting, ...]:
-        each = [self._parts(signal) for signal in (0.0, *CUTS)]
-        budget = self._counts_budget
-        return tuple(
-            setting_of(
-                self.domain, parts, shared(budget, parts), between=isinstance(self.domain, Roads)
-            )
-            for parts in each
-        )
+    def _made(self) -> dict[int, tuple[Setting, ...]]:
+        """The settings of each edition."""
+        return {}
 
     def _loss(self, inserted: int, deleted: int) -> Loss:
         watch, *counts = (
@@ -246,7 +254,7 @@ class JourneyStream(OfEvents):
                     for atoms in count.noise(setting.budgets[count.name])
                 ),
             )
-            for setting in (self._watch, *self._settings)
+            for setting in (self._watch, *self._settings())
         )
         # An epoch is counted by one of the settings, and all cost the same.
         most = max(counts, key=lambda loss: loss.as_zcdp().rho)
@@ -263,9 +271,12 @@ class JourneyStream(OfEvents):
 
     def init(self) -> State[JourneysPublic, JourneysPrivate]:
         zero, none = np.zeros(()), np.zeros(0, np.int64)
-        start, watched = zero.astype(np.int64), np.zeros((0, self._watch.size))
+        start, watched = zero.astype(np.int64), np.zeros((0, 0))
         track = Track.none()
-        public = JourneysPublic(np.zeros(0), none, start, zero, zero, track, start, watched)
+        edition = np.asarray(EDITION)
+        public = JourneysPublic(
+            np.zeros(0), none, start, zero, zero, track, start, watched, edition
+        )
         nothing = Tally(tuple(Masses.none() for _ in self.setting(0.0).counts))
         return State(public, JourneysPrivate(nothing, self.clock.init(1)))
 
@@ -274,26 +285,28 @@ class JourneyStream(OfEvents):
         return Tally(tuple(Masses.none() for _ in measured.parts))
 
     def plan(self, public: JourneysPublic) -> TripPlan:
-        setting = self.setting(float(public.ahead))
+        setting = self.setting(float(public.ahead), int(public.edition))
         reading = Reading(self.domain, trajectory=self.trajectory, order=self.order, user=self._key)
-        parts = (self._number, *self._watch.counts, *setting.counts)
+        watch = self._watch.counts if public.edition else ()
+        parts = (self._number, *watch, *setting.counts)
         return TripPlan(reading, setting.layout, parts, self.timing)
 
     def measure(
         self, state: State[JourneysPublic, JourneysPrivate], counts: Tally, noise: Draws
     ) -> Step[JourneysPublic, JourneysPrivate]:
         public, private = state.public, state.private
-        number, ends, *parts = counts.parts
+        number, *parts = counts.parts
+        if public.edition:
+            ends, *parts = parts
+            seen = self._watch.measured(Tally((ends,)), noise.at("watch"))
+            watched = np.vstack([*public.watched, seen / self._watch.counts[0].whole])
+            public = replace(public, watched=watched)
         pending = private.pending + Tally(tuple(parts))
         happened = np.array([number.parts.sum()])
         ticking, estimates = self.clock.step(private.clock, happened, noise.at("clock"))
-        seen = self._watch.measured(Tally((ends,)), noise.at("watch"))
-        watched = np.vstack([public.watched, seen / self._watch.counts[0].whole])
-        public = replace(
-            public, clock=np.append(public.clock, estimates.astype(float)), watched=watched
-        )
+        public = replace(public, clock=np.append(public.clock, estimates.astype(float)))
         if self._ends(public):
-            setting = self.setting(float(public.ahead))
+            setting = self.setting(float(public.ahead), int(public.edition))
             found = setting.noisy(setting.measured(pending, noise.at("counts")))
             public = self._closed(public, found)
             pending = self._emptied(pending)
@@ -315,7 +328,7 @@ class JourneyStream(OfEvents):
 
     def _moved(self, public: JourneysPublic) -> bool:
         """Whether journeys begin and end elsewhere than the shares say, by the watch."""
-        if not len(public.closes):
+        if not len(public.closes) or not public.edition:
             return False
         step, (count,) = len(public.clock), self._watch.counts
         variance = float(count.noise(self._watch.budgets["ends"])[0].variance()) / count.whole**2
@@ -326,7 +339,7 @@ class JourneyStream(OfEvents):
     @property
     def needed(self) -> float:
         """Journeys of the first epoch from which some are drawn."""
-        return least_of(self.domain) / signal_of(1.0, self._counts_budget)
+        return least_of(self.domain) / signal_of(1.0, self._counts_budget())
 
     def _longest(self, closed: int) -> int:
         """Steps of an epoch, at most."""
@@ -339,7 +352,8 @@ class JourneyStream(OfEvents):
     def _closed(self, public: JourneysPublic, found: dict[str, Noisy]) -> JourneysPublic:
         """Follow the counts of an epoch; decide how the next one is counted."""
         step, closed = len(public.clock), _last(public.closes)
-        before, now = (self.setting(float(one)) for one in (public.signal, public.ahead))
+        each, edition = (public.signal, public.ahead), int(public.edition)
+        before, now = (self.setting(float(one), edition) for one in each)
         number = max(self._at(public, step) - self._at(public, closed), 1.0)
         # Where the watch ended an epoch, the shares tell of nothing that comes then.
         moved, anew = self._moved(public), 0 < closed == int(public.base)
@@ -366,7 +380,7 @@ class JourneyStream(OfEvents):
         longest = self._longest(step)
         days = longest if self.horizon is None else min(longest, self.horizon - step)
         coming = min(_GROWTH * before, before / step * max(days, 1))
-        return max(signal_of(coming, self._counts_budget) / _FINER, float(public.ahead))
+        return max(signal_of(coming, self._counts_budget()) / _FINER, float(public.ahead))
 
     @functools.cached_property
     def _fits(self) -> list[Any]:
@@ -377,12 +391,13 @@ class JourneyStream(OfEvents):
         if not len(public.closes):
             return None
         step, track, since = len(public.clock), public.track, int(public.since)
-        layout, closed = self.setting(float(public.signal)).layout, _last(public.closes)
+        edition, closed = int(public.edition), _last(public.closes)
+        layout = self.setting(float(public.signal), edition).layout
         assert layout is not None, "visits are always counted"
         # A function of the last epoch alone: a stream that is opened again fits the same.
         if not self._fits or self._fits[0] is not track.shares:
-            told = track.journeys(self.setting(float(public.signal)))
-            signal = signal_of(told, self._counts_budget)
+            told = track.journeys(self.setting(float(public.signal), edition))
+            signal = signal_of(told, self._counts_budget(edition))
             noisy = self._noisy(public, 0, closed)
             self._fits[:] = [track.shares, TrajectoriesView(layout, noisy, signal=signal)]
         noisy, fit, born = self._noisy(public, since, step), self._fits[1], self._born(public.clock)
@@ -395,7 +410,7 @@ class JourneyStream(OfEvents):
         since = since if self.retention is None else max(since, step - self.retention)
         number = self._at(public, step) - self._at(public, since)
         scale = math.sqrt(self._ticking.variance(step, since) / 2)
-        setting = self.setting(float(public.signal))
+        setting = self.setting(float(public.signal), int(public.edition))
         counted = Noisy(self._number, (np.array([number]),), (scale,))
         return {**public.track.noisy(setting, max(number, 1.0)), "number": counted}
 
