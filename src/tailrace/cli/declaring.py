@@ -52,7 +52,7 @@ def _flags(given: Sequence[str]) -> dict[str, Attribute]:
 
 
 def beside(
-    given: Sequence[str], left: Sequence[str], *, asked: bool
+    given: Sequence[str], names: Sequence[str], *, asked: bool
 ) -> tuple[tuple[str, Attribute], ...]:
     """Attributes of places, from flags or from questions; there may be none."""
     if given:
@@ -60,7 +60,7 @@ def beside(
     if not asked or not someone():
         return ()
     question = "What else is published of each place? (type, priority: names with commas, or none)"
-    answer = ask(None, "--column", question, "none", _names(left), offer="none")
+    answer = ask(None, "--column", question, "none", _listed(names), offer="none")
     if answer:
         say.tell(*_HOLDS.splitlines())
     return tuple(
@@ -69,9 +69,11 @@ def beside(
     )
 
 
-def _names(left: Sequence[str]) -> Callable[[str], list[str]]:
+def _listed(names: Sequence[str]) -> Callable[[str], list[str]]:
+    """Read names or numbers of columns, with commas between, or none."""
+
     def read(text: str) -> list[str]:
-        return [] if text == "none" else [among(left)(one.strip()) for one in text.split(",")]
+        return [] if text == "none" else [among(names)(one.strip()) for one in text.split(",")]
 
     return read
 

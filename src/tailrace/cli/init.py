@@ -145,8 +145,7 @@ def _answers(flags: Flags, names: list[str], like: Path | None) -> Answers:
     if places is None:
         attributes = attributes_of(kind, flags.column, names, left)
     elif kind.described:
-        others = [name for name in left if name not in places["columns"]]
-        attributes = beside(flags.column, others, asked=flags.kind is None)
+        attributes = beside(flags.column, names, asked=flags.kind is None)
         places |= _cells(attributes)
     else:
         attributes = ()

@@ -92,8 +92,9 @@ const paint = (layer, context, at) => {
   context.imageSmoothingEnabled = false;
   context.drawImage(layer.sheet, 0, 0, columns * SQUARE, rows * SQUARE);
   layer.count.textContent = alive.toLocaleString("en");
+  const only = lists.flatMap((list) => (list.value === "" ? [] : [` (${list.selectedOptions[0].textContent})`]));
   layer.canvas.setAttribute("aria-label",
-    `Map of ${alive.toLocaleString("en")} ${layer.title} points, ${data.labels[Number(slider.value) - 1]}. The table below has their numbers by area.`);
+    `Map of ${alive.toLocaleString("en")} ${layer.title} points${only.join("")}, ${data.labels[Number(slider.value) - 1]}. The table below has their numbers by area.`);
   const legend = element(`legend-${layer.name}`), top = Math.max(1, Math.exp(scale) - 1);
   legend.querySelector(".ramp").style.background = `linear-gradient(to right, ${ramp.map((one) => `rgb(${one})`).join(", ")})`;
   legend.querySelector(".most").textContent = Math.round(top).toLocaleString("en");

@@ -13,7 +13,8 @@ from tailrace.domain.geometry.partition import Layout, Space, area_before, lay_o
 # The finest depth at which events are told apart: 262,144 places. With a million, a push of 1,000
 # rows took half as long again.
 FINEST = 18
-# As many more where there are attributes at most.
+# As many more where there are attributes, at most. A push of 1,000 rows with three values took a
+# seventh longer than without; no committed result.
 _MORE = 2
 # Longer than any stream: nothing is forgotten between the rounds of an epoch.
 _ALWAYS = 1 << 62
