@@ -224,7 +224,7 @@ def asked_of(method, points, value, values, asked, epsilon, seed):
     if method in ORDERS:
         kept = Partition.__dict__["turns"]
         try:
-            Partition.turns = ordered(ORDERS[method])
+            setattr(Partition, "turns", ordered(ORDERS[method]))  # noqa: B010
             partition.partition_of.cache_clear()
             partition.area_before.cache_clear()
             domain = Places(SQUARE, Schema(value=Integer(0, values - 1)))
@@ -232,7 +232,7 @@ def asked_of(method, points, value, values, asked, epsilon, seed):
             view = released(domain, [numbers[part] for part in parts], epsilon, seed)
             return {**answers(view, asked, values), "held": held(view, asked, values)}
         finally:
-            Partition.turns = kept
+            setattr(Partition, "turns", kept)  # noqa: B010
             partition.partition_of.cache_clear()
             partition.area_before.cache_clear()
     if method == "places, independent shares":

@@ -96,6 +96,10 @@ RIGHT: dict[str, Any] = {
     "Box": {**CORNERS, "columns": ("x", "y"), "cells": 8},
     "Region": {"polygons": shapely.box(0, 0, 1, 1), "cells": 8},
     "Roads": {"lines": shapely.LineString([(0, 0), (1, 1)]), "cells": 8},
+    "Places": {
+        "ground": tr.Box(**CORNERS, columns=("x", "y"), cells=8),
+        "schema": tr.Schema(age=tr.Integer(0, 9)),
+    },
     "Calendar": {"start": "2026-01-01", "period": "1 day"},
     "Categorical": {"values": ["f", "m"]},
     "Integer": {"low": 0, "high": 9},
