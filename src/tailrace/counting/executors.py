@@ -44,6 +44,11 @@ def on_spark(rows: Any) -> bool:
     )
 
 
+def session_of(rows: nw.LazyFrame[Any]) -> Any:
+    """The session that a frame belongs to."""
+    return getattr(rows.to_native(), "sparkSession", None)
+
+
 def counted(plan: Plan, rows: nw.LazyFrame[Any]) -> np.ndarray:
     """The counts of a plan, from rows in Spark."""
     native = chosen(rows, plan.codes.columns)
@@ -101,7 +106,7 @@ def chosen(rows: nw.LazyFrame[Any], columns: Iterable[str], *, time: str | None 
 
 def check_size(session: Any, size: int) -> None:
     """Refuse counts that may be more than the driver takes."""
-    text = str(session.conf.get(_LIMIT, "1g")).strip().lower()
+    text = str(_asked(session, lambda: session.conf.get(_LIMIT, "1g"))).strip().lower()
     number = re.fullmatch(r"([0-9]+)\s*([a-z]*)", text)
     most = int(number[1]) << 10 * _POWERS.get(number[2], 0) if number else 1 << 30
     # 0 is no limit.
@@ -115,7 +120,18 @@ def check_size(session: Any, size: int) -> None:
 def cores(session: Any) -> int:
     """The cores that Spark has, which are public; 8 where it does not say."""
     context = getattr(session, "_sc", None)
-    return 8 if context is None else max(1, int(context.defaultParallelism))
+    if context is None:
+        return 8
+    return max(1, int(_asked(session, lambda: context.defaultParallelism)))
+
+
+def _asked(session: Any, question: Callable[[], Any]) -> Any:
+    """What Spark answers, where it still does."""
+    try:
+        return question()
+    except Exception:
+        check_alive(session)
+        raise
 
 
 def mapped(frame: Any, task: Callable[..., Any], columns: Mapping[str, str]) -> Any:

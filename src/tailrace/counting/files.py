@@ -77,10 +77,10 @@ def written(
     folder, batches)` gives what `Writer.done` told.
     """
     spark, folder = frame.sparkSession, below / f"{PREFIX}{uuid.uuid4().hex}"
-    bits = bits_for(spark)
     with failing(below):
         folder.mkdir(mode=0o700)
     with executors.explained(spark, below):
+        bits = bits_for(spark)
         rows = executors.mapped(frame, functools.partial(hashed, bits), columns)
         together = rows.repartition(tasks_for(spark, bits), "bucket")
         task = functools.partial(write, bits, str(folder))

@@ -128,9 +128,9 @@ def counted(job: Job, spark: Any) -> tuple[Any, list[str]]:
     if spark is None:
         each = [job.count(s) for s in range(many)]
         return functools.reduce(operator.add, (counts for counts, _ in each)), [n for _, n in each]
-    executors.check_size(spark, job.plan.size * len(job.rows))
-    tasks = spark.range(0, many, 1, tasks_for(spark, job.bits))
     with executors.explained(spark, job.folder):
+        executors.check_size(spark, job.plan.size * len(job.rows))
+        tasks = spark.range(0, many, 1, tasks_for(spark, job.bits))
         parts = executors.mapped(tasks, functools.partial(_count, job), _COUNTS)
         found = parts.groupBy("part", "number", "name").sum("sum").toArrow()
     part, number, sums = (found[name].to_numpy() for name in ("part", "number", "sum(sum)"))

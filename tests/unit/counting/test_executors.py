@@ -81,6 +81,9 @@ def test_a_spark_that_ended_is_told_of_in_a_sentence():
     with pytest.raises(StateError, match="Spark ended") as caught, executors.explained(gone):
         raise OSError("anna is 41")
     assert "anna" not in str(caught.value) and caught.value.__suppress_context__
+    for ask in (executors.cores, lambda session: executors.check_size(session, 1)):
+        with pytest.raises(StateError, match="Spark ended"):
+            ask(gone)
 
 
 @pytest.mark.slow

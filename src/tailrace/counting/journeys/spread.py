@@ -71,10 +71,11 @@ class Spread:
 
 def written(reading: Reading, rows: nw.LazyFrame[Any], *, key: bytes, below: Path) -> JourneyRows:
     """Write the rows of a Spark frame to files in a new folder `below`."""
-    reading.check(rows)
-    ids = [one for one in (reading.trajectory, reading.user) if one is not None]
-    told = rows.with_columns(*(unit_of(rows, name).alias(name) for name in ids))
-    frame = executors.chosen(told, reading.columns, time=reading.order)
+    with executors.explained(executors.session_of(rows), below):
+        reading.check(rows)
+        ids = [one for one in (reading.trajectory, reading.user) if one is not None]
+        told = rows.with_columns(*(unit_of(rows, name).alias(name) for name in ids))
+        frame = executors.chosen(told, reading.columns, time=reading.order)
     hashed = functools.partial(_hash, reading, key)
     found = files.written(frame, hashed, _ROWS, _write, below=below)
     return JourneyRows.none(str(found))

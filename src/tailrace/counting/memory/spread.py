@@ -41,10 +41,11 @@ _ROWS = {"bucket": "int", "hi": "long", "lo": "long", "cell": "long"}
 def written(plan: Plan, rule: Rule, rows: nw.LazyFrame[Any], *, key: bytes, below: Path) -> Files:
     """Write the rows of a Spark frame to files in a new folder `below`."""
     assert plan.key is not None
-    plan.codes.check(rows)
-    unit = unit_of(rows, plan.key).alias(plan.key)
-    columns = [name for name in plan.codes.columns if name != plan.key]
-    frame = executors.chosen(rows.with_columns(unit), [plan.key, *columns])
+    with executors.explained(executors.session_of(rows), below):
+        plan.codes.check(rows)
+        unit = unit_of(rows, plan.key).alias(plan.key)
+        columns = [name for name in plan.codes.columns if name != plan.key]
+        frame = executors.chosen(rows.with_columns(unit), [plan.key, *columns])
     hashed, write = functools.partial(_hash, plan, rule, key), functools.partial(_write, rule, key)
     return files.written(frame, hashed, _ROWS, write, below=below)
 
