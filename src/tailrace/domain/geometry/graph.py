@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -71,7 +72,9 @@ def adjacency(partition: Partition, depth: np.ndarray, index: np.ndarray) -> Gra
     labels = kernel.components(graph.starts, graph.targets)
     if not labels.any():
         return graph
-    sides = np.subtract(partition.domain.high, partition.domain.low)
+    # A graph is of maps alone, without attributes.
+    plane: Any = partition.domain
+    sides = np.subtract(plane.high, plane.low)
     # Distances are compared in the plane's own units, whatever their size.
     sides /= sides.max()
     links = kernel.links(*_tree(low * sides, high * sides), labels)
