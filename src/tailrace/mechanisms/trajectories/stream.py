@@ -232,8 +232,8 @@ class JourneyStream(OfEvents):
     def _settings(self, edition: int = EDITION) -> tuple[Setting, ...]:
         if edition not in self._made:
             each = [self._parts(signal, edition) for signal in (0.0, *CUTS)]
-            budget, roads = self._counts_budget(edition), isinstance(self.domain, Roads)
-            about: dict[str, Any] = {"between": roads, "edition": edition}
+            budget, between = self._counts_budget(edition), isinstance(self.domain, Roads)
+            about: dict[str, Any] = {"between": between or edition > 0, "edition": edition}
             self._made[edition] = tuple(
                 setting_of(self.domain, parts, shared(budget, parts), **about) for parts in each
             )
