@@ -113,10 +113,12 @@ def test_every_durable_write_has_a_point():
     SQL sink has its own points.
     """
     source = Path(tailrace.__file__).parent
+    # Files that nothing names until they are whole; `killing_spark.py` kills who writes them.
+    counting = ("counting/memory/", "counting/files.py")
     known = ("storage/durable.py", "storage/store.py", "sources/database.py", "sinks/sql.py")
     for path in source.rglob("*.py"):
         name = path.relative_to(source).as_posix()
-        if name in known or name.startswith(("counting/memory/", "ledger/")):
+        if name in known or name.startswith((*counting, "ledger/")):
             continue
         for word in ("os.rename", "os.replace", "fsync", "COMMIT", ".commit("):
             assert word not in path.read_text(), f"{name}: {word}"

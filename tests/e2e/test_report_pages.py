@@ -14,7 +14,8 @@ from tailrace.config import parts
 EVENT = 'privacy = { kind = "PureDP", epsilon = 2 }\nunit = { kind = "Event" }'
 PERSON = 'privacy = { kind = "ZCDP", rho = 0.5 }\nunit = { kind = "User", column = "id" }'
 PANEL = f'{PERSON}\nneighbours = {{ kind = "AddRemove" }}\nhorizon = 6'
-JOURNEY = f'{EVENT}\ntrajectory = "trip"\norder = "minute"'
+# So much that journeys are drawn of a few.
+JOURNEY = f'{EVENT.replace("2", "9000")}\ntrajectory = "trip"\norder = "minute"'
 BOX = 'low = [0, 0]\nhigh = [1, 1]\ncolumns = ["x", "y"]\ncells = 16'
 POOR = 'poor = { kind = "Integer", low = 0, high = 1 }'
 TABLE = (

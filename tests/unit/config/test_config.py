@@ -399,7 +399,7 @@ def test_an_example_can_be_used_as_it_stands():
         ('kind = "Folder"\n', "", 'line 23: [source] needs the key \'kind\', which is one of "Folder", "Lines", "Spark", "SqlTable", "Topic".'),
         ('time = "day"', "", "line 23: [source] must say which step a row belongs to; add time"),
         ('time = "day"', 'time = "day"\nname = "%Y.csv"', "line 28: [source] name and time are two ways"),
-        ('time = "day"\nformat', 'name = "%Y.csv"\nformat', "line 28: [source] format says how the column of time"),
+        ('files = "*.csv"\ntime = "day"', 'name = "%Y.csv"', "line 27: [source] format says how the column of time"),
         ('time = "day"\nformat = "%d.%m.%Y"', 'name = "%Y.csv"', "line 26: [source] files is not needed, since name says"),
         ('files = "*.csv"', "", "line 23: [source] needs the key 'files', for example files = \"*.csv\"."),
         ('"*.csv"', '"*.xlsx"', "line 26: [source] files must end in .csv or .parquet"),

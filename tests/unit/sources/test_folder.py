@@ -302,8 +302,8 @@ def test_of_a_growing_file_only_open_and_new_rows_are_parsed(tmp_path, monkeypat
     (tmp_path / "in").mkdir()
     path, parsed, read = tmp_path / "in" / "a.csv", [], files.read
 
-    def noted(path, data, columns):
-        frame = read(path, data, columns)
+    def noted(path, data, columns, **written):
+        frame = read(path, data, columns, **written)
         parsed.append(len(frame))
         return frame
 

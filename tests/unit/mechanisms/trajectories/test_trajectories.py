@@ -365,7 +365,7 @@ def test_synthetic_journeys_are_like_the_real_ones(unit):
     """
     rows = crossing()
     release = release_once(
-        made(epsilon=200, unit=unit, number=Bins(share="0.1", most=6), between=True),
+        made(epsilon=400, unit=unit, number=Bins(share="0.1", most=6), between=True),
         rows,
         noise=Noise.insecure(6),
     )
