@@ -8,11 +8,13 @@ import pytest
 
 from e2e import killing_spark
 from tailrace import (
+    Box,
     Calendar,
     Categorical,
     Event,
     HistogramStream,
     Integer,
+    JourneyStream,
     Noise,
     PureDP,
     Schema,
@@ -117,6 +119,42 @@ def test_a_query_releases_what_pushes_would(unit, place):
         assert list(tailrace_spark.run(stream, frame(), [kept], **told)) == []
     assert found == list(wanted(unit, files))
     assert sorted(kept.holds()) == [1, 2, 3]
+
+
+def trips():
+    """Journeys of three days, eight points each, in one file."""
+    rng, trip = np.random.default_rng(1), np.repeat(np.arange(120), 8)
+    ended = np.datetime64("2026-01-01T12:00", "us") + (trip % DAYS).astype("m8[D]")
+    return pl.DataFrame(
+        {
+            "trip": trip.astype(str),
+            "id": (trip % 40).astype(str),
+            "order": np.tile(np.arange(8), 120).astype(float),
+            "x": np.clip(trip / 120 + rng.normal(0, 0.05, len(trip)), 0, 1),
+            "y": rng.random(len(trip)),
+            "ended": pl.Series(ended).dt.replace_time_zone("UTC"),
+        }
+    )
+
+
+def test_a_query_of_journeys_releases_what_pushes_would(tmp_path, spark):
+    square = Box(low=(0, 0), high=(1, 1), columns=("x", "y"), cells=16)
+    own = {"horizon": DAYS, "trajectory": "trip", "order": "order"}
+    unit, much = User(column="id", events=3), PureDP(epsilon=5000)
+    made = JourneyStream(domain=square, privacy=much, unit=unit, **own)
+    (tmp_path / "in").mkdir()
+    trips().write_parquet(tmp_path / "in" / "0.parquet")
+    columns = "trip string, id string, order double, x double, y double, ended timestamp"
+    frame = spark().readStream.schema(columns).parquet(str(tmp_path / "in"))
+    told = {"population": "city", "calendar": CALENDAR, "noise": Noise.insecure(1)}
+    with Stream.create(tmp_path / "city", made, **told) as stream:
+        run = tailrace_spark.run(stream, frame, time="ended", checkpoint=tmp_path / "checkpoint")
+        found = [release.rows.cells.tolist() for release in run]
+    with Stream(made, noise=Noise.insecure(1)) as stream:
+        for day, cells in enumerate(found, 1):
+            own = trips().filter(pl.col("ended").dt.day() == day).drop("ended")
+            assert stream.push(own).rows.cells.tolist() == cells
+    assert len(found) == DAYS and found[0]
 
 
 def test_the_clock_closes_steps_and_broken_runs_count_once(place, monkeypatch):
