@@ -351,7 +351,7 @@ class Roads(OnBox):
 
 
 def _distance(reach: float) -> float:
-    if isinstance(reach, bool) or not isinstance(reach, numbers.Real) or not 0 < reach < math.inf:
+    if isinstance(reach, bool) or not isinstance(reach, numbers.Real) or not 0 < reach < 1e30:
         raise ConfigError("reach of Roads must be a positive number, in units of the coordinates.")
     return float(reach)
 
