@@ -1,4 +1,4 @@
-"""What columns may hold, and how values are spelt: flags and questions of `init`."""
+"""Flags and questions of `init` about what columns hold."""
 
 from __future__ import annotations
 

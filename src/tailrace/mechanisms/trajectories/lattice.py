@@ -1,4 +1,4 @@
-"""Trips across a map without roads, over the cells that others were seen to pass.
+"""Trips off roads, over cells that others pass.
 
 The even cells of a layout are a public graph, too: from the middle of each, pieces lead to its four
 corners and to the middles of its four sides, where they meet those of the cells around. On it trips

@@ -24,8 +24,8 @@ from tailrace.mechanisms.trajectories.walks import LONG
 _ROUNDS, _SOME, _STEP = 6, 2_000, 0.5
 # How much dearer a piece may be for one trip than for another. .2 to 2 are alike.
 _SPREAD = 0.5
-# Landmarks for bounds of routes: quality does not depend on them. 8 take half as long again, 32 a
-# tenth less with 20,000 trips on Oldenburg's streets, and more with few.
+# Landmarks for bounds of routes: quality does not depend on them. By trial, with no committed
+# result: 8 take half as long again, 32 a tenth less with 20,000 trips, and more with few.
 _MARKS = 24
 # Of so many places that are drawn, a long trip goes by way of the one of the most fitting distance.
 _PLACES = 8
