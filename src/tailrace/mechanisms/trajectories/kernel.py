@@ -38,18 +38,28 @@ def _seen(found, expected, scale, edges, mass, first):
 
 
 @njit(cache=True)
-def likelihoods(found, expected, scale, edges, priors):
-    """(priors,) log-likelihoods of all counts, up to one constant."""
-    total = np.zeros(len(priors))
-    mass, first = np.empty(len(edges)), np.empty(len(edges))
-    for i in range(len(found)):
-        _seen(found[i], expected[i], scale[i], edges, mass, first)
-        for k in range(len(priors)):
+def learned(found, expected, scale, edges, prior, belief, rounds):
+    """(bins,) chances of factors that the counts tell of, by expectation maximisation.
+
+    `prior` weighs as much as `belief` counts.
+    """
+    many, bins = len(found), len(edges)
+    likely, first = np.empty((many, bins)), np.empty(bins)
+    for i in range(many):
+        _seen(found[i], expected[i], scale[i], edges, likely[i], first)
+    chances, own = prior.copy(), np.empty(bins)
+    for _ in range(rounds):
+        told = belief * prior
+        for i in range(many):
             sums = 0.0
-            for j in range(len(edges)):
-                sums += priors[k, j] * mass[j]
-            total[k] += np.log(max(sums, 1e-300))
-    return total
+            for j in range(bins):
+                own[j] = chances[j] * likely[i, j]
+                sums += own[j]
+            if sums > 0:
+                for j in range(bins):
+                    told[j] += own[j] / sums
+        chances = told / told.sum()
+    return chances
 
 
 @njit(cache=True)
