@@ -1,7 +1,7 @@
 """Makes kept_trips.tar.gz, streams of journeys that later versions must open: `python
 make_kept_trips.py`, with the version that is to be kept.
 
-Made at 017ef2f, the first with JourneyStream. Each has released four steps, and closed an epoch.
+Made at 017ef2f, the first with JourneyStream, and again (kept_trips2.tar.gz) at 2c27a5c. Each has released four steps, and closed an epoch.
 One then had rows added, one was cut off in its fifth step, one protects people, one lies on roads.
 """
 
