@@ -36,8 +36,10 @@ from tailrace.noise.atoms import Atoms
 from tailrace.privacy.budget import Drawn, part
 from tailrace.privacy.loss import Loss, Number, exact, whole
 
-# Chosen by trial on the data of benchmarks/trajectories.py.
-# Cells and points of one trajectory beyond these are not counted in sizes.
+# Lower edges of the bins of sizes, by reasoning: half octaves tell a mean to a few percent.
+SIZES = np.unique(np.rint(2.0 ** np.arange(0, 12.5, 0.5)).astype(np.int64))
+# The others were chosen by trial on the data of benchmarks/trajectories.py.
+# Before edition 2: cells and points of one trajectory beyond these were not counted in sizes.
 CELLS, POINTS = 60, 300
 # Cells a side of the grid on which distances are counted.
 REACH = 64
@@ -293,9 +295,10 @@ class _Detours(Count):
     size = len(FEWEST) * len(MORE)
 
     def of(self, found: Followed) -> Masses:
-        routes = found.routes
-        fewest = found.layout.apart(routes.first, routes.last)
-        more = np.maximum(np.diff(routes.offsets) - 1 - fewest, 0)
+        routes, layout = found.routes, found.layout
+        fewest, unit = layout.apart(routes.first, routes.last), layout.unit(self.edition)
+        more = np.maximum(np.diff(routes.offsets) - 1 - fewest, 0) // unit
+        fewest = fewest // unit
         row = np.searchsorted(FEWEST, fewest, side="right") - 1
         column = np.searchsorted(MORE, more, side="right") - 1
         return Masses.of(row * len(MORE) + column, routes.share(self.whole))
@@ -312,9 +315,29 @@ class _Turns(Count):
 
 
 class _Sizes(Count):
-    """Cells, points, and the share without points: 1/3 each.
+    """Cells and points in bins, and the share of cells without points: 1/3 each.
 
-    Cells count as parts of CELLS, points of POINTS, at most 1. So each square is at most a ninth.
+    So the squares add up to a third.
+    """
+
+    size = 2 * len(SIZES) + 1
+    square = Fraction(1, 3)
+
+    def of(self, found: Followed) -> Masses:
+        routes, share = found.routes, found.routes.share(self.whole)
+        cells = distinct(routes, found.layout.cells, between=self.between)
+        points, runs = np.diff(found.journeys.offsets), np.diff(routes.offsets)
+        passed = np.add.reduceat(routes.points == 0, routes.offsets[:-1]) if len(runs) else runs
+        bins = [np.searchsorted(SIZES, many, side="right") - 1 for many in (cells, points)]
+        codes = [bins[0], bins[1] + len(SIZES), np.full(len(runs), 2 * len(SIZES))]
+        parts = [share // 3, share // 3, share * passed // (3 * runs)]
+        return Masses.of(np.concatenate(codes), np.concatenate(parts))
+
+
+class _Sums(Count):
+    """Before edition 2: cells, points, and the share without points, 1/3 each.
+
+    Cells counted as parts of CELLS, points of POINTS, at most 1. So each square is at most a ninth.
     """
 
     size = 3
@@ -367,8 +390,9 @@ class _Number(Count):
 
 # Which rules new releases count by; kept ones have those of their time. Before 1 (up to 017ef2f):
 # Gaussian noise for a squared length of 1; off roads no cells between points, none finer than a
-# 64th (`setting.py`); no watch over ends (`stream.py`).
-EDITION = 1
+# 64th (`setting.py`); no watch over ends (`stream.py`). Before 2 (up to 2c27a5c): sizes as sums,
+# detours in moves of any width; visits on coarse grids, too (`setting.py`).
+EDITION = 2
 # In the order of release.
 COUNTS: dict[str, type[Count]] = {
     "visits": _Visits,
@@ -410,6 +434,7 @@ def counts_of(
 ) -> tuple[Count, ...]:
     """The counts of these parts, with one whole for all."""
     about = {"domain": domain, "between": between, "edition": edition}
-    found = [COUNTS[name](name, part, **about) for name, part in parts.items()]
+    kinds = COUNTS if edition > 1 else {**COUNTS, "sizes": _Sums}
+    found = [kinds[name](name, part, **about) for name, part in parts.items()]
     whole = whole_within(level for count in found for level in count.budgets(budgets[count.name]))
     return tuple(replace(count, whole=whole) for count in found)

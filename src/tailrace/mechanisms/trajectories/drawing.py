@@ -7,7 +7,8 @@ import numpy as np
 from tailrace.domain.geometry import Roads
 from tailrace.mechanisms.trajectories.judging import worthy
 from tailrace.mechanisms.trajectories.lattice import across
-from tailrace.mechanisms.trajectories.points import placed, stays
+from tailrace.mechanisms.trajectories.lines import Lines
+from tailrace.mechanisms.trajectories.points import cells_at, placed, stays
 from tailrace.mechanisms.trajectories.streets import along_streets
 from tailrace.mechanisms.trajectories.view import TrajectoriesView
 from tailrace.mechanisms.trajectories.walks import (
@@ -15,8 +16,8 @@ from tailrace.mechanisms.trajectories.walks import (
     Model,
     TurningWalks,
     Walks,
+    long_moves,
     moves_of,
-    usual_moves,
 )
 
 # Cells a side up to which walks may be drawn from a chain: on finer grids that is slow.
@@ -31,35 +32,38 @@ def drawn(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Draw `many` trajectories: offsets, and a cell of each point."""
     layout, detours, visits = view.layout, view.noisy["detours"], view.noisy["visits"]
-    ends = view.pairs.draw(many, rng)
+    ends, unit = view.pairs.draw(many, rng), layout.unit(detours.of.edition)
     homes = layout.homes[ends].astype(np.int64)
-    moves = moves_of(detours.levels[0], detours.scales[0], layout.apart(*homes), rng)
+    fewest, counts = layout.apart(*homes), (detours.levels[0], detours.scales[0])
+    moves = moves_of(*counts, fewest, rng, unit)
     # Synthetic trajectories for each unit.
     more, most = many / max(view.units, 1.0), visits.of.part.most
     points = np.add.reduceat(view.density, layout.first) * more
-    if isinstance(layout.domain, Roads):
-        moves = usual_moves(moves, layout.apart(*homes), detours.levels[0], detours.scales[0])
-        about = {"visits": view.visits, "most": most, "points": points}
-        return along_streets(layout, ends, moves, **about, rng=rng)
+    roads = isinstance(layout.domain, Roads)
     wander = view.signal is None or view.turns[BACK] > _WANDER
-    routed = view.sides[-1] > _WALKED or not wander
-    if routed:
-        moves = usual_moves(moves, layout.apart(*homes), detours.levels[0], detours.scales[0])
-        about = {"visits": view.likely, "used": view.used, "most": most}
-        found = across(layout, ends, moves, **about, rng=rng)
+    if roads or view.sides[-1] > _WALKED or not wander:
+        long = long_moves(moves, fewest, *counts, unit)
+        if roads:
+            trips = along_streets(layout, ends, long, visits=view.visits, most=most, rng=rng)
+        else:
+            about = {"visits": view.likely, "used": view.used, "most": most}
+            found = _both_ends(across(layout, ends, long, **about, rng=rng), ends)
+            before = np.append(0.0, np.cumsum(view.density))
+            trips = Lines.of(found, layout, placed(layout, found, ends, before, rng, routed=True))
     else:
         share = float(view.sizes[2])
         model = Model(layout, view.visits * more, view.turns, most, share, visits.of.between)
-        found = walks.draw(model, homes, moves, rng)
-    found = _both_ends(found, ends)
+        trips = _both_ends(walks.draw(model, homes, moves, rng), ends)
     if view.signal is not None:
-        kept = worthy(found, layout, view.judged, rng)
-        found, ends, points = found.pick(kept), ends[:, kept], points * (len(kept) / many)
-    each = stays(found, points, rng)
+        kept = worthy(trips, layout, view.judged, most, view.patience, rng)
+        trips, ends, points = trips.pick(kept), ends[:, kept], points * (len(kept) / many)
+    if isinstance(trips, Lines):
+        return trips.points(layout, ends, points, rng)
     before = np.append(0.0, np.cumsum(view.density))
-    places = placed(layout, found, ends, before, rng, routed=routed)
+    places = cells_at(layout.domain, placed(layout, trips, ends, before, rng))
+    each = stays(trips, points, rng)
     sums = np.append(0, np.cumsum(each))
-    return sums[found.offsets], np.repeat(places, each)
+    return sums[trips.offsets], np.repeat(places, each)
 
 
 def _both_ends(walks: Walks, ends: np.ndarray) -> Walks:

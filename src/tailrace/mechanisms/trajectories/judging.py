@@ -12,28 +12,46 @@ from __future__ import annotations
 import numpy as np
 
 from tailrace.mechanisms.trajectories.layout import Layout
+from tailrace.mechanisms.trajectories.lines import Lines
 from tailrace.mechanisms.trajectories.walks import Walks
 
 # Times that each trip is looked at. By reasoning: few change after the second.
 _ROUNDS = 3
+# Trips as many as which the usual ones weigh where it is told how many trips a visit stands for.
+_FEW = 5.0
 
 
 def worthy(
-    walks: Walks, layout: Layout, judged: np.ndarray, rng: np.random.Generator
+    trips: Walks | Lines,
+    layout: Layout,
+    judged: np.ndarray,
+    most: int,
+    patience: float,
+    rng: np.random.Generator,
 ) -> np.ndarray:
-    """The numbers of the walks that are worth drawing.
+    """The numbers of the trips that are worth drawing.
 
     `judged` is the `posterior` (4, nodes) of visits to even cells, none finer than the layout's.
+    Visits were counted with less weight for trips of more than `most` cells: they stand for as many
+    trips as pass there with so much weight.
     """
     from tailrace.mechanisms.trajectories import judging_kernel as kernel
 
     mean, nearest, none, weight = np.ascontiguousarray(judged)
-    size, many = len(mean), len(walks.offsets) - 1
-    finer = layout.domain.size // int(layout.last[0] - layout.first[0]) // size
-    walk = np.repeat(np.arange(many), np.diff(walks.offsets))
-    nodes = layout.index[walks.cells] // finer
-    walk, nodes = np.divmod(np.unique(walk * size + nodes), size)
-    offsets = np.append(0, np.cumsum(np.bincount(walk, minlength=many)))
-    visits = nearest * (len(nodes) / max(float(mean.sum()), 1e-300))
+    size, many = len(mean), len(trips.offsets) - 1
+    finer = layout.domain.size // layout.width**2 // size
+    trip, held = np.repeat(np.arange(many), np.diff(trips.offsets)), trips.cells < layout.cells
+    codes = np.unique(trip[held] * layout.cells + trips.cells[held])
+    trip, cell = np.divmod(codes, layout.cells)
+    weight_of = 1 / np.maximum(np.bincount(trip, minlength=many), most)
+    codes, inside = np.unique(trip * size + layout.index[cell] // finer, return_counts=True)
+    trip, nodes = np.divmod(codes, size)
+    offsets = np.append(0, np.cumsum(np.bincount(trip, minlength=many)))
+    # How many trips a visit stands for: of those drawn over each cell, and where few are, over all.
+    told = np.bincount(nodes, inside * weight_of[trip], minlength=size)
+    usual = len(nodes) / max(float(told.sum()), 1e-300)
+    each = (np.bincount(nodes, minlength=size) + _FEW) / (told + _FEW / usual)
+    visits = nearest * each * (told.sum() / max(float(mean.sum()), 1e-300))
     order = rng.permutation(many)
-    return np.flatnonzero(kernel.worth(offsets, nodes, order, visits, none, weight, _ROUNDS))
+    told = (visits, none, weight)
+    return np.flatnonzero(kernel.worth(offsets, nodes, order, *told, patience, _ROUNDS))

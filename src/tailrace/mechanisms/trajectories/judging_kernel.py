@@ -19,8 +19,8 @@ def _gain(passes, visits, none, weight):
 
 
 @njit(cache=True)
-def worth(offsets, cells, order, visits, none, weight, rounds):
-    """(trips,) whether each trip gains more than it costs.
+def worth(offsets, cells, order, visits, none, weight, patience, rounds):
+    """(trips,) whether each trip gains more than it costs, less a part `patience` of its weights.
 
     Trip i passes the different cells from offsets[i] up to offsets[i + 1].
     """
@@ -29,10 +29,12 @@ def worth(offsets, cells, order, visits, none, weight, rounds):
         passes[cell] += 1.0
     for _ in range(rounds):
         for trip in order:
-            gain, own = 0.0, 1.0 if kept[trip] else 0.0
+            gain, room, own = 0.0, 0.0, 1.0 if kept[trip] else 0.0
             for k in range(offsets[trip], offsets[trip + 1]):
                 cell = cells[k]
+                room += weight[cell]
                 gain += _gain(passes[cell] - own, visits[cell], none[cell], weight[cell])
+            gain += patience * room
             if (gain > 0) != kept[trip]:
                 kept[trip] = gain > 0
                 for k in range(offsets[trip], offsets[trip + 1]):

@@ -20,7 +20,9 @@ from tailrace.mechanisms.trajectories.walks import Walks
 # Chosen by trial on generated trips on Manhattan's streets (seeds 0 and 3 to 7).
 # What a length costs falls with this power of the visits to its cell, within two limits.
 _POWER, _LIMITS = 0.5, (0.3, 30.0)
-_AROUND = np.array([(a, b) for a in (-1, 0, 1) for b in (-1, 0, 1) if a or b])
+# The middle of a cell and of its four sides, in half cells; and the pieces between them.
+_NODES = np.array([(0, 0), (1, 0), (0, 1), (-1, 0), (0, -1)])
+_PIECES = np.array([(0, 1), (0, 2), (0, 3), (0, 4), (1, 2), (2, 3), (3, 4), (4, 1)])
 
 
 @functools.lru_cache(maxsize=4)
@@ -30,18 +32,18 @@ def lattice_of(layout: Layout) -> tuple[Streets, np.ndarray]:
     low, width = np.array(domain.low), (layout.high - layout.low)[0]
     place = np.rint((layout.low - low) / width).astype(np.int64)
     side = 2 * round(((np.array(domain.high) - low) / width)[0]) + 1
-    middle = 2 * place + 1
-    rim = (middle[:, None] + _AROUND).reshape(-1, 2)
-    codes = [points[:, 0] * side + points[:, 1] for points in (middle, rim)]
-    names, node = np.unique(np.concatenate(codes), return_inverse=True)
-    one, other = np.repeat(node[: len(middle)], len(_AROUND)), node[len(middle) :]
-    length = np.tile(np.hypot(*(_AROUND * width / 2).T), len(middle))
-    cells = np.repeat(np.arange(layout.cells), len(_AROUND))
+    codes = ((2 * place + 1)[:, None] + _NODES) @ [side, 1]
+    names, node = np.unique(codes, return_inverse=True)
+    node = node.reshape(codes.shape)
+    one, other = node[:, _PIECES.T].transpose(1, 0, 2).reshape(2, -1)
+    across = np.hypot(*((_NODES[_PIECES[:, 0]] - _NODES[_PIECES[:, 1]]) * width / 2).T)
+    length = np.tile(across, len(place))
+    cells = np.repeat(np.arange(layout.cells), len(_PIECES))
     order = np.argsort(np.append(one, other), kind="stable")
     starts = np.append(0, np.cumsum(np.bincount(np.append(one, other), minlength=len(names))))
     both = np.tile(length, 2)[order], np.tile(cells, 2)[order]
     x, y = low[:, None] + np.stack(np.divmod(names, side)) * (width / 2)[:, None]
-    return Streets(starts, np.append(other, one)[order], *both, x, y), node[: len(middle)]
+    return Streets(starts, np.append(other, one)[order], *both, x, y), node[:, 0]
 
 
 def across(

@@ -13,6 +13,8 @@ from tailrace.domain.geometry.graph import Graph, adjacency
 from tailrace.domain.geometry.partition import area_before, partition_of
 
 Map = Box | Region | Roads
+# Cells a side of the grid on which detours are counted; that of the cells, where it is coarser.
+_DETOURS = 64
 
 
 @dataclass(frozen=True)
@@ -47,11 +49,28 @@ class Layout:
     def cells(self) -> int:
         return len(self.first)
 
+    @property
+    def width(self) -> int:
+        """Cells of the domain along a side of each cell; all are of one size."""
+        return round(int(self.last[0] - self.first[0]) ** 0.5)
+
+    def unit(self, edition: int) -> int:
+        """How many moves count as one in detours, by the rules of an edition."""
+        return max(self.domain.side // self.width // _DETOURS, 1) if edition > 1 else 1
+
+    @property
+    def step(self) -> np.ndarray:
+        """(2,) the sides of a cell of the domain, in its coordinates."""
+        return (np.array(self.domain.high) - np.array(self.domain.low)) / self.domain.side
+
+    def scaled(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """(2, n) places in cells of the domain."""
+        return (np.stack([x, y], axis=1) - np.array(self.domain.low)).T / self.step[:, None]
+
     @functools.cached_property
     def middle(self) -> np.ndarray:
         """(cells, 2) in cells of the domain."""
-        width = (np.array(self.domain.high) - np.array(self.domain.low)) / self.domain.side
-        return ((self.low + self.high) / 2 - np.array(self.domain.low)) / width
+        return ((self.low + self.high) / 2 - np.array(self.domain.low)) / self.step
 
     @functools.cached_property
     def directions(self) -> np.ndarray:

@@ -15,7 +15,7 @@ import numpy as np
 from tailrace.domain import Box
 from tailrace.domain.geometry import Region, Roads, measure_of_cells
 from tailrace.domain.geometry.partition import partition_of
-from tailrace.mechanisms.trajectories.layout import Layout
+from tailrace.mechanisms.trajectories.layout import Layout, Map
 from tailrace.mechanisms.trajectories.walks import Walks
 
 # Chosen by trial on the data of benchmarks/trajectories.py; no committed result.
@@ -65,7 +65,7 @@ def placed(
     *,
     routed: bool = False,
 ) -> np.ndarray:
-    """(visits,) a cell of the domain for each visit.
+    """(2, visits) a place for each visit, in cells of the domain.
 
     `ends` (2, walks) are given, `before` is the density of points before each place.
     """
@@ -84,17 +84,21 @@ def placed(
     inner = np.flatnonzero(inner)
     # The lowest corner of each cell of the layout.
     corner = np.stack(np.divmod(partition.cells[layout.first], side))
-    width = round((layout.last[0] - layout.first[0]) ** 0.5)
     axes = []
     for axis, lowest in zip(np.divmod(chosen, side), corner[:, cells], strict=True):
         at = axis + rng.random(len(axis))
         for _ in range(_ON_ROUTES if routed else _PASSES):
             at[inner] += _PULL * ((at[inner - 1] + at[inner + 1]) / 2 - at[inner])
-            at = np.clip(at, lowest, np.nextafter(lowest + width, 0.0))
-        axes.append(np.floor(at).astype(np.int64))
-    moved = axes[0] * side + axes[1]
-    moved[offsets[:-1]], moved[offsets[1:] - 1] = chosen[offsets[:-1]], chosen[offsets[1:] - 1]
-    return nearest_cells(layout.domain)[moved] if not isinstance(layout.domain, Box) else moved
+            at = np.clip(at, lowest, np.nextafter(lowest + layout.width, 0.0))
+        axes.append(at)
+    return np.stack(axes)
+
+
+def cells_at(domain: Map, at: np.ndarray) -> np.ndarray:
+    """The cells of places (2, n), or the nearest that hold some of the geometry."""
+    x, y = np.clip(np.floor(at), 0, domain.side - 1).astype(np.int64)
+    cells = x * domain.side + y
+    return cells if isinstance(domain, Box) else nearest_cells(domain)[cells]
 
 
 @functools.lru_cache(maxsize=4)

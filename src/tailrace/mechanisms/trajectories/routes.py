@@ -16,7 +16,6 @@ import numpy as np
 
 from tailrace.mechanisms.trajectories.layout import Layout
 from tailrace.mechanisms.trajectories.streets_kernel import Streets
-from tailrace.mechanisms.trajectories.walks import LONG
 
 # Chosen by trial on trips on Manhattan's streets (benchmarks/trajectories_data.py, seeds 0 and 1,
 # 5,000 trips at epsilon 1 and with true counts).
@@ -53,7 +52,7 @@ def legs_of(
 ) -> tuple[np.ndarray, np.ndarray]:
     """(2, legs) their ends, cells of the domain, and each one's trip."""
     homes = layout.homes[ends].astype(np.int64)
-    long = (moves > 3 * layout.apart(*homes) + LONG) & visits.any()
+    long = (moves > 0) & visits.any()
     trip, chosen = np.repeat(np.arange(len(moves)), 1 + long), np.flatnonzero(long)
     legs = ends[:, trip]
     if len(chosen):

@@ -23,6 +23,16 @@ from tailrace.noise import Draws
 from tailrace.privacy.budget import Drawn, part
 from tailrace.privacy.loss import Loss, PureDP
 
+# The grids of visits and their weights, by signal: chosen on trips on Manhattan's streets (seeds 3
+# and 4), with every way in between. Coarser levels are sums of finer ones (`fit.py`).
+_VISITS = (((64,), (1,)), ((64,), (1,)), ((64, 128), (1, 1)), ((64, 256), (1, 2)))
+_VISITS_BEFORE = (
+    ((4, 16, 64), (1, 1, 2)),
+    ((16, 64), (1, 2)),
+    ((16, 64, 128), (1, 2, 2)),
+    ((16, 64, 256), (1, 2, 4)),
+)
+
 
 @dataclass(frozen=True)
 class Setting:
@@ -111,12 +121,7 @@ def parts_for(signal: float, domain: Map, edition: int = EDITION) -> dict[str, A
     above, roads = sum(signal >= cut for cut in CUTS), isinstance(domain, Roads)
     above = min(above, 2) if roads else above if edition else min(above, 1)
     few, many = above < 1, above > 1
-    sides, weights = [
-        ((4, 16, 64), (1, 1, 2)),
-        ((16, 64), (1, 2)),
-        ((16, 64, 128), (1, 2, 2)),
-        ((16, 64, 256), (1, 2, 4)),
-    ][above]
+    sides, weights = (_VISITS if edition > 1 else _VISITS_BEFORE)[above]
     # Roads say where points lie.
     shares = ("0.42", "0.15") if many and not roads else ("0.49", "0.08")
     return {

@@ -1,4 +1,4 @@
-"""Routes along streets, and points on them, as compiled loops."""
+"""Routes along streets, as compiled loops."""
 
 from typing import NamedTuple
 
@@ -203,32 +203,3 @@ def passed(streets, offsets, pieces, most, cells):
                 seen[cell] = -1
                 found[cell] += 1 / max(many, most)
     return found
-
-
-@njit(cache=True, nogil=True)
-def points(streets, first, offsets, pieces, rates, phases, strides):
-    """(offsets, x, y) of points along routes.
-
-    A cell has `rates` points for each length; a route divides them by its stride, and its first
-    point comes after a part `phases` of a stride.
-    """
-    ends = np.zeros(len(first) + 1, np.int64)
-    x, y, many = np.empty(4 * len(pieces) + 64), np.empty(4 * len(pieces) + 64), 0
-    for trip in range(len(first)):
-        node, left = first[trip], phases[trip]
-        for k in range(offsets[trip], offsets[trip + 1]):
-            piece = pieces[k]
-            other, cell = streets.targets[piece], streets.cells[piece]
-            whole = streets.lengths[piece] * rates[cell] / strides[trip]
-            while left < whole:
-                if many >= len(x):
-                    x, y = _grown(x), _grown(y)
-                part = left / whole
-                x[many] = streets.x[node] + part * (streets.x[other] - streets.x[node])
-                y[many] = streets.y[node] + part * (streets.y[other] - streets.y[node])
-                many += 1
-                left += 1.0
-            left -= whole
-            node = other
-        ends[trip + 1] = many
-    return ends, x[:many], y[:many]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -13,17 +14,19 @@ from tailrace.domain.geometry.partition import partition_of
 from tailrace.domain.geometry.shares import shares
 from tailrace.errors import ConfigError
 from tailrace.mechanisms.base import Estimate, Looks
-from tailrace.mechanisms.trajectories.counts import CELLS, POINTS, Count, Octaves
+from tailrace.mechanisms.trajectories.counts import CELLS, POINTS, SIZES, Count, Octaves
 from tailrace.mechanisms.trajectories.ends import Pairs, fitted
 from tailrace.mechanisms.trajectories.fit import areas, divided, refined, smooth
 from tailrace.mechanisms.trajectories.layout import Layout, Map
 
-# Signals from which journeys are drawn, on roads and elsewhere. Chosen on trips on Manhattan's
-# streets (benchmarks/trajectories_data.py, seeds 0 and 1, epsilon 1): on roads 3,000 trips are
-# worse than an empty release (QE 1.06, QE_path 2.0 times), 5,000 better (.70 and .70). In a box,
-# with the journeys left out that cost more than they are worth, 500 at epsilon 20 are worse (1.2
-# and 1.0: trajectories_sizes.csv), 15,000 at epsilon 1 better (.9 and 1.0).
-_LEAST_ON_ROADS, _LEAST = 4_000.0, 12_000.0
+# Signals from which journeys are drawn, on roads and elsewhere; chosen on trips on Manhattan's and
+# Oldenburg's streets (benchmarks/trajectories_data.py and journeys.py, seeds 3 to 7): below, moves
+# and patterns are worse than those of a random walk, though hardly any journeys are left.
+_LEAST_ON_ROADS, _LEAST = 2_500.0, 6_000.0
+# How much more than it is worth a journey may cost, in parts of its weights: so much from the
+# higher signal on, nothing below the lower one. Chosen on the same trips, and on Geolife and
+# Oldenburg without roads at epsilon 1: what seems to cost a little is noise as often as not.
+_PATIENCE_ON_ROADS, _PATIENCE = (0.6, (1_000.0, 6_000.0)), (0.3, (4_000.0, 16_000.0))
 # Signals from which counts are finer (setting.py). Chosen between the measured sizes of the
 # review's prototypes, on trips on Manhattan's streets at epsilon 1; the last, for maps without
 # roads, between 60,000 and 300,000 there (seeds 5 and 7).
@@ -42,6 +45,8 @@ _LEAST_SEEN, _PART, _HARDLY = 1.5, 0.0005, 0.2
 # Standard errors by which a bin of octaves stands out. By reasoning: the next one does so by
 # accident in one of seventy releases, and then doubles the error of the number.
 _STANDS = 2.5
+# The middle of each bin of sizes; of the last one its lower edge.
+_MIDDLES = (SIZES + np.append(SIZES[1:] - 1, SIZES[-1])) / 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,6 +93,10 @@ class TrajectoriesView(Looks):
     signal: float | None = field(default=None, kw_only=True)
 
     @property
+    def _roads(self) -> bool:
+        return isinstance(self.layout.domain, Roads)
+
+    @property
     def least(self) -> float:
         """The signal from which journeys are drawn."""
         return least_of(self.layout.domain)
@@ -128,11 +137,10 @@ class TrajectoriesView(Looks):
             )
         hidden = [name for name, ratio in self.seen.items() if not ratio]
         faint = f"; hidden by noise are {', '.join(hidden)}" if hidden else ""
-        cuts = CUTS[:2] if isinstance(self.layout.domain, Roads) else CUTS
+        cuts = CUTS[:2] if self._roads else CUTS
         finer = next((cut for cut in cuts if cut > self.signal), None)
         more = f" From {finer:,.0f} on, cells are counted more finely." if finer else ""
-        roads = isinstance(self.layout.domain, Roads)
-        fewer = "" if roads else " Those that would pass where hardly any was seen are left out."
+        fewer = " Those that would pass where hardly any was seen are left out."
         return f"Journeys are drawn: {here}{faint}.{fewer}{more}"
 
     @property
@@ -195,10 +203,13 @@ class TrajectoriesView(Looks):
     @functools.cached_property
     def sizes(self) -> np.ndarray:
         """Cells, points, and the share of cells without points."""
-        units = max(self.units, 1.0)
-        cells, points, passed = 3 * self.noisy["sizes"].levels[0]
-        least = np.maximum([cells * CELLS, points * POINTS], units)
-        return np.append(least, np.clip(passed / units, 0, 0.95))
+        units, noisy = max(self.units, 1.0), self.noisy["sizes"]
+        counts, scale = 3 * noisy.levels[0], 3 * noisy.scales[0]
+        if len(counts) == 3:  # sums, before edition 2
+            least = np.maximum([counts[0] * CELLS, counts[1] * POINTS], units)
+        else:
+            least = [units * _mean(one, scale) for one in np.split(counts[:-1], 2)]
+        return np.append(least, np.clip(counts[-1] / units, 0, 0.95))
 
     @functools.cached_property
     def visits(self) -> np.ndarray:
@@ -216,6 +227,14 @@ class TrajectoriesView(Looks):
         sides = self.sides
         many = sum(side <= _JUDGED for side in sides) or 1
         return self._visits if many == len(sides) else self._passing(many)
+
+    @property
+    def patience(self) -> float:
+        """How much more than its worth a journey may cost, in parts of its weights: `worthy`."""
+        assert self.signal is not None
+        most, (low, high) = _PATIENCE_ON_ROADS if self._roads else _PATIENCE
+        part = math.log(max(self.signal, low) / low) / math.log(high / low)
+        return most * min(part, 1.0)
 
     @functools.cached_property
     def used(self) -> np.ndarray:
@@ -259,7 +278,7 @@ class TrajectoriesView(Looks):
     def pairs(self) -> Pairs:
         """The density of pairs of ends."""
         ends = self._spread(self._refined("ends", prior=self.density)[0], self.density)
-        if self.signal is not None and not isinstance(self.layout.domain, Roads):
+        if self.signal is not None and not self._roads:
             # Journeys end where some pass.
             held = np.zeros(len(self._visits[0]))
             held[self.layout.index] = self.used
@@ -296,6 +315,21 @@ class TrajectoriesView(Looks):
         if prior is None:
             return divided(values, area)
         return divided(values, prior + 1e-9 * prior.sum() * area / area.sum())
+
+
+def _mean(counts: np.ndarray, scale: float) -> float:
+    """The mean of sizes, from noisy counts in the bins of SIZES.
+
+    Of bins on both sides of the fullest, as far as they stand out: far ones would make noise large.
+    """
+    low = high = int(np.argmax(counts))
+    stands = counts > _STANDS * 2**0.5 * scale
+    while low > 0 and stands[low - 1]:
+        low -= 1
+    while high + 1 < len(counts) and stands[high + 1]:
+        high += 1
+    held = np.maximum(counts[low : high + 1], 1e-300)
+    return float(held @ _MIDDLES[low : high + 1] / held.sum())
 
 
 def least_of(domain: Map) -> float:

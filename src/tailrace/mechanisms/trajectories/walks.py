@@ -130,10 +130,8 @@ class Walks:
 
     def pick(self, which: np.ndarray) -> Walks:
         """The walks of these numbers."""
-        sizes = np.diff(self.offsets)[which]
-        offsets = np.append(0, np.cumsum(sizes))
-        cells = np.arange(offsets[-1]) + np.repeat(self.offsets[which] - offsets[:-1], sizes)
-        return Walks(offsets, self.cells[cells], self.stops[cells])
+        offsets, rows = picked(self.offsets, which)
+        return Walks(offsets, self.cells[rows], self.stops[rows])
 
     def visits(self, cells: int, *, most: int, between: bool = False) -> np.ndarray:
         """(cells,) walks with points in each, or passing it (`between`).
@@ -146,6 +144,17 @@ class Walks:
         weights = 1 / np.maximum(np.bincount(walk), most)[walk]
         scale = len(cell) / max(float(weights.sum()), 1e-300)
         return scale * np.bincount(cell, weights, minlength=cells).astype(float)
+
+
+def picked(offsets: np.ndarray, which: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The offsets and the rows of some of the groups that lie one after another.
+
+    >>> picked(np.array([0, 2, 5]), np.array([1]))[1]
+    array([2, 3, 4])
+    """
+    sizes = np.diff(offsets)[which]
+    found = np.append(0, np.cumsum(sizes))
+    return found, np.arange(found[-1]) + np.repeat(offsets[which] - found[:-1], sizes)
 
 
 def _drawn(
@@ -218,35 +227,37 @@ def _factors(layout: Layout, attraction: np.ndarray, turns: np.ndarray) -> np.nd
 
 
 def moves_of(
-    detours: np.ndarray, scale: float, fewest: np.ndarray, rng: np.random.Generator
+    detours: np.ndarray, scale: float, fewest: np.ndarray, rng: np.random.Generator, unit: int = 1
 ) -> np.ndarray:
-    """Draw the number of moves of walks, by noisy detours."""
+    """Draw the number of moves of walks, by noisy detours in units of so many moves."""
     counts = np.maximum(detours.reshape(len(FEWEST), len(MORE)), 0.0)
     usual = counts.sum(axis=0) / max(counts.sum(), 1e-300)
     if not counts.any():
         usual = np.full(len(MORE), 1 / len(MORE))
     counts = np.where(counts > 2 * scale, counts, 0.3 * counts) + 5 * usual
-    kind = np.searchsorted(FEWEST, fewest, side="right") - 1
+    kind = np.searchsorted(FEWEST, fewest // unit, side="right") - 1
     sums = np.cumsum(counts, axis=1)
     drawn = (sums[kind] < (rng.random(len(fewest)) * sums[kind, -1])[:, None]).sum(axis=1)
     width = np.diff(MORE, append=_LAST)
-    return fewest + MORE[drawn] + (rng.random(len(fewest)) * width[drawn]).astype(np.int64)
+    more = MORE[drawn] + rng.random(len(fewest)) * width[drawn]
+    return fewest + (unit * more).astype(np.int64)
 
 
-def usual_moves(
-    moves: np.ndarray, fewest: np.ndarray, detours: np.ndarray, scale: float
+def long_moves(
+    moves: np.ndarray, fewest: np.ndarray, detours: np.ndarray, scale: float, unit: int = 1
 ) -> np.ndarray:
-    """Take as many long trips as there surely are; others are short.
+    """The moves of as many long trips as there surely are; 0 for the others.
 
-    A trip is long with more than three times the fewest moves, and LONG. Most bins of detours are
-    noise where trips are few, so only what exceeds two standard errors of their sum is believed.
+    A trip is long with more than three times the fewest moves, and LONG units. Most bins of detours
+    are noise where trips are few, so only what exceeds two standard errors of their sum is
+    believed.
     """
     rows = detours.reshape(len(FEWEST), len(MORE))
     far = 2 * FEWEST[:, None] + LONG < MORE
     sure = rows[far].sum() - 2 * scale * (2 * far.sum()) ** 0.5
-    long = np.flatnonzero(moves > 3 * fewest + LONG)
-    kept = round(len(moves) * max(sure, 0.0) / max(float(rows.sum()), 1.0))
-    short = moves.copy()
     # Trips come in the order of chance.
-    short[long[kept:]] = fewest[long[kept:]]
-    return short
+    long = np.flatnonzero(moves > 3 * fewest + LONG * unit)
+    long = long[: round(len(moves) * max(sure, 0.0) / max(float(rows.sum()), 1.0))]
+    found = np.zeros_like(moves)
+    found[long] = moves[long]
+    return found

@@ -10,7 +10,7 @@ from tailrace import Event, Noise, PureDP, Roads, Trajectories, release_once
 from tailrace.mechanisms.trajectories import streets_kernel as kernel
 from tailrace.mechanisms.trajectories.layout import even_layout
 from tailrace.mechanisms.trajectories.streets import along_streets, streets_of
-from tailrace.mechanisms.trajectories.walks import FEWEST, MORE, usual_moves
+from tailrace.mechanisms.trajectories.walks import FEWEST, MORE, long_moves
 
 shapely = pytest.importorskip("shapely")
 # Streets every eighth of a square, each crossing a vertex.
@@ -77,26 +77,22 @@ def test_where_no_route_leads_a_trip_has_its_ends():
     roads = Roads(apart, columns=("x", "y"), cells=32, box=(0, 0, 1, 1))
     layout, side = even_layout(roads, 16), 32
     ends = np.array([[6 * side + 3], [6 * side + 28]])
-    about = {"visits": np.ones(layout.cells), "most": 6, "points": np.full(layout.cells, 5.0)}
+    about = {"visits": np.ones(layout.cells), "most": 6}
     rng = np.random.default_rng(0)
-    offsets, places = along_streets(layout, ends, np.array([12]), **about, rng=rng)
+    lines = along_streets(layout, ends, np.array([0]), **about, rng=rng)
+    offsets, places = lines.points(layout, ends, np.full(layout.cells, 5.0), rng)
     assert offsets.tolist() == [0, 2] and places.tolist() == ends[:, 0].tolist()
 
 
 def test_trips_take_the_streets_that_are_visited():
     """From corner to corner all ways are as short; the released visits are along two sides."""
     layout = even_layout(TOWN, 16)
-    corner, other = ((layout.middle - at) ** 2 for at in ((2, 2), (62, 62)))
     ends = np.array([[65], [63 * 64 + 63]]).repeat(400, axis=1)
     along = (layout.middle[:, 0] < 6) | (layout.middle[:, 1] > 58)
-    about = {
-        "visits": np.where(along, 400.0, 0.0),
-        "most": 6,
-        "points": np.full(layout.cells, 40.0),
-    }
-    moves = layout.apart(corner.sum(1).argmin()[None], other.sum(1).argmin()[None]).repeat(400)
+    about = {"visits": np.where(along, 400.0, 0.0), "most": 6}
     rng = np.random.default_rng(0)
-    offsets, places = along_streets(layout, ends, moves, **about, rng=rng)
+    lines = along_streets(layout, ends, np.zeros(400, np.int64), **about, rng=rng)
+    offsets, places = lines.points(layout, ends, np.full(layout.cells, 40.0), rng)
     inside = along[layout.homes[places]]
     assert inside.mean() > 0.9, "evenly spread trips would have about half"
     assert np.diff(offsets).sum() == pytest.approx(40 * layout.cells, rel=0.15)
@@ -105,11 +101,12 @@ def test_trips_take_the_streets_that_are_visited():
 def test_only_sure_detours_are_believed():
     fewest, moves = np.full(100, 2), np.full(100, 60)
     nothing = np.zeros(len(FEWEST) * len(MORE))
-    assert (usual_moves(moves, fewest, nothing, 1.0) == 2).all()
+    assert not long_moves(moves, fewest, nothing, 1.0).any()
     far = nothing.reshape(len(FEWEST), len(MORE)).copy()
     far[2, -2] = 1000.0
-    assert (usual_moves(moves, fewest, far.ravel(), 1.0) == 60).mean() > 0.9
-    assert (usual_moves(moves, fewest, far.ravel(), 1000.0) == 2).all()
+    assert (long_moves(moves, fewest, far.ravel(), 1.0) == 60).mean() > 0.9
+    assert not long_moves(moves, fewest, far.ravel(), 1000.0).any()
+    assert not long_moves(moves, fewest, far.ravel(), 1.0, unit=8).any(), "56 are 7 cells of eight"
 
 
 def test_released_trips_go_along_the_streets():

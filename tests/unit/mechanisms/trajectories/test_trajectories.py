@@ -40,6 +40,7 @@ from tailrace.mechanisms.trajectories.fit import (
     divided,
     order,
     posterior,
+    pyramid,
     refined,
     smooth,
     summed,
@@ -125,11 +126,17 @@ def test_every_budget_is_met_by_noise_in_its_proportion(privacy, unit):
 
 
 def test_gaussian_noise_is_made_for_what_one_journey_can_move():
-    """Six cells of a sixth each: a squared length of a sixth, unless a coarse cell holds them."""
-    mechanism = made(Box(low=(0, 0), high=(1, 1), columns=("x", "y")), privacy=ZCDP(rho=1))
-    for signal, expected in ((0.0, (1, 1, Fraction(1, 6))), (10_000.0, (1, Fraction(1, 6)))):
-        visits = mechanism.setting(signal).counts[0]
-        assert visits.squares == expected
+    """Six cells of a sixth each: a squared length of a sixth, unless a coarse cell holds more."""
+    square = Box(low=(0, 0), high=(1, 1), columns=("x", "y"))
+    grids = Grids(share=1, sides=(4, 16, 64), most=6)
+    mechanisms = (
+        made(square, privacy=ZCDP(rho=1), visits=grids),
+        made(square, privacy=ZCDP(rho=1)),
+    )
+    expected = ((1, 1, Fraction(1, 6)), (Fraction(4, 6), Fraction(1, 6)))
+    for mechanism, squares in zip(mechanisms, expected, strict=True):
+        visits = mechanism.setting(50_000.0).counts[0]
+        assert visits.squares == squares
         pure, gaussian = (
             [float(one.variance()) for one in visits.noise(budget)]
             for budget in (PureDP(epsilon=1), ZCDP(rho=1))
@@ -272,6 +279,52 @@ def test_a_density_on_nested_grids_is_found_again():
         [level + rng.laplace(0, 20, len(level)) for level in levels], [20.0] * 3, SQUARE
     )
     assert np.abs(noisy - fine).sum() < 0.35 * fine.sum()
+
+
+def test_coarser_grids_are_sums_of_finer_ones_weighed_with_what_was_measured():
+    rng = np.random.default_rng(1)
+    fine = rng.gamma(0.3, 10.0, 4096)
+    levels, scales = [summed(fine, 256), fine], [1.0, 3.0]
+    made = [[len(found) for found, _ in pyramid(levels[1:], scales[1:])]]
+    made += [[len(found) for found, _ in pyramid(levels, scales)]]
+    assert made == [[16, 256, 4096]] * 2
+    errors = {size: [] for size in made[0]}
+    for _ in range(300):
+        noisy = [
+            own + rng.laplace(0, one, len(own)) for own, one in zip(levels, scales, strict=True)
+        ]
+        for found, scale in pyramid(noisy, scales):
+            error = found - summed(fine, len(found))
+            errors[len(found)].append((error**2).mean() ** 0.5 / scale)
+    for size, found in errors.items():
+        # Scales are those of Laplace noise of the same variance.
+        assert np.mean(found) == pytest.approx(2**0.5, rel=0.03), size
+    # 16 cells of 3 would be 12 alone, 1 is measured.
+    assert pyramid(levels, scales)[1][1] == pytest.approx(1 / (1 + 1 / 12**2) ** 0.5)
+
+
+def test_a_street_stands_out_of_noise_by_the_cells_along_it():
+    """Each cell of it alone is hidden: what its neighbours hold tells of it."""
+    rng, town = np.random.default_rng(0), np.zeros((32, 32))
+    town[12] = town[:, 20] = 12.0
+    fine = np.empty(1024)
+    fine[order(32)] = town.ravel()
+    noisy, street = fine + rng.laplace(0, 4.0, 1024), fine > 0
+    found = refined([noisy], [4.0], SQUARE)[1]
+    alone = posterior(noisy, np.full(1024, fine.mean()), 4.0, floor=1.0)[1]
+    assert alone[street].mean() < 0.1 and found[street].mean() > 3
+    assert found[~street].mean() < 0.3
+
+
+def test_noisy_bins_of_sizes_tell_their_mean():
+    rng = np.random.default_rng(5)
+    for points in (2, 30, 700):
+        rows = crossing(400).group_by("trip", maintain_order=True).first()
+        rows = rows.select(pl.exclude("at")).join(pl.DataFrame({"at": range(points)}), how="cross")
+        own = {"domain": SQUARE, "epsilon": 20}
+        view = release_once(made(**own), rows, noise=Noise.insecure(int(rng.integers(99)))).view
+        cells, found, _ = view.sizes / view.units
+        assert found == pytest.approx(points, rel=0.2) and cells == pytest.approx(1, rel=0.2)
 
 
 def test_pairs_agree_with_ends_distances_and_coarse_pairs():
@@ -551,13 +604,16 @@ def test_journeys_that_cost_more_than_they_are_worth_are_left_out():
     none = np.where(nearest > 0, 0.0, 0.9)
     weight = 1 / np.maximum(nearest, 1)
     judged = np.stack([nearest, nearest, none, weight])
-    kept = worthy(walks, layout, judged, np.random.default_rng(0))
+    rng = np.random.default_rng(0)
+    kept = worthy(walks, layout, judged, 3, 0.0, rng)
     assert set(range(30)) <= set(kept) and not set(kept) & set(range(30, 40))
     assert 2 <= sum(kept >= 40) <= 10, "about as many as pass there"
     picked = walks.pick(np.array([30]))
     assert picked.offsets.tolist() == [0, 3] and picked.cells.tolist() == at[[0, 3, 4]].tolist()
     hidden = np.stack([nearest, 0 * nearest, np.full(16, 0.6), np.ones(16)])
-    assert not len(worthy(walks, layout, hidden, np.random.default_rng(0))), "nothing was seen"
+    assert not len(worthy(walks, layout, hidden, 3, 0.0, rng)), "nothing was seen"
+    patient = worthy(walks, layout, judged, 3, 1.0, rng)
+    assert len(patient) == 50, "whatever they cost"
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
