@@ -36,8 +36,10 @@ def test_points_lie_evenly_between_both_ends_and_are_as_many_as_released():
     column, level = np.divmod(places, 64)
     assert (level == 2).all()
     for first, last in itertools.pairwise(offsets):
-        gaps = np.diff(column[first:last])
-        assert (gaps >= 0).all() and np.ptp(gaps[1:-1]) <= 2
+        # Hardly any inner points lie in the cells of both ends.
+        inner = column[first + 1 : last - 1]
+        gaps = np.diff(inner[(inner >= 4) & (inner < 56)])
+        assert (gaps > 0).all() and np.ptp(gaps) <= 1
 
 
 def test_where_more_points_are_released_they_lie_closer_together():
