@@ -4,7 +4,7 @@ Pairs of fine cells are far too many to be measured. Released are the ends in ea
 distances between two ends, and the trajectories between coarse cells, in either direction.
 1. A gravity model gives each pair the product of its ends and of a factor for their distance,
    fitted in turns to the first two.
-2. Coarse pairs that stand out from it are scaled to their released counts.
+2. Coarse pairs are scaled to their posterior, given the model and their released counts (`fit.py`).
 
 Source: gravity models and their fit are folklore (Deming and Stephan 1940).
 """
@@ -18,14 +18,12 @@ import numpy as np
 
 from tailrace.domain.geometry.partition import partition_of
 from tailrace.mechanisms.trajectories.counts import FAR, REACH, paired
-from tailrace.mechanisms.trajectories.fit import summed
+from tailrace.mechanisms.trajectories.fit import posterior, summed
 from tailrace.mechanisms.trajectories.layout import Map
 
 # Chosen by trial on the data of benchmarks/trajectories.py; no committed result.
 # Rounds of the gravity model's fit.
 _FITS = 6
-# The share of coarse pairs that stand out from the model, and the relative spread of the others.
-_SPIKES, _SPREAD = 0.003, 1.0
 # Pairs below this part of the largest are not drawn.
 _SMALLEST = 1e-9
 
@@ -159,7 +157,7 @@ def _ratios(
         noisy = found[paired(low, high, nodes)]
         key = np.minimum(*parent) * size + np.maximum(*parent)
         whole = np.bincount(key, expected, minlength=size * size).astype(float)
-        better = _shrunk(noisy, expected, whole[key], scale)
+        better = posterior(noisy, expected, scale, floor=1.0)[0]
         sums = np.bincount(key, better, minlength=size * size).astype(float)
         better *= np.divide(whole, sums, out=np.ones_like(whole), where=sums > 0)[key]
         finer = np.repeat(np.repeat(ratio, each, axis=0), each, axis=1)
@@ -172,24 +170,6 @@ def _ratios(
         ratio, size, looked = finer, nodes, more
     group = cells // (side * side // size)
     return (ratio / number)[np.ix_(group, group)]
-
-
-def _shrunk(
-    found: np.ndarray, expected: np.ndarray, within: np.ndarray, scale: float
-) -> np.ndarray:
-    """Shrink noisy pairs to the expected, unless they stand out.
-
-    `within` is the count of the coarser pair that each is a part of.
-    """
-    crowd = (_SPREAD * expected) ** 2 + 0.5 * expected
-    among = np.maximum(expected + crowd / (crowd + 2 * scale**2) * (found - expected), 0.0)
-    deviation = np.sqrt(scale**2 + crowd)
-    gap = np.minimum(np.abs(found - expected) / deviation, 60.0)
-    usual = (1 - _SPIKES) / (2 * deviation) * np.exp(-gap)
-    tail = np.where(found > 0, 1.0, np.exp(-np.minimum(np.abs(found) / scale, 60.0)))
-    special = _SPIKES * tail / np.maximum(within, scale)
-    chance = special / (usual + special)
-    return chance * np.maximum(found, 0.0) + (1 - chance) * among
 
 
 def _grouped(density: np.ndarray, group: np.ndarray, nodes: int) -> np.ndarray:

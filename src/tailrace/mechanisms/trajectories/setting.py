@@ -26,7 +26,8 @@ from tailrace.privacy.loss import Loss, PureDP
 # The grids of visits and their weights, by signal: chosen on trips on Manhattan's streets (seeds 3
 # and 4), with every way in between. Coarser levels are sums of finer ones (`fit.py`).
 _VISITS = (((64,), (1,)), ((64,), (1,)), ((64, 128), (1, 1)), ((64, 256), (1, 2)))
-_VISITS_BEFORE = (
+# Before edition 2.
+_WITH_COARSE = (
     ((4, 16, 64), (1, 1, 2)),
     ((16, 64), (1, 2)),
     ((16, 64, 128), (1, 2, 2)),
@@ -121,14 +122,20 @@ def parts_for(signal: float, domain: Map, edition: int = EDITION) -> dict[str, A
     above, roads = sum(signal >= cut for cut in CUTS), isinstance(domain, Roads)
     above = min(above, 2) if roads else above if edition else min(above, 1)
     few, many = above < 1, above > 1
-    sides, weights = (_VISITS if edition > 1 else _VISITS_BEFORE)[above]
+    if edition > 1:
+        # Shares and pairs: on the same trips at 5,000 and 15,000, Geolife and Oldenburg, epsilon 1.
+        (sides, weights), points = _VISITS[above], "0.16"
+        pairs = {"sides": (8, 16) if few else (8, 32), "weights": (2, 1)}
+    else:
+        (sides, weights), points = _WITH_COARSE[above], "0.08"
+        pairs = {"sides": (4, 8, 16) if few else (4, 8, 16, 32)}
     # Roads say where points lie.
-    shares = ("0.42", "0.15") if many and not roads else ("0.49", "0.08")
+    shares = ("0.42", "0.15") if many and not roads else ("0.49", points)
     return {
         "visits": Grids(share=shares[0], sides=sides, most=6, weights=weights),
         "points": Grids(share=shares[1], sides=(64, sides[-1]) if many else (64,), most=50),
         "ends": Grids(share="0.12", sides=(4, 16, 64) if few else (4, 16, 64, 256)),
-        "pairs": Grids(share="0.17", sides=(4, 8, 16) if few else (4, 8, 16, 32)),
+        "pairs": Grids(share="0.17", **pairs),
         "distances": Bins(share="0.02"),
         "detours": Bins(share="0.045"),
         "turns": Bins(share="0.02", most=20),

@@ -332,7 +332,8 @@ class JourneyStream(OfEvents):
             return False
         step, (count,) = len(public.clock), self._watch.counts
         variance = float(count.noise(self._watch.budgets["ends"])[0].variance()) / count.whole**2
-        told = public.track.coarse(self.setting(float(public.signal)), count.sizes[0])
+        setting = self.setting(float(public.signal), int(public.edition))
+        told = public.track.coarse(setting, count.sizes[0])
         numbers = [self._at(public, step) - self._at(public, max(step - w, 0)) for w in WEEKS]
         return moved(public.watched, numbers, variance, *told)
 
