@@ -116,8 +116,7 @@ def signal_of(number: float, budget: Drawn) -> float:
 def parts_for(signal: float, domain: Map, edition: int = EDITION) -> dict[str, Any]:
     """The counts that so much signal can pay for.
 
-    With few trajectories coarse levels come beside the fine ones; with many, finer ones, which
-    matter most where there are no roads.
+    With many trajectories grids are finer, which matters most where there are no roads.
     """
     above, roads = sum(signal >= cut for cut in CUTS), isinstance(domain, Roads)
     above = min(above, 2) if roads else above if edition else min(above, 1)
@@ -125,17 +124,17 @@ def parts_for(signal: float, domain: Map, edition: int = EDITION) -> dict[str, A
     if edition > 1:
         # Shares and pairs: on the same trips at 5,000 and 15,000, Geolife and Oldenburg, epsilon 1.
         (sides, weights), points = _VISITS[above], "0.16"
-        pairs = {"sides": (8, 16) if few else (8, 32), "weights": (2, 1)}
+        pairs = Grids(share="0.17", sides=(8, 16) if few else (8, 32), weights=(2, 1))
     else:
         (sides, weights), points = _WITH_COARSE[above], "0.08"
-        pairs = {"sides": (4, 8, 16) if few else (4, 8, 16, 32)}
+        pairs = Grids(share="0.17", sides=(4, 8, 16) if few else (4, 8, 16, 32))
     # Roads say where points lie.
     shares = ("0.42", "0.15") if many and not roads else ("0.49", points)
     return {
         "visits": Grids(share=shares[0], sides=sides, most=6, weights=weights),
         "points": Grids(share=shares[1], sides=(64, sides[-1]) if many else (64,), most=50),
         "ends": Grids(share="0.12", sides=(4, 16, 64) if few else (4, 16, 64, 256)),
-        "pairs": Grids(share="0.17", **pairs),
+        "pairs": pairs,
         "distances": Bins(share="0.02"),
         "detours": Bins(share="0.045"),
         "turns": Bins(share="0.02", most=20),
