@@ -61,6 +61,8 @@ WARD = Schema(sex=Categorical(["f", "m"]), age=Integer(0, 3))
 TREES = Schema(age=Integer(0, 3), tree=Categorical(["oak", "ash"], outside="other", growing=2))
 SPENT = Schema(sex=Categorical(["f", "m"]), x=Amount(0, 1, unit=0.05))
 SQUARE = Box(low=(0, 0), high=(1, 1), columns=("x", "y"), cells=8)
+# Two levels of ends and of pairs.
+FINE = Box(low=(0, 0), high=(1, 1), columns=("x", "y"), cells=16)
 PURE = PureDP(epsilon=1)
 
 
@@ -118,7 +120,7 @@ def snapshots(policy=None, privacy=PURE):
 
 def trajectories():
     return Trajectories(
-        domain=SQUARE, privacy=PureDP(epsilon=2), unit=Event(), trajectory="trip", order="time"
+        domain=FINE, privacy=PureDP(epsilon=2), unit=Event(), trajectory="trip", order="time"
     )
 
 
