@@ -40,13 +40,10 @@ def worthy(
     mean, nearest, none, weight = np.ascontiguousarray(judged)
     size, many = len(mean), len(trips.offsets) - 1
     finer = layout.domain.size // layout.width**2 // size
-    trip, held = np.repeat(np.arange(many), np.diff(trips.offsets)), trips.cells < layout.cells
-    codes = np.unique(trip[held] * layout.cells + trips.cells[held])
-    trip, cell = np.divmod(codes, layout.cells)
-    weight_of = 1 / np.maximum(np.bincount(trip, minlength=many), most)
-    codes, inside = np.unique(trip * size + layout.index[cell] // finer, return_counts=True)
-    trip, nodes = np.divmod(codes, size)
-    offsets = np.append(0, np.cumsum(np.bincount(trip, minlength=many)))
+    coarse = layout.index // finer
+    offsets, nodes, inside = kernel.within(trips.offsets, trips.cells, layout.cells, coarse)
+    trip = np.repeat(np.arange(many), np.diff(offsets))
+    weight_of = 1 / np.maximum(np.bincount(trip, inside, minlength=many), most)
     # How many trips a visit stands for: of those drawn over each cell, and where few are, over all.
     told = np.bincount(nodes, inside * weight_of[trip], minlength=size)
     usual = len(nodes) / max(float(told.sum()), 1e-300)

@@ -19,6 +19,34 @@ def _gain(passes, visits, none, weight):
 
 
 @njit(cache=True)
+def within(offsets, cells, leaves, groups):
+    """(offsets, groups, cells in each): the different groups that trips pass.
+
+    Trip i passes `cells` from offsets[i] up to offsets[i + 1], those beyond `leaves` nowhere; a
+    cell lies in its one of `groups`.
+    """
+    many, size = len(offsets) - 1, groups.max() + 1
+    ends, found = np.zeros(many + 1, np.int64), np.empty(len(cells), np.int64)
+    inside, at = np.zeros(len(cells), np.int64), 0
+    seen, place = np.full(leaves, -1), np.full(size, -1)
+    for trip in range(many):
+        start = at
+        for k in range(offsets[trip], offsets[trip + 1]):
+            cell = cells[k]
+            if cell >= leaves or seen[cell] == trip:
+                continue
+            seen[cell] = trip
+            group = groups[cell]
+            # Places of trips before lie below the start.
+            if place[group] < start:
+                place[group], found[at] = at, group
+                at += 1
+            inside[place[group]] += 1
+        ends[trip + 1] = at
+    return ends, found[:at], inside[:at]
+
+
+@njit(cache=True)
 def worth(offsets, cells, order, visits, none, weight, patience, rounds):
     """(trips,) whether each trip gains more than it costs, less a part `patience` of its weights.
 
