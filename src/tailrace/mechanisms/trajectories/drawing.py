@@ -43,11 +43,12 @@ def drawn(
     wander = view.signal is None or view.turns[BACK] > _WANDER
     if roads or view.sides[-1] > _WALKED or not wander:
         long = long_moves(moves, fewest, *counts, unit)
+        about = {"most": most, "rounds": view.rounds, "rng": rng}
         if roads:
-            trips = along_streets(layout, ends, long, visits=view.visits, most=most, rng=rng)
+            trips = along_streets(layout, ends, long, visits=view.visits, **about)
         else:
-            about = {"visits": view.likely, "used": view.used, "most": most}
-            found = _both_ends(across(layout, ends, long, **about, rng=rng), ends)
+            about |= {"visits": view.likely, "used": view.used}
+            found = _both_ends(across(layout, ends, long, **about), ends)
             before = np.append(0.0, np.cumsum(view.density))
             trips = Lines.of(found, layout, placed(layout, found, ends, before, rng, routed=True))
     else:

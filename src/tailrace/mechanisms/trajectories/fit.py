@@ -112,13 +112,14 @@ def refined(
     domain: Map,
     *,
     prior: np.ndarray | None = None,
+    guess: np.ndarray | None = None,
     floor: float = 1.0,
 ) -> np.ndarray:
     """The posterior on the finest of several noisy grids.
 
     `prior`, a density on any finer grid, divides the cells of each grid for the next. Without it
-    cells are told of by those around them, also on coarser grids than any measured. Rows are as in
-    `posterior`.
+    cells are told of by those around them, also on coarser grids than any measured, and by a
+    `guess`, as far as it predicts the noisy counts. Rows are as in `posterior`.
     """
     better = np.full((4, 1), max(float(levels[0].sum()), 1.0))
     measured = list(zip(levels, scales, strict=True))
@@ -132,8 +133,11 @@ def refined(
         expected, better = divided(mean, inside), np.zeros((4, len(found)))
         better[:, there] = posterior(found[there], expected[there], scale, floor=floor)
         if prior is None and side >= _AROUND:
-            guesses = np.stack([expected, *_around(better[0], room, side)])
-            expected = _expected(found, scale, guesses)
+            guesses = [expected, *_around(better[0], room, side)]
+            if guess is not None:
+                likely = summed(guess, len(found))
+                guesses.append(divided(mean, likely + 1e-3 * likely.sum() * room / room.sum()))
+            expected = _expected(found, scale, np.stack(guesses))
             better[:, there] = posterior(found[there], expected[there], scale, floor=floor)
     return better
 

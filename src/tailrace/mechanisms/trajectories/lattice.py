@@ -54,11 +54,12 @@ def across(
     visits: np.ndarray,
     used: np.ndarray,
     most: int,
+    rounds: int,
     rng: np.random.Generator,
 ) -> Walks:
     """Draw walks between ends (2, trips), cells of the domain.
 
-    `moves` and `visits` as in `along_streets`; cells that are not `used` are gone around.
+    Parameters as of `along_streets`; cells that are not `used` are gone around.
     """
     streets, nodes = lattice_of(layout)
     legs, trip = legs_of(layout, ends, moves, visits, rng)
@@ -67,7 +68,8 @@ def across(
     usual = float(visits @ visits) / max(float(visits.sum()), 1e-300)
     costs = (usual / np.maximum(visits, 1e-3 * usual + 1e-300)) ** _POWER
     costs[~used] = np.inf
-    wanted = Wanted(visits, most, np.append(np.clip(costs, *_LIMITS), _LIMITS[1]), _LIMITS)
+    costs = np.append(np.clip(costs, *_LIMITS), _LIMITS[1])
+    wanted = Wanted(visits, most, rounds, costs, _LIMITS)
     offsets, pieces = routes_of(streets, nodes[homes], trip, wanted, rng)
     # Both ends belong to a walk; where no route leads, it jumps.
     at = np.stack([offsets[:-1], offsets[1:]], axis=1).reshape(-1)

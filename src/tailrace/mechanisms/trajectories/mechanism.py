@@ -50,7 +50,6 @@ from tailrace.mechanisms.trajectories.layout import Map
 from tailrace.mechanisms.trajectories.plan import JourneyPlan, Points, Tally
 from tailrace.mechanisms.trajectories.promise import OfTrajectories
 from tailrace.mechanisms.trajectories.setting import (
-    CUTS,
     Setting,
     added,
     parts_for,
@@ -58,7 +57,7 @@ from tailrace.mechanisms.trajectories.setting import (
     shared,
     signal_of,
 )
-from tailrace.mechanisms.trajectories.view import TrajectoriesView, least_of
+from tailrace.mechanisms.trajectories.view import TrajectoriesView, cuts_of, least_of
 from tailrace.mechanisms.trajectories.walks import TurningWalks
 from tailrace.noise import Draws
 from tailrace.privacy.budget import Drawn
@@ -187,7 +186,7 @@ class Trajectories(OfTrajectories):
     @functools.cached_property
     def guarantee(self) -> Guarantee:
         # The same for every signal: a setting divides what the number leaves.
-        losses = [self.setting(signal).loss for signal in (0.0, *CUTS)]
+        losses = [self.setting(signal).loss for signal in (0.0, *cuts_of(self.domain))]
         if self.rounds == 2:
             losses = [self._first.loss & loss for loss in losses]
         (made,) = {self._guaranteed([loss]) for loss in losses}

@@ -19,8 +19,9 @@ from tailrace.mechanisms.trajectories.streets_kernel import Streets
 
 # Chosen by trial on trips on Manhattan's streets (benchmarks/trajectories_data.py, seeds 0 and 1,
 # 5,000 trips at epsilon 1 and with true counts).
-# Rounds of calibration, trips drawn in each, the part of the way that the first one takes.
-_ROUNDS, _SOME, _STEP = 6, 2_000, 0.5
+# Trips drawn in each round of calibration, or a part of all where they are many; the part of the
+# way that the first round takes.
+_SOME, _PART, _STEP = 2_000, 0.05, 0.5
 # How much dearer a piece may be for one trip than for another. .2 to 2 are alike.
 _SPREAD = 0.5
 # Landmarks for bounds of routes: quality does not depend on them. By trial, with no committed
@@ -39,6 +40,7 @@ class Wanted:
 
     visits: np.ndarray  # (cells,) of the layout, trips that pass each
     most: int  # trips through so many cells or more count alike
+    rounds: int  # of calibration
     costs: np.ndarray  # (cells + 1,) behind the cells: elsewhere
     limits: tuple[float, float]
 
@@ -76,8 +78,9 @@ def routes_of(
     from tailrace.mechanisms.trajectories import streets_kernel as kernel
 
     costs, visits, (least, most) = wanted.costs, np.append(wanted.visits, 0.0), wanted.limits
-    for turn in range(_ROUNDS):
-        some = np.flatnonzero(rng.random(len(trips)) < _SOME / len(trips))
+    part = max(_SOME / max(len(trips), 1), _PART)
+    for turn in range(wanted.rounds):
+        some = np.flatnonzero(rng.random(len(trips)) < part)
         offsets, pieces = _best(streets, costs, ends[:, some], some)
         found = kernel.passed(streets, offsets, pieces, wanted.most, len(costs) - 1)
         # A trip whose ends share a node passes their cell.
@@ -89,6 +92,17 @@ def routes_of(
         costs = np.clip(costs, least, most)
         costs[-1] = most
     return _best(streets, costs, ends, trips)
+
+
+def shortest(streets: Streets, ends: np.ndarray, most: int, cells: int) -> np.ndarray:
+    """(cells,) visits if all take the shortest way between nodes ends[0] and ends[1].
+
+    A trip through n different cells gives each 1 / max(n, most).
+    """
+    from tailrace.mechanisms.trajectories import streets_kernel as kernel
+
+    offsets, pieces = _best(streets, np.ones(cells + 1), ends, np.arange(ends.shape[1]))
+    return kernel.passed(streets, offsets, pieces, most, cells)[:-1]
 
 
 def _best(

@@ -18,13 +18,15 @@ from tailrace.domain.geometry import Roads
 from tailrace.mechanisms.trajectories.counts import EDITION, Bins, Count, Grids, counts_of
 from tailrace.mechanisms.trajectories.layout import Layout, Map, even_layout
 from tailrace.mechanisms.trajectories.plan import Tally
-from tailrace.mechanisms.trajectories.view import CUTS, Noisy
+from tailrace.mechanisms.trajectories.view import Noisy, cuts_of
 from tailrace.noise import Draws
 from tailrace.privacy.budget import Drawn, part
 from tailrace.privacy.loss import Loss, PureDP
 
-# The grids of visits and their weights, by signal: chosen on trips on Manhattan's streets (seeds 3
-# and 4), with every way in between. Coarser levels are sums of finer ones (`fit.py`).
+# The grids of visits and their weights, by signal: chosen on trips on Manhattan's and Oldenburg's
+# streets (seeds 3 and 4), 5,000 and 15,000 at epsilon 1 to 20. Coarser levels are sums of finer
+# ones (`fit.py`). Roads say where inside a cell trips go, so coarse cells do for longer.
+_VISITS_ON_ROADS = (((64,), (1,)), ((64,), (1,)), ((128,), (1,)))
 _VISITS = (((64,), (1,)), ((64,), (1,)), ((64, 128), (1, 1)), ((64, 256), (1, 2)))
 # Before edition 2.
 _WITH_COARSE = (
@@ -118,12 +120,14 @@ def parts_for(signal: float, domain: Map, edition: int = EDITION) -> dict[str, A
 
     With many trajectories grids are finer, which matters most where there are no roads.
     """
-    above, roads = sum(signal >= cut for cut in CUTS), isinstance(domain, Roads)
-    above = min(above, 2) if roads else above if edition else min(above, 1)
+    roads = isinstance(domain, Roads)
+    above = sum(signal >= cut for cut in cuts_of(domain, edition))
+    if edition < 2:
+        above = min(above, 2) if roads else above if edition else min(above, 1)
     few, many = above < 1, above > 1
     if edition > 1:
         # Shares and pairs: on the same trips at 5,000 and 15,000, Geolife and Oldenburg, epsilon 1.
-        (sides, weights), points = _VISITS[above], "0.16"
+        (sides, weights), points = (_VISITS_ON_ROADS if roads else _VISITS)[above], "0.16"
         pairs = Grids(share="0.17", sides=(8, 16) if few else (8, 32), weights=(2, 1))
     else:
         (sides, weights), points = _WITH_COARSE[above], "0.08"

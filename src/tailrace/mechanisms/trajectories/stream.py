@@ -67,7 +67,6 @@ from tailrace.mechanisms.trajectories.layout import Map
 from tailrace.mechanisms.trajectories.plan import Points, Tally, TripPlan
 from tailrace.mechanisms.trajectories.promise import check_columns, on_map
 from tailrace.mechanisms.trajectories.setting import (
-    CUTS,
     Setting,
     added,
     parts_for,
@@ -75,7 +74,7 @@ from tailrace.mechanisms.trajectories.setting import (
     shared,
     signal_of,
 )
-from tailrace.mechanisms.trajectories.view import Noisy, TrajectoriesView, least_of
+from tailrace.mechanisms.trajectories.view import Noisy, TrajectoriesView, cuts_of, least_of
 from tailrace.mechanisms.trajectories.walks import TurningWalks
 from tailrace.noise import Draws
 from tailrace.privacy.budget import Drawn, part, per_event, restate, split
@@ -227,11 +226,13 @@ class JourneyStream(OfEvents):
 
     def setting(self, signal: float, edition: int = EDITION) -> Setting:
         """What an epoch counts that so much signal is expected of."""
-        return self._settings(edition)[sum(signal >= cut for cut in CUTS)]
+        reached = sum(signal >= cut for cut in cuts_of(self.domain, edition))
+        return self._settings(edition)[reached]
 
     def _settings(self, edition: int = EDITION) -> tuple[Setting, ...]:
         if edition not in self._made:
-            each = [self._parts(signal, edition) for signal in (0.0, *CUTS)]
+            signals = (0.0, *cuts_of(self.domain, edition))
+            each = [self._parts(signal, edition) for signal in signals]
             budget, between = self._counts_budget(edition), isinstance(self.domain, Roads)
             about: dict[str, Any] = {"between": between or edition > 0, "edition": edition}
             self._made[edition] = tuple(

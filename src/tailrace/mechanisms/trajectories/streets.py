@@ -15,7 +15,7 @@ from tailrace.domain.geometry import Roads, shapes
 from tailrace.domain.geometry.grid import crossings, of_box
 from tailrace.mechanisms.trajectories.layout import Layout
 from tailrace.mechanisms.trajectories.lines import Lines
-from tailrace.mechanisms.trajectories.routes import Wanted, legs_of, routes_of
+from tailrace.mechanisms.trajectories.routes import Wanted, legs_of, routes_of, shortest
 from tailrace.mechanisms.trajectories.streets_kernel import Streets
 
 # Chosen by trial on trips on Manhattan's streets (benchmarks/trajectories_data.py, seeds 0 and 1,
@@ -69,6 +69,7 @@ def along_streets(
     *,
     visits: np.ndarray,
     most: int,
+    rounds: int,
     rng: np.random.Generator,
 ) -> Lines:
     """Draw trips.
@@ -77,10 +78,11 @@ def along_streets(
     ends: (2, trips) cells of the domain, the first and last point of every trip.
     moves: (trips,) about how many cells of the layout each passes, as `long_moves` says.
     visits: (cells,) of the layout, trips that pass each, of `most` cells or more counted alike.
+    rounds: of calibration.
     """
     (streets, near), (legs, trip) = streets_of(layout), legs_of(layout, ends, moves, visits, rng)
     nodes = near[legs]
-    wanted = Wanted(visits, most, np.ones(layout.cells + 1), (1 / _LIMIT, _LIMIT))
+    wanted = Wanted(visits, most, rounds, np.ones(layout.cells + 1), (1 / _LIMIT, _LIMIT))
     offsets, pieces = routes_of(streets, nodes, trip, wanted, rng)
     # A leg begins at a node, and each piece leads to the next one.
     start, many = offsets[:-1], np.diff(offsets) + 1
@@ -89,3 +91,9 @@ def along_streets(
     lengths = np.insert(streets.lengths[pieces], start, 0.0)
     sums = np.append(0, np.cumsum(np.bincount(trip, many, minlength=ends.shape[1])))
     return Lines(sums.astype(np.int64), streets.x[at], streets.y[at], cells, lengths)
+
+
+def shortest_visits(layout: Layout, ends: np.ndarray, most: int) -> np.ndarray:
+    """(cells,) visits if all trips take the shortest way between their ends."""
+    streets, near = streets_of(layout)
+    return shortest(streets, near[ends], most, layout.cells)

@@ -14,31 +14,44 @@ from tailrace.domain.geometry.partition import partition_of
 from tailrace.domain.geometry.shares import shares
 from tailrace.errors import ConfigError
 from tailrace.mechanisms.base import Estimate, Looks
-from tailrace.mechanisms.trajectories.counts import CELLS, POINTS, SIZES, Count, Octaves
+from tailrace.mechanisms.trajectories.counts import (
+    CELLS,
+    EDITION,
+    POINTS,
+    SIZES,
+    Count,
+    Octaves,
+)
 from tailrace.mechanisms.trajectories.ends import Pairs, fitted
-from tailrace.mechanisms.trajectories.fit import areas, divided, refined, smooth
+from tailrace.mechanisms.trajectories.fit import areas, divided, refined, smooth, summed
 from tailrace.mechanisms.trajectories.layout import Layout, Map
+from tailrace.mechanisms.trajectories.streets import shortest_visits
 
-# Signals from which journeys are drawn, on roads and elsewhere; chosen on trips on Manhattan's and
-# Oldenburg's streets (benchmarks/trajectories_data.py and journeys.py, seeds 3 to 7): below, moves
-# and patterns are worse than those of a random walk, though hardly any journeys are left.
-_LEAST_ON_ROADS, _LEAST = 2_500.0, 6_000.0
+# Signals from which journeys are drawn, first, and from which they are counted more finely
+# (setting.py), on roads and elsewhere. Chosen on trips on Manhattan's and Oldenburg's streets
+# (benchmarks/trajectories_data.py and journeys_data.py, seeds 3 to 7 and 21): below the first, what
+# is drawn is about as far off as nothing, and off roads worse where streets are few.
+_CUTS_ON_ROADS, _CUTS = (3_000.0, 200_000.0), (14_000.0, 18_000.0, 200_000.0)
+# Before edition 2.
+_FORMER_CUTS = (3_000.0, 30_000.0, 200_000.0)
 # How much more than it is worth a journey may cost, in parts of its weights: so much from the
 # higher signal on, nothing below the lower one. Chosen on the same trips, and on Geolife and
 # Oldenburg without roads at epsilon 1: what seems to cost a little is noise as often as not.
-_PATIENCE_ON_ROADS, _PATIENCE = (0.6, (1_000.0, 6_000.0)), (0.3, (4_000.0, 16_000.0))
-# Signals from which counts are finer (setting.py). Chosen between the measured sizes of the
-# review's prototypes, on trips on Manhattan's streets at epsilon 1; the last, for maps without
-# roads, between 60,000 and 300,000 there (seeds 5 and 7).
-CUTS = (3_000.0, 30_000.0, 200_000.0)
+_PATIENCE_ON_ROADS, _PATIENCE = (0.6, (1_000.0, 6_000.0)), (0.45, (12_000.0, 24_000.0))
 # The part of the mean of a cell with next to no visits that points and ends expect there: most such
 # cells have none. Chosen by trial while building; no committed result.
 _RARE = 0.2
 # Cells a side by which journeys are judged, at most: small rectangles are about as large.
 _JUDGED = 64
 # Visits to a cell are judged relative to so many, or to .001 of all journeys. Chosen by trial on
-# such trips: with 4, 500 trips at epsilon 20 are worse than an empty release along lines (seed 4).
-_FEW = 2.0
+# such trips (500 at epsilon 20, seeds 3 to 5): 2 is a tenth worse, .5 hardly better.
+_FEW = 1.0
+# Rounds of the calibration of routes, and where counts are finest. Chosen by trial on such trips
+# (seed 3; 50,000 at epsilon 20 have a tenth less error with the more, others none).
+_ROUNDS = (6, 14)
+# Trips that are drawn to see where shortest ways lead. By reasoning: a cell that a fiftieth of them
+# pass is known to a tenth.
+_SHORTEST = 4_000
 # A cell is used from so many visits on, or this part of all journeys; unless hardly any visits are
 # in such cells. Chosen by trial on generated trips on Manhattan's streets (seeds 0 and 3).
 _LEAST_SEEN, _PART, _HARDLY = 1.5, 0.0005, 0.2
@@ -137,7 +150,7 @@ class TrajectoriesView(Looks):
             )
         hidden = [name for name, ratio in self.seen.items() if not ratio]
         faint = f"; hidden by noise are {', '.join(hidden)}" if hidden else ""
-        cuts = CUTS[:2] if self._roads else CUTS
+        cuts = cuts_of(self.layout.domain)
         finer = next((cut for cut in cuts if cut > self.signal), None)
         more = f" From {finer:,.0f} on, cells are counted more finely." if finer else ""
         fewer = " Those that would pass where hardly any was seen are left out."
@@ -236,6 +249,12 @@ class TrajectoriesView(Looks):
         part = math.log(max(self.signal, low) / low) / math.log(high / low)
         return most * min(part, 1.0)
 
+    @property
+    def rounds(self) -> int:
+        """Of the calibration of routes."""
+        sure = self.signal is not None and self.signal >= cuts_of(self.layout.domain)[-1]
+        return _ROUNDS[sure]
+
     @functools.cached_property
     def used(self) -> np.ndarray:
         """(cells of the layout,) whether some journeys were seen to pass around there.
@@ -261,8 +280,24 @@ class TrajectoriesView(Looks):
     def _passing(self, levels: int | None = None) -> np.ndarray:
         sides, floor = self.sides, max(0.001 * self.total.value, _FEW)
         # A journey passes about half as many cells that are twice as wide.
-        total = self.sizes[0] * sides[(levels or len(sides)) - 1] / sides[-1]
-        return self._refined("visits", total, floor=floor, levels=levels)
+        side = sides[(levels or len(sides)) - 1]
+        total, guess = self.sizes[0] * side / sides[-1], self._shortest
+        guess = None if guess is None else summed(guess, side * side)
+        return self._refined("visits", total, floor=floor, levels=levels, guess=guess)
+
+    @functools.cached_property
+    def _shortest(self) -> np.ndarray | None:
+        """(nodes,) visits if all trips took the shortest way on roads; as many as are drawn."""
+        if self.signal is None or not self._roads:
+            return None
+        drawn = self._pairs(self._spread(self._refined("ends")[0]))
+        found = np.zeros(self.sides[-1] ** 2)
+        # By the same chance whenever it is asked.
+        ends = drawn.draw(_SHORTEST, np.random.default_rng(0))
+        found[self.layout.index] = shortest_visits(
+            self.layout, ends, self.noisy["visits"].of.part.most
+        )
+        return found
 
     @functools.cached_property
     def density(self) -> np.ndarray:
@@ -284,10 +319,13 @@ class TrajectoriesView(Looks):
             held[self.layout.index] = self.used
             inside = ends * np.repeat(held, len(ends) // len(held))
             ends = inside * (ends.sum() / inside.sum()) if inside.any() else ends
+        return self._pairs(ends)
+
+    def _pairs(self, ends: np.ndarray) -> Pairs:
+        """With this density of ends."""
         coarse, distances = self.noisy.get("pairs"), self.noisy["distances"]
         found = [] if coarse is None else list(zip(coarse.levels, coarse.scales, strict=True))
-        units = self.units
-        return fitted(distances.of.domain, ends, distances.levels[0], found, units)
+        return fitted(self.layout.domain, ends, distances.levels[0], found, self.units)
 
     def _refined(
         self,
@@ -295,6 +333,7 @@ class TrajectoriesView(Looks):
         total: float | None = None,
         *,
         prior: np.ndarray | None = None,
+        guess: np.ndarray | None = None,
         floor: float = 1.0,
         levels: int | None = None,
     ) -> np.ndarray:
@@ -307,7 +346,8 @@ class TrajectoriesView(Looks):
         weight = 1.0 if total is None else total / found
         counts = [level * weight for level in noisy.levels[:levels]]
         scales = [scale * weight for scale in noisy.scales[:levels]]
-        return refined(counts, scales, self.layout.domain, prior=prior, floor=floor)
+        told = {"prior": prior, "guess": guess, "floor": floor}
+        return refined(counts, scales, self.layout.domain, **told)
 
     def _spread(self, values: np.ndarray, prior: np.ndarray | None = None) -> np.ndarray:
         """Divide values among the finest places, by `prior` or area."""
@@ -332,6 +372,13 @@ def _mean(counts: np.ndarray, scale: float) -> float:
     return float(held @ _MIDDLES[low : high + 1] / held.sum())
 
 
+def cuts_of(domain: Map, edition: int = EDITION) -> tuple[float, ...]:
+    """The signals from which journeys on a map are drawn, and counted more finely."""
+    if edition < 2:
+        return _FORMER_CUTS
+    return _CUTS_ON_ROADS if isinstance(domain, Roads) else _CUTS
+
+
 def least_of(domain: Map) -> float:
     """The signal from which journeys on a map are drawn."""
-    return _LEAST_ON_ROADS if isinstance(domain, Roads) else _LEAST
+    return cuts_of(domain)[0]

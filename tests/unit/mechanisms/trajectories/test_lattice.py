@@ -17,7 +17,7 @@ def walked(layout, ends, visits, seed=0):
     ends = np.asarray(ends)
     moves = np.zeros(ends.shape[1], np.int64)
     rng = np.random.default_rng(seed)
-    return across(layout, ends, moves, visits=visits, used=visits > 0, most=6, rng=rng)
+    return across(layout, ends, moves, visits=visits, used=visits > 0, most=6, rounds=6, rng=rng)
 
 
 def test_pieces_lie_in_their_cells_and_meet_on_their_rims():

@@ -9,7 +9,7 @@ import pytest
 from tailrace import Event, Noise, PureDP, Roads, Trajectories, release_once
 from tailrace.mechanisms.trajectories import streets_kernel as kernel
 from tailrace.mechanisms.trajectories.layout import even_layout
-from tailrace.mechanisms.trajectories.streets import along_streets, streets_of
+from tailrace.mechanisms.trajectories.streets import along_streets, shortest_visits, streets_of
 from tailrace.mechanisms.trajectories.walks import FEWEST, MORE, long_moves
 
 shapely = pytest.importorskip("shapely")
@@ -79,9 +79,18 @@ def test_where_no_route_leads_a_trip_has_its_ends():
     ends = np.array([[6 * side + 3], [6 * side + 28]])
     about = {"visits": np.ones(layout.cells), "most": 6}
     rng = np.random.default_rng(0)
-    lines = along_streets(layout, ends, np.array([0]), **about, rng=rng)
+    lines = along_streets(layout, ends, np.array([0]), **about, rounds=6, rng=rng)
     offsets, places = lines.points(layout, ends, np.full(layout.cells, 5.0), rng)
     assert offsets.tolist() == [0, 2] and places.tolist() == ends[:, 0].tolist()
+
+
+def test_shortest_ways_pass_the_cells_between_their_ends():
+    layout = even_layout(TOWN, 16)
+    # Along the lowest street, where y is 0, from one side to the other.
+    passed = shortest_visits(layout, np.array([[0], [63 * 64]]).repeat(7, axis=1), 32)
+    assert np.array_equal(passed, np.where(layout.middle[:, 1] < 4, 7 / 32, 0.0)), (
+        "of 16 cells each"
+    )
 
 
 def test_trips_take_the_streets_that_are_visited():
@@ -91,7 +100,7 @@ def test_trips_take_the_streets_that_are_visited():
     along = (layout.middle[:, 0] < 6) | (layout.middle[:, 1] > 58)
     about = {"visits": np.where(along, 400.0, 0.0), "most": 6}
     rng = np.random.default_rng(0)
-    lines = along_streets(layout, ends, np.zeros(400, np.int64), **about, rng=rng)
+    lines = along_streets(layout, ends, np.zeros(400, np.int64), **about, rounds=6, rng=rng)
     offsets, places = lines.points(layout, ends, np.full(layout.cells, 40.0), rng)
     inside = along[layout.homes[places]]
     assert inside.mean() > 0.9, "evenly spread trips would have about half"

@@ -46,8 +46,10 @@ from tailrace.mechanisms.trajectories.fit import (
     summed,
 )
 from tailrace.mechanisms.trajectories.judging import worthy
+from tailrace.mechanisms.trajectories.judging_kernel import within
 from tailrace.mechanisms.trajectories.layout import even_layout
-from tailrace.mechanisms.trajectories.setting import CUTS, parts_for
+from tailrace.mechanisms.trajectories.setting import parts_for
+from tailrace.mechanisms.trajectories.view import cuts_of
 from tailrace.mechanisms.trajectories.walks import Model, Walks, hopped, moves_of
 
 SQUARE = Box(low=(0, 0), high=(1, 1), columns=("x", "y"), cells=32)
@@ -79,7 +81,7 @@ def test_the_shares_add_up_to_the_budget_and_every_level_gets_its_part():
     mechanism = made(domain=Box(low=(0, 0), high=(1, 1), columns=("x", "y")))
     assert mechanism.guarantee.loss == PureDP(epsilon=1)
     assert sum(budget.epsilon for budget in mechanism.budgets.values()) == 1
-    for signal in (0.0, *CUTS):
+    for signal in (0.0, *cuts_of(mechanism.domain)):
         setting = mechanism.setting(signal)
         others = sum(budget.epsilon for budget in setting.budgets.values())
         assert others + mechanism.budgets["number"].epsilon == 1, "whatever the number is"
@@ -223,7 +225,7 @@ def test_grids_finer_than_the_domain_are_left_out():
     small = made(domain=Box(low=(0, 0), high=(1, 1), columns=("x", "y"), cells=8))
     assert all(
         side <= 8
-        for signal in (0.0, *CUTS)
+        for signal in (0.0, *cuts_of(small.domain))
         for count in small.setting(signal).counts
         if isinstance(count.part, Grids)
         for side in count.sides
@@ -314,6 +316,18 @@ def test_a_street_stands_out_of_noise_by_the_cells_along_it():
     alone = posterior(noisy, np.full(1024, fine.mean()), 4.0, floor=1.0)[1]
     assert alone[street].mean() < 0.1 and found[street].mean() > 3
     assert found[~street].mean() < 0.3
+
+
+def test_a_guess_tells_of_hidden_cells_as_far_as_it_predicts_their_counts():
+    rng = np.random.default_rng(0)
+    fine = rng.gamma(0.3, 10.0, 1024)
+    noisy = fine + rng.laplace(0, 6.0, 1024)
+    errors = [
+        ((refined([noisy], [6.0], SQUARE, guess=guess)[0] - fine) ** 2).mean()
+        for guess in (None, 5 * fine * rng.uniform(0.7, 1.3, 1024), rng.permutation(fine))
+    ]
+    assert errors[1] < 0.6 * errors[0], "one of the same shape"
+    assert errors[2] < 1.1 * errors[0], "one of another shape does no harm"
 
 
 def test_noisy_bins_of_sizes_tell_their_mean():
@@ -614,6 +628,22 @@ def test_journeys_that_cost_more_than_they_are_worth_are_left_out():
     assert not len(worthy(walks, layout, hidden, 3, 0.0, rng)), "nothing was seen"
     patient = worthy(walks, layout, judged, 3, 1.0, rng)
     assert len(patient) == 50, "whatever they cost"
+
+
+def test_trips_pass_different_groups_of_cells():
+    rng = np.random.default_rng(0)
+    sizes, groups = rng.integers(0, 30, 200), rng.integers(0, 20, 50)
+    offsets = np.append(0, np.cumsum(sizes))
+    # Of 60 cells the last ten lie nowhere.
+    cells = rng.integers(0, 60, offsets[-1])
+    found, passed, inside = within(offsets, cells, 50, groups)
+    for trip, (start, stop) in enumerate(itertools.pairwise(offsets)):
+        own = np.unique(cells[start:stop])
+        expected = np.unique(groups[own[own < 50]], return_counts=True)
+        mine = slice(found[trip], found[trip + 1])
+        by = np.argsort(passed[mine])
+        assert np.array_equal(passed[mine][by], expected[0])
+        assert np.array_equal(inside[mine][by], expected[1])
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
