@@ -10,6 +10,8 @@ visits.
 
 from __future__ import annotations
 
+import os
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,6 +31,8 @@ _SPREAD = 0.5
 _MARKS = 24
 # Of so many places that are drawn, a long trip goes by way of the one of the most fitting distance.
 _PLACES = 8
+# By reasoning: as many as small machines have.
+_THREADS = 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,9 +112,18 @@ def shortest(streets: Streets, ends: np.ndarray, most: int, cells: int) -> np.nd
 def _best(
     streets: Streets, costs: np.ndarray, ends: np.ndarray, numbers: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
+    """A good route of each trip; the same in however many threads."""
     from tailrace.mechanisms.trajectories import streets_kernel as kernel
 
     prices = streets.lengths * costs[streets.cells]
     marks = kernel.landmarks(streets, prices, _MARKS)
-    first, last = ends
-    return kernel.routes(streets, prices, marks, first, last, numbers, _SPREAD)
+
+    def routes(some: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        first, last = ends[:, some]
+        return kernel.routes(streets, prices, marks, first, last, numbers[some], _SPREAD)
+
+    threads = min(os.cpu_count() or 1, _THREADS)
+    with ThreadPoolExecutor(threads) as pool:
+        found = list(pool.map(routes, np.array_split(np.arange(len(numbers)), threads)))
+    many = np.concatenate([np.diff(offsets) for offsets, _ in found])
+    return np.append(0, np.cumsum(many)), np.concatenate([pieces for _, pieces in found])
