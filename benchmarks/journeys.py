@@ -1,9 +1,7 @@
 """Journeys every day: `JourneyStream` beside `Trajectories` on all of them, and on each day.
 
-Sixty days of 1,000 trips that are generated on Oldenburg's streets: from one of 150 homes to a
-place near one of twelve centres, by the quickest way of the week, on which every street is slower
-or faster by chance; a point every 150 metres or so. "same" goes on so; "changing" has other centres
-and other speeds from day 31 on. Settings are those of ../shared/accuracy2.md, part 4, looked at on
+Sixty days of 1,000 trips that are generated on Oldenburg's streets (`journeys_data.py`). "changing"
+changes on day 31. Settings are those of ../shared/accuracy2.md, part 4, looked at on
 seed 0 of these, with --trips 200 --epsilon 5; results are of seeds from 2028 on. One choice, to
 count an epoch as finely as its own signal pays for, was made on seed 2027 at 200 trips and epsilon
 5, so results begin with seed 2028; another, by how much less than that, on seeds 101 and 102.
@@ -22,11 +20,10 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import dijkstra
 
 import trajectories_data
-from runner import Lap, data, main, measurement
+from journeys_data import generated, joined
+from runner import Lap, main, measurement
 from tailrace import Box, Event, JourneyStream, Noise, PureDP, Roads, Trajectories, release_once
 from tailrace.experiments.trajectories import frame, tracks_in
 from tailrace.metrics import Tracks, small_rectangles, trajectory_error
@@ -34,7 +31,6 @@ from tailrace.stream.state import no_rows
 
 FRESH = 2026
 BOX = trajectories_data.OLDENBURG
-HOMES, CENTRES, APART, WEEK = 150, 12, 150.0, 7
 MEASURES = (
     *("SE_ARE", "SE_JSD", "FP_ARE", "FP_JSD", "moves_ARE", "moves_JSD"),
     *("QE", "QE_path", "trip", "diameter", "length", "tau"),
@@ -47,69 +43,6 @@ PARTS: dict[str, Any] = {"trajectory": "trip", "order": "point"}
 @functools.lru_cache(maxsize=1)
 def roads() -> Any:
     return trajectories_data.oldenburg_roads()
-
-
-@functools.lru_cache(maxsize=1)
-def streets() -> tuple[np.ndarray, np.ndarray]:
-    """(nodes, 2) places and (edges, 2) nodes."""
-    nodes, edges = (
-        pl.read_parquet(data("roads", f"oldenburg_{part}.parquet")) for part in ("nodes", "edges")
-    )
-    row = {node: at for at, node in enumerate(nodes["node"].to_list())}
-    ends = np.array([[row[node] for node in edges[name]] for name in ("u", "v")]).T
-    return nodes[["x", "y"]].to_numpy().astype(float), ends
-
-
-@functools.lru_cache(maxsize=4)
-def generated(kind: str, days: int, trips: int, seed: int) -> tuple[Tracks, ...]:
-    """The trips of each day."""
-    (places, edges), found = streets(), []
-    rng = np.random.default_rng((23, seed))
-    length = np.hypot(*(places[edges[:, 0]] - places[edges[:, 1]]).T) + 1e-6
-    homes, centres, weight, usual = town(rng, len(places), len(edges))
-    before = np.zeros((0, 0))
-    for day in range(days):
-        turn = kind == "changing" and day == days // 2
-        if turn:
-            homes, centres, weight, usual = town(rng, len(places), len(edges))
-        if day % WEEK == 0 or turn:
-            cost = length * usual * rng.lognormal(0, 0.2, len(edges))
-            graph = coo_array((np.tile(cost, 2), (np.append(*edges.T), np.append(*edges.T[::-1]))))
-            _, before = dijkstra(graph.tocsr(), indices=homes, return_predecessors=True)
-        start = rng.integers(0, HOMES, trips)
-        at = places[centres[rng.choice(CENTRES, trips, p=weight)]]
-        at = at + rng.normal(0, 1, (trips, 2)) * rng.exponential(600, trips)[:, None]
-        ends = [np.argmin(((places - one) ** 2).sum(axis=1)) for one in at]
-        found.append(driven(places, homes, before, start, ends, rng))
-    return tuple(found)
-
-
-def town(rng: np.random.Generator, nodes: int, edges: int) -> tuple[np.ndarray, ...]:
-    """Homes, centres, how many go to each, and how slow streets are."""
-    homes, centres = rng.choice(nodes, HOMES, replace=False), rng.choice(nodes, CENTRES)
-    weight = rng.gamma(0.8, 1.0, CENTRES)
-    return homes, centres, weight / weight.sum(), rng.lognormal(0, 0.5, edges)
-
-
-def driven(places, homes, before, start, ends, rng) -> Tracks:
-    """Trips along the quickest ways, with points in between."""
-    tracks = []
-    for home, end in zip(start, ends, strict=True):
-        path = [end]
-        while path[-1] != homes[home] and before[home, path[-1]] >= 0:
-            path.append(before[home, path[-1]])
-        way = places[path if rng.random() < 0.5 else path[::-1]]
-        along = np.append(0.0, np.cumsum(np.hypot(*np.diff(way, axis=0).T)))
-        when = np.append(np.arange(0, along[-1], APART), along[-1])
-        tracks.append([np.interp(when, along, way[:, axis]) for axis in range(2)])
-    x, y = (np.concatenate([track[axis] for track in tracks]) for axis in range(2))
-    return Tracks(np.append(0, np.cumsum([len(track[0]) for track in tracks])), x, y)
-
-
-def joined(parts: list[Tracks]) -> Tracks:
-    sizes = np.concatenate([np.diff(part.offsets) for part in parts])
-    x, y = (np.concatenate([getattr(part, axis) for part in parts]) for axis in "xy")
-    return Tracks(np.append(0, np.cumsum(sizes)), x, y)
 
 
 def streamed(
