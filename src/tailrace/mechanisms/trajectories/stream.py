@@ -325,7 +325,8 @@ class JourneyStream(OfEvents):
         before = max(self._at(public, closed) - self._at(public, int(public.base)), 0.0)
         pending = self._at(public, step) - self._at(public, closed)
         sure = _SURE * math.sqrt(self._ticking.variance(step, closed))
-        return pending >= max(_GROWTH * before, sure, self.needed) or self._moved(public)
+        needed = self._needed(int(public.edition))
+        return pending >= max(_GROWTH * before, sure, needed) or self._moved(public)
 
     def _moved(self, public: JourneysPublic) -> bool:
         """Whether journeys begin and end elsewhere than the shares say, by the watch."""
@@ -341,7 +342,10 @@ class JourneyStream(OfEvents):
     @property
     def needed(self) -> float:
         """Journeys of the first epoch from which some are drawn."""
-        return least_of(self.domain) / signal_of(1.0, self._counts_budget())
+        return self._needed(EDITION)
+
+    def _needed(self, edition: int) -> float:
+        return least_of(self.domain, edition) / signal_of(1.0, self._counts_budget(edition))
 
     def _longest(self, closed: int) -> int:
         """Steps of an epoch, at most."""

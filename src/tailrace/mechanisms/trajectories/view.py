@@ -32,8 +32,8 @@ from tailrace.mechanisms.trajectories.streets import shortest_visits
 # (benchmarks/trajectories_data.py and journeys_data.py, seeds 3 to 7 and 21): below the first, what
 # is drawn is about as far off as nothing, and off roads worse where streets are few.
 _CUTS_ON_ROADS, _CUTS = (3_000.0, 200_000.0), (14_000.0, 18_000.0, 200_000.0)
-# Before edition 2.
-_FORMER_CUTS = (3_000.0, 30_000.0, 200_000.0)
+# Before edition 2; journeys were drawn from the last two on, on roads and elsewhere.
+_FORMER_CUTS, _FORMER_LEAST = (3_000.0, 30_000.0, 200_000.0), (4_000.0, 12_000.0)
 # How much more than it is worth a journey may cost, in parts of its weights: so much from the
 # higher signal on, nothing below the lower one. Chosen on the same trips, and on Geolife and
 # Oldenburg without roads at epsilon 1: what seems to cost a little is noise as often as not.
@@ -112,7 +112,7 @@ class TrajectoriesView(Looks):
     @property
     def least(self) -> float:
         """The signal from which journeys are drawn."""
-        return least_of(self.layout.domain)
+        return least_of(self.layout.domain, self.noisy["detours"].of.edition)
 
     @property
     def enough(self) -> bool:
@@ -373,12 +373,14 @@ def _mean(counts: np.ndarray, scale: float) -> float:
 
 
 def cuts_of(domain: Map, edition: int = EDITION) -> tuple[float, ...]:
-    """The signals from which journeys on a map are drawn, and counted more finely."""
+    """The signals from which a map's journeys are counted more finely."""
     if edition < 2:
         return _FORMER_CUTS
     return _CUTS_ON_ROADS if isinstance(domain, Roads) else _CUTS
 
 
-def least_of(domain: Map) -> float:
+def least_of(domain: Map, edition: int = EDITION) -> float:
     """The signal from which journeys on a map are drawn."""
+    if edition < 2:
+        return _FORMER_LEAST[not isinstance(domain, Roads)]
     return cuts_of(domain)[0]
