@@ -267,7 +267,7 @@ def test_what_cannot_be_read_is_said_before_a_file_is_written(here, flags, said)
 
 def test_too_few_journeys_are_told_of_before_and_after(here):
     shown = call("init", "--kind", "journeys", *words({**COMMON, **KINDS["journeys"]})).output
-    assert "With less than about 6,000 journeys no journeys are drawn" in shown
+    assert "With less than about 14,000 journeys no journeys are drawn" in shown
     (warned,) = json.loads(call("check", "stream.toml", "--json").output)["warnings"]
     assert warned.startswith("100 journeys are too few")
     done = call("run", "stream.toml").output

@@ -26,6 +26,8 @@ from tailrace.mechanisms.trajectories.layout import Map
 _FITS = 6
 # Pairs below this part of the largest are not drawn.
 _SMALLEST = 1e-9
+# Steps whose multiples spread evenly from 0 to 1, together too: powers of the plastic number.
+_STEPS = (0.7548776662466927, 0.5698402909980532)
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,32 +44,52 @@ class Pairs:
 
     def draw(self, many: int, rng: np.random.Generator) -> np.ndarray:
         """(2, many) cells of the domain, drawn by density."""
+        pairs = rng.permutation(self._chosen((np.arange(many) + rng.random()) / many))
+        nodes = self._nodes(pairs)
+        start, stop = (self._place(one, self._side, rng.random(many)) for one in nodes)
+        same = np.flatnonzero(nodes[0] == nodes[1])
+        kind = rng.choice(3, len(same), p=self.within)
+        for finer, code in ((4, 0), (2, 1)):
+            fine = min(self._side * finer, self.domain.side)
+            near = same[kind == code]
+            nodes = start[near] >> self._shift(fine)
+            stop[near] = self._place(nodes, fine, rng.random(len(near)))
+        return partition_of(self.domain).cells[np.stack([start, stop])]
+
+    def even(self, many: int) -> np.ndarray:
+        """(2, many) cells of the domain, spread evenly by density, not by chance."""
+        numbers = np.arange(many)
+        nodes = self._nodes(self._chosen((numbers + 0.5) / many))
+        places = [
+            self._place(one, self._side, numbers * step % 1.0)
+            for one, step in zip(nodes, _STEPS, strict=True)
+        ]
+        return partition_of(self.domain).cells[np.stack(places)]
+
+    @property
+    def _side(self) -> int:
+        return min(REACH, self.domain.side)
+
+    def _chosen(self, parts: np.ndarray) -> np.ndarray:
+        """The pairs at these parts of the whole density, from 0 to 1."""
         flat = self.density.reshape(-1)
         kept = np.flatnonzero(flat > flat.max(initial=0.0) * _SMALLEST)
         sums = np.cumsum(flat[kept], dtype=float)
-        chosen = np.searchsorted(sums, (np.arange(many) + rng.random()) / many * sums[-1])
-        pair = rng.permutation(kept[np.minimum(chosen, len(kept) - 1)])
-        first, last = self.cells[pair // len(self.cells)], self.cells[pair % len(self.cells)]
-        side = min(REACH, self.domain.side)
-        start = self._place(first, side, rng)
-        stop = self._place(last, side, rng)
-        same = np.flatnonzero(first == last)
-        kind = rng.choice(3, len(same), p=self.within)
-        for finer, code in ((4, 0), (2, 1)):
-            fine = min(side * finer, self.domain.side)
-            near = same[kind == code]
-            stop[near] = self._place(start[near] >> self._shift(fine), fine, rng)
-        return partition_of(self.domain).cells[np.stack([start, stop])]
+        chosen = np.searchsorted(sums, parts * sums[-1])
+        return kept[np.minimum(chosen, len(kept) - 1)]
+
+    def _nodes(self, pairs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The first and the last cell of each pair."""
+        return self.cells[pairs // len(self.cells)], self.cells[pairs % len(self.cells)]
 
     def _shift(self, side: int) -> int:
         return partition_of(self.domain).depth - 2 * (side.bit_length() - 1)
 
-    def _place(self, nodes: np.ndarray, side: int, rng: np.random.Generator) -> np.ndarray:
-        """A place inside each node, by the density of ends."""
+    def _place(self, nodes: np.ndarray, side: int, parts: np.ndarray) -> np.ndarray:
+        """A place inside each node, at these parts of its density of ends."""
         shift = self._shift(side)
         low, high = self.before[nodes << shift], self.before[(nodes + 1) << shift]
-        target = low + rng.random(len(nodes)) * (high - low)
-        target = np.minimum(target, np.nextafter(high, 0.0))
+        target = np.minimum(low + parts * (high - low), np.nextafter(high, 0.0))
         place = np.searchsorted(self.before, target, side="right") - 1
         return np.clip(place, nodes << shift, ((nodes + 1) << shift) - 1)
 

@@ -367,6 +367,18 @@ def test_pairs_agree_with_ends_distances_and_coarse_pairs():
     assert (np.diff(told, axis=0) != 0).mean() > 0.99
 
 
+def test_ends_without_chance_are_as_dense_as_drawn_ones():
+    rng = np.random.default_rng(0)
+    ends = rng.gamma(0.2, 1.0, SQUARE.size)
+    pairs = fitted(SQUARE, ends, rng.uniform(20, 100, 14), [], 1000.0)
+    drawn, even = pairs.draw(400_000, rng), pairs.even(4_000)
+    assert np.array_equal(even, pairs.even(4_000))
+    places = Partition(SQUARE).places
+    for one, other in zip(drawn, even, strict=True):
+        counts = [np.bincount(places[cells] >> 6, minlength=16) for cells in (one, other)]
+        assert np.abs(counts[0] / 100 - counts[1]).max() < 25, "of up to a thousand in a sixteenth"
+
+
 def test_the_number_of_moves_follows_the_counts():
     counts = np.zeros((8, 10))
     counts[0, 0], counts[3, 2] = 1000, 1000
