@@ -352,10 +352,10 @@ FINE = Grids(share="0.36", sides=(16, 64, 128), most=6, weights=(1, 3, 3))
 # Data, epsilon, mechanism.
 SPEED: dict[str, tuple[str, int, Callable[..., Any]]] = {
     "ours, as it is": ("Oldenburg", 1, Trajectories),
-    "ours, walks on 128 x 128": ("Oldenburg", 1, functools.partial(Trajectories, visits=FINE)),
+    "ours, walks on 128 x 128": ("Oldenburg", 8, functools.partial(Trajectories, visits=FINE)),
     "ours, walks on 128 x 128, Geolife": (
         "Geolife",
-        1,
+        8,
         functools.partial(Trajectories, visits=FINE),
     ),
     "dissertation, PrivTree's leaves": ("Oldenburg", 1, papers.trajectories),
