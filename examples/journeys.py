@@ -12,7 +12,7 @@ import tailrace as tr
 CITY = tr.Box(
     low=(0, 0), high=(10, 8), columns=("east", "north"), cells=256
 )  # public, never read off the data
-TRIPS, MINUTES = 3_000, 20
+TRIPS, MINUTES = 20_000, 20
 
 
 def trips(rng: np.random.Generator) -> pl.DataFrame:
@@ -52,6 +52,7 @@ def main() -> None:
     )  # Stream.create keeps it, and charges a ledger
     print(f"{release.table['trip'].n_unique():,} synthetic trips, {len(release.table):,} points")
     print(f"trips: {release.view.total}")
+    print(release.view.advice)
     print(
         f"begin or end in the old town, on average over both: "
         f"{release.view.count(low=(2, 4), high=(5, 6))}"
