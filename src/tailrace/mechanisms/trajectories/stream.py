@@ -407,7 +407,8 @@ class JourneyStream(OfEvents):
             noisy = self._noisy(public, 0, closed)
             self._fits[:] = [track.shares, TrajectoriesView(layout, noisy, signal=signal)]
         noisy, fit, born = self._noisy(public, since, step), self._fits[1], self._born(public.clock)
-        born = born if fit.enough else np.zeros_like(born)
+        # Where too little is known since routes changed, those of before stay.
+        born[since:] = born[since:] if fit.enough else 0
         about = {"signal": fit.signal, "fit": fit, "born": born, "since": since}
         return JourneysView(layout, noisy, **about, fresh=closed == step)
 
@@ -444,7 +445,10 @@ class JourneyStream(OfEvents):
         steps = len(view.born)
         stays &= _rank(ids) < view.born[step - 1]
         kept = np.bincount(np.unique(ids[stays]) // _IDS - 1, minlength=steps)
+        # What was left out of earlier steps is not tried again.
+        drawn_for = view.since if view.fresh else int(step.max(initial=0))
         missing = np.maximum(view.born - kept, 0)
+        missing[:drawn_for] = 0
         new = np.repeat(np.arange(1, steps + 1), missing)
         offsets, places = drawn(view.fit, len(new), self.walks, rng) if len(new) else _none()
         # Journeys over places that were not seen are not drawn: some steps have fewer then.

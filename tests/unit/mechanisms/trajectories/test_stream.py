@@ -59,6 +59,30 @@ def test_ordinary_days_add_journeys_and_leave_the_others():
     assert releases[1].removed.numbers.size == 0 and len(releases[1].added) > 0
 
 
+def test_where_too_little_is_known_since_routes_changed_those_of_before_stay():
+    made = stream(horizon=3, epsilon=400)
+    assert 20 < made.needed < 200, "the last day alone has too few journeys to draw any"
+    with Stream(made, noise=Noise.insecure(1)) as kept:
+        before = kept.push(day(1))
+        kept.push(day(2, power=8, many=20))
+        last = kept.push(None)
+    assert last.view.since == 1 and not last.view.fit.enough
+    early = last.table.filter(pl.col("trip") // 10**9 == 1)
+    assert len(early) > 0 and set(last.table["trip"]) == set(early["trip"])
+    assert set(early["trip"]) <= set(before.table["trip"])
+
+
+def test_a_journey_that_was_left_out_is_not_tried_again():
+    with Stream(stream(epsilon=80), noise=Noise.insecure(1)) as made:
+        releases = [made.push(day(step)) for step in range(1, 4)]
+    first = [
+        release.table.filter(pl.col("trip") // 10**9 == 1)["trip"].n_unique()
+        for release in releases
+    ]
+    assert 0 < first[0] < 190, "some cost more than they are worth"
+    assert len(set(first)) == 1
+
+
 def test_a_retention_lets_journeys_leave():
     with Stream(stream(retention=2), noise=Noise.insecure(1)) as made:
         for step in range(1, 6):
